@@ -1,26 +1,30 @@
 """``wirelake capture read --follow``: all files of a ring as one capture that never ends, also across restarts.
 
-After each file the rows are published, then the progress is replaced. A process that is killed in between does the
-file again and lands the same rows, which the lake knows by their keys. No byte of the traffic is in the progress: a
-message that was not complete is read again from the ring; if the ring does not hold it any more, that is a gap.
+The newest file is read as it grows. After each file, and when it has not grown for a while, the rows are published,
+then the progress is replaced. A process that is killed in between does the file again and lands the same rows, which
+the lake knows by their keys. No byte of the traffic is in the progress: a message that was not complete is read again
+from the ring; if the ring does not hold it any more, that is a gap.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.capture.landing.object_stores import open_store
 from pipeline.capture.landing.patience import PatientStore
 from pipeline.capture.landing.stores import Store
-from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.packets.growing import Growing
+from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError, Packet
 from pipeline.capture.packets.pipe import Stop
-from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.packets.sources import read_packets, read_stream
 from pipeline.capture.runs.options import RunOptions
 from pipeline.capture.runs.progress import FileId, Progress, ReadFile, damaged, load, save
-from pipeline.capture.runs.ring import Ring, RingFile
+from pipeline.capture.runs.reading import STOP_AFTER_S
+from pipeline.capture.runs.ring import SETTLED_S, Ring, RingFile
 from pipeline.capture.runs.run import CaptureRun
 from pipeline.capture.stats import CaptureStats
 
@@ -41,12 +45,13 @@ def follow_ring(
     on_problem: Callable[[str], None] = lambda _: None,
     **options: Unpack[RunOptions],
 ) -> CaptureStats:
-    """Read the files of a ring into the landing zone as they are finished, until a stop is asked for.
+    """Read the files of a ring into the landing zone, the newest as it grows, until a stop is asked for.
 
     Args:
         directory: where the capture rotates its files.
         landing: the landing zone, or its path or URL; see pipeline.capture.landing.object_stores.
-        until_idle_s: end when there was nothing new for so long (s); the newest file is read then, too.
+        until_idle_s: end when there was nothing new for so long (s); a newest file that is compressed is read then,
+            too, which else is left until it is finished.
         stop: asked to, it ends in good order.
         on_progress: called now and then.
         on_problem: called for files that disappeared unread, or are damaged.
@@ -60,16 +65,37 @@ def follow_ring(
     with CaptureRun(store, on_progress=on_progress, **options) as run:
         run.agent.hasten()
         patient = PatientStore(store, run.store_timeout_s)
-        follower = _Follower(Ring(directory, on_problem), run, patient, stop or Stop(), on_problem)
+        follower = _Follower(Ring(directory, on_problem), run, patient, stop or Stop(), on_problem, until_idle_s)
         follower.resume()
-        follower.follow(until_idle_s)
+        follower.follow()
         run.agent.count_open()
         return run.stats
 
 
+@dataclass(slots=True)
+class _Place:
+    """How far the file that is being read was read.
+
+    Attributes:
+        bytes: of one that grows, else 0.
+        is_noted: whether the progress states it.
+    """
+
+    file: RingFile
+    packets: int = 0
+    bytes: int = 0
+    is_noted: bool = True
+
+
 class _Follower:
     def __init__(
-        self, ring: Ring, run: CaptureRun, store: Store, stop: Stop, on_problem: Callable[[str], None]
+        self,
+        ring: Ring,
+        run: CaptureRun,
+        store: Store,
+        stop: Stop,
+        on_problem: Callable[[str], None],
+        until_idle_s: float | None,
     ) -> None:
         self._ring = ring
         self._run = run
@@ -79,6 +105,9 @@ class _Follower:
         self._on_problem = on_problem
         self._read: dict[FileId, ReadFile] = {}
         self._unread: set[FileId] = set()
+        self._until_idle_s = until_idle_s
+        self._news = time.monotonic()
+        self._at: _Place
 
     def resume(self) -> None:
         """Go on where the last process ended."""
@@ -95,23 +124,25 @@ class _Follower:
             if end is None or end > progress.agent.needs_from:
                 self._read_again(file, progress.agent.needs_from)
 
-    def follow(self, until_idle_s: float | None) -> None:
-        """Read what is finished, again and again."""
-        idle_since = time.monotonic()
+    def follow(self) -> None:
+        """Read what is new, again and again."""
+        self._news = time.monotonic()
         while not self._stop.asked():
-            idle = until_idle_s is not None and time.monotonic() - idle_since >= until_idle_s
+            is_idle = self._is_idle()
             files = self._look()
-            new = [file for file in files if self._is_new(file) and (file.is_finished or idle)]
+            new = [file for file in files if self._is_new(file) and (file.is_growing or file.is_finished or is_idle)]
             for file in new:
                 if self._stop.asked():
                     return
-                self._read_new(file, files)
+                self._read_new(file)
             if new:
-                idle_since = time.monotonic()
-            elif idle:
+                continue
+            if is_idle:
                 return
-            else:
-                time.sleep(POLL_S)
+            time.sleep(POLL_S)
+
+    def _is_idle(self) -> bool:
+        return self._until_idle_s is not None and time.monotonic() - self._news >= self._until_idle_s
 
     def _look(self) -> list[RingFile]:
         files = self._ring.look()
@@ -138,29 +169,61 @@ class _Follower:
         except CaptureError:
             return  # it was reported when the file was read, or the file has gone: a gap shows the missing bytes
 
-    def _read_new(self, file: RingFile, files: list[RingFile]) -> None:
+    def _read_new(self, file: RingFile) -> None:
         done = self._read.get(file.id)
-        skip, count = done.packets if done is not None else 0, 0
-        size, missed = file.size, False
+        self._at = _Place(file)
+        size, is_missed = file.size, False
         try:
-            for packet in read_packets(file.path, on_aside=self._run.agent.note):
-                count += 1
-                if count > skip:
+            for packet in self._packets(file):
+                self._at.packets += 1
+                if done is None or self._at.packets > done.packets:
                     self._run.take(packet)
-                    if self._stop.asked():
+                    if self._stop.asked(STOP_AFTER_S if file.is_growing else 0.0):
                         size = 0
                         break
+            else:
+                size = self._at.bytes or size
         except DamagedCaptureError as error:
-            if not file.is_newest:  # else it is being written
+            if not self._is_written(file):
                 self._on_problem(f"{error.path}: {error.problem}; read up to there")
         except CaptureError:  # it was there a moment ago
-            missed = True
+            is_missed = True
         self._unread.discard(file.id)
-        if missed or self._ring.is_overwritten(file):
+        if is_missed or self._ring.is_overwritten(file):
             self._report_missed([file.id])
         else:
-            self._read[file.id] = ReadFile(file.id, max(count, skip), size)
+            self._read[file.id] = ReadFile(file.id, max(self._at.packets, done.packets if done else 0), size)
         self._checkpoint()
+
+    def _packets(self, file: RingFile) -> Iterator[Packet]:
+        if not file.is_growing:
+            self._news = time.monotonic()
+            yield from read_packets(file.path, on_aside=self._run.agent.note)
+            return
+        try:
+            content = Growing(file.path, lambda: self._goes_on(file, content.position))
+        except OSError as error:
+            raise CaptureError(file.path, f"cannot be opened: {error.strerror}") from error
+        with content:
+            yield from read_stream(content, file.path, self._run.agent.note)
+
+    def _goes_on(self, file: RingFile, position: int) -> bool:
+        """All that is there of the newest file was read, up to ``position``: whether to wait for more."""
+        if position > self._at.bytes:
+            self._at.bytes, self._at.is_noted = position, False
+            self._news = time.monotonic()
+        self._run.catch_up()
+        self._run.report_progress()
+        if not self._at.is_noted and time.monotonic() - self._news >= SETTLED_S:
+            self._read[file.id] = ReadFile(file.id, self._at.packets, 0)
+            self._unread.discard(file.id)
+            self._at.is_noted = True
+            self._checkpoint()
+        return not (self._stop.asked() or self._is_idle()) and self._is_written(file)
+
+    def _is_written(self, file: RingFile) -> bool:
+        """Whether more of a file may come: it is the newest, still."""
+        return [one.id for one in self._ring.look() if one.is_newest] == [file.id]
 
     def _checkpoint(self) -> None:
         self._run.catch_up()

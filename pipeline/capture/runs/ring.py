@@ -13,8 +13,8 @@ from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.runs.progress import FileId
 
 SETTLED_S = 10.0
-"""A file that has not grown for so long is read, even if it is the newest: on a quiet network the next packet may
-take its time. If the file grows later, the rest is read then."""
+"""A file that has not grown for so long is taken for finished, even if it is the newest: on a quiet network the next
+packet may take its time. If the file grows later, the rest is read then."""
 
 _SMALLEST_HEADER_BYTES = 24
 _COMPRESSED_SUFFIXES = (".gz", ".zst")
@@ -35,6 +35,11 @@ class RingFile:
     size: int
     is_finished: bool
     is_newest: bool
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether it can be read while it is being written: a compressed one is not complete before it is finished."""
+        return self.is_newest and not self.path.endswith(_COMPRESSED_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)

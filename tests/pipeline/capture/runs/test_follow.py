@@ -116,11 +116,13 @@ def test_following_again_reads_nothing_again(tmp_path, expected):
     assert sorted_rows(rows) == expected  # each once
 
 
-def test_the_newest_file_is_left_alone_until_it_has_settled_and_its_rest_is_read_later(tmp_path, expected, monkeypatch):
+def test_a_newest_file_that_is_compressed_is_left_alone_until_it_has_settled(tmp_path, expected, monkeypatch):
     packets = packets_of(SMALL)
     directory, landing = tmp_path / "ring", tmp_path / "landing"
     old, newest = fill(directory, cut(packets, 2))
-    content = newest.read_bytes()
+    content = gzip.compress(newest.read_bytes())
+    newest.unlink()
+    newest = directory / "ring.pcap1.gz"
 
     def stopped_when_idle() -> CaptureStats:
         """Two rounds, without --until-idle, which would read the newest file in any case."""
@@ -129,7 +131,7 @@ def test_the_newest_file_is_left_alone_until_it_has_settled_and_its_rest_is_read
         monkeypatch.setattr("pipeline.capture.runs.follow.time", clock)  # other threads sleep, too
         return follow_ring(directory, landing, payload_policy="full", stop=stop)
 
-    newest.write_bytes(content[: len(content) // 2])  # in the middle of a packet, just now
+    newest.write_bytes(content[: len(content) // 2])
     assert stopped_when_idle().packets == len(packets) // 2
     monkeypatch.setattr(ring, "SETTLED_S", 0.0)
     assert 0 < stopped_when_idle().packets < len(packets) // 2
@@ -138,6 +140,71 @@ def test_the_newest_file_is_left_alone_until_it_has_settled_and_its_rest_is_read
     assert 0 < stats.packets < len(packets) // 2
     assert sorted_rows(all_rows(landing)) == expected
     assert old.exists()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class TestTheNewestFile:
+    """It is read as it grows."""
+
+    def test_its_rows_land_before_it_is_finished_and_the_rest_when_there_is_a_newer_one(self, tmp_path, expected):
+        directory, landing = tmp_path / "ring", tmp_path / "landing"
+        pieces = cut(packets_of(SMALL), 3)
+        first, second, third = fill(directory, pieces)
+        content = second.read_bytes()
+        third.unlink()
+        second.write_bytes(content[: len(content) // 2])  # amid a packet
+        with thread_follows(directory, landing, publish_every_s=0.01):
+            until(lambda: len(all_rows(landing)) > len(expected) // 3)
+            with second.open("ab") as file:
+                file.write(content[len(content) // 2 :])
+            until(lambda: len(all_rows(landing)) > len(expected) // 2)
+            third.write_bytes(pcap(pieces[2]))
+            until(lambda: len(all_rows(landing)) > len(expected) * 3 // 4)
+        assert sorted_rows(all_rows(landing)) == expected  # each once
+        assert first.exists()
+
+    def test_who_asks_for_a_stop_has_all_that_was_written_by_then(self, tmp_path, expected):
+        directory, landing = tmp_path / "ring", tmp_path / "landing"
+        fill(directory, cut(packets_of(SMALL), 1))
+        with thread_follows(directory, landing) as runs:
+            until(lambda: (landing / "_agent").exists() or bool(list(landing.rglob("*.parquet"))) or not runs())
+        assert sorted_rows(all_rows(landing)) == expected
+
+    def test_a_quiet_one_is_noted_and_not_read_again_after_a_kill(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("pipeline.capture.runs.follow.SETTLED_S", 0.0)
+        directory, landing = tmp_path / "ring", tmp_path / "landing"
+        (path,) = fill(directory, cut(packets_of(SMALL), 1))
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+        progress = landing / "_agent" / "local.json"
+        with thread_follows(directory, landing):
+            until(progress.exists)
+            noted = progress.read_bytes()  # as of a process that is killed now
+        progress.write_bytes(noted)
+        path.write_bytes(content)
+        stats, problems = follow(directory, landing)
+        assert 0 < stats.packets <= len(packets_of(SMALL)) // 2 + 100
+        assert problems == []
+
+    def test_one_that_is_truncated_is_reported_once_there_is_a_newer_one(self, tmp_path):
+        directory, landing = tmp_path / "ring", tmp_path / "landing"
+        pieces = cut(packets_of(SMALL), 2)
+        first, second = fill(directory, pieces)
+        second.unlink()
+        first.write_bytes(first.read_bytes()[:-20])
+        problems: list[str] = []
+        with thread_follows(directory, landing, on_problem=problems.append, publish_every_s=0.01):
+            until(lambda: bool(list(landing.rglob("*.parquet"))))
+            assert problems == []
+            second.write_bytes(pcap(pieces[1]))
+            until(lambda: bool(problems))
+        assert ["truncated; read up to there" in problem for problem in problems] == [True]
 
 
 @pytest.mark.slow
@@ -281,11 +348,11 @@ def process_follows(directory: Path, landing: Path) -> Iterator[Callable[[], boo
 
 
 @contextmanager
-def thread_follows(directory: Path, landing: Path) -> Iterator[Callable[[], bool]]:
+def thread_follows(directory: Path, landing: Path, **options) -> Iterator[Callable[[], bool]]:
     """The same in this process, where what it waits for can be set."""
     stop = Stop()
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(follow_ring, directory, landing, payload_policy="full", stop=stop)
+        following = pool.submit(follow_ring, directory, landing, payload_policy="full", stop=stop, **options)
         try:
             yield lambda: not following.done()
         finally:
@@ -331,10 +398,9 @@ class TestRealRings:
         assert len(list(directory.iterdir())) > 2
         assert contents(all_rows(landing)) == replay.sent
 
-    def test_tcpdump(self, tmp_path, monkeypatch):
-        """Its files rotate by the second at least: here the newest is read once it has settled, then its rest."""
+    def test_tcpdump(self, tmp_path):
+        """Its files rotate by the second at least."""
         require_tcpdump()
-        monkeypatch.setattr(ring, "SETTLED_S", 1.0)
         directory, landing = tmp_path / "ring", tmp_path / "landing"
         target = str(directory / "x-%s.pcap")
         command = ["tcpdump", "-i", "lo", "-U", "-Z", "root", "-G", "1", "-w", target]
