@@ -84,7 +84,7 @@ def print_late(late: Mapping[str, list[float]]) -> None:
     """How late findings came, by rule, s."""
     table = Table("rule", "findings", "p50 s", "p95 s", "most s")
     for rule, times in [*sorted(late.items()), ("all", list(itertools.chain(*late.values())))]:
-        marks = statistics.quantiles(times, n=100) if len(times) > 1 else [*times] * 99
+        marks = statistics.quantiles(times, n=100, method="inclusive") if len(times) > 1 else [*times] * 99
         table.add_row(rule, f"{len(times):,}", f"{marks[49]:.2f}", f"{marks[94]:.2f}", f"{max(times):.2f}")
     CONSOLE.print(table)
 
