@@ -88,7 +88,7 @@ def main() -> None:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        _print_error(f"this needs {error.name}, which is not installed: pip install 'wirelake[{extra}]'")
+        _print_error(f"this needs {error.name}, which is not installed: pip install '.[{extra}]' in the checkout")
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

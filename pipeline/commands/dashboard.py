@@ -81,7 +81,8 @@ def dashboard(
         from pipeline.dashboard.web.serving.server import serve  # noqa: PLC0415 - loads Streamlit
     except ImportError as error:
         raise UserError(
-            f"this command needs Streamlit: pip install 'wirelake[dashboard]', with Python 3.11 or newer ({error})"
+            "this command needs Streamlit: pip install '.[dashboard]' in the checkout, with Python 3.11 or newer "
+            f"({error})"
         ) from error
     shown = access(
         host,

@@ -24,14 +24,14 @@ MIN_PYTHON = (3, 10)
 MIN_MEMORY_GIB = 4
 MIN_DISK_GIB = 2
 _PACKAGES = {
-    "pyspark": ("4.2.0", "pip install 'wirelake[spark]'"),
-    "delta-spark": ("4.4.0", "pip install 'wirelake[spark]'"),
-    "great-expectations": (None, "pip install 'wirelake[quality]'"),
-    "deltalake": (None, "pip install 'wirelake[sql]'"),
-    "duckdb": (None, "pip install 'wirelake[sql]'"),
+    "pyspark": ("4.2.0", "pip install '.[spark]' in the checkout"),
+    "delta-spark": ("4.4.0", "pip install '.[spark]' in the checkout"),
+    "great-expectations": (None, "pip install '.[quality]' in the checkout"),
+    "deltalake": (None, "pip install '.[sql]' in the checkout"),
+    "duckdb": (None, "pip install '.[sql]' in the checkout"),
 }
 """Packages beyond the core, the version that belongs with the others (None: any), and what installs them."""
-_DASHBOARD = ("streamlit", "pip install 'wirelake[dashboard]'")
+_DASHBOARD = ("streamlit", "pip install '.[dashboard]' in the checkout")
 _DASHBOARD_PYTHON = (3, 11)
 
 

@@ -201,7 +201,9 @@ def needs_spark() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise UserError(f"this command needs Spark: pip install 'wirelake[spark,quality]' ({error})") from error
+        raise UserError(
+            f"this command needs Spark: pip install '.[spark,quality]' in the checkout ({error})"
+        ) from error
 
 
 @contextmanager

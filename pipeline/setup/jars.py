@@ -65,7 +65,7 @@ def spark_jars_dir() -> Path:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise JarError("pyspark is not installed: pip install 'wirelake[spark]'")
+        raise JarError("pyspark is not installed: pip install '.[spark]' in the checkout")
     return Path(spec.origin).parent / "jars"
 
 

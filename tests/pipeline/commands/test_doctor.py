@@ -91,7 +91,7 @@ def test_without_the_web_page_the_rest_works(monkeypatch: pytest.MonkeyPatch) ->
     code, checks = run()
     assert code == 0
     assert (checks["streamlit"]["ok"], checks["streamlit"]["required"]) == (False, False)
-    assert checks["streamlit"]["mend"].startswith("pip install 'wirelake[dashboard]'")
+    assert checks["streamlit"]["mend"].startswith("pip install '.[dashboard]' in the checkout")
 
 
 def test_a_person_reads_a_table() -> None:

@@ -34,7 +34,7 @@ def run(*arguments: str | Path) -> None:
 
 def test_without_streamlit_it_names_what_to_install(hand_made_lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pipeline.dashboard.web.serving.server", None)
-    with pytest.raises(UserError, match=r"needs Streamlit: pip install 'wirelake\[dashboard\]'"):
+    with pytest.raises(UserError, match=r"needs Streamlit: pip install '.\[dashboard\]' in the checkout"):
         run("--lake", hand_made_lake)
 
 
