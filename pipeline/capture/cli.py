@@ -132,8 +132,9 @@ def read(
     not at all; the other files do, and the exit code is 2. Of a large one that turns out to be cut off, the landing
     files stay that were complete by then; --allow-truncated adds the rest. Standard input lands as it comes.
 
-    With --follow a file is read when a newer one exists, or when it has not grown for ten seconds. Progress is
-    remembered in the landing zone under the agent's id: run it again and it goes on. SIGINT and SIGTERM end it well.
+    With --follow the newest file is read as it grows; a compressed one when a newer one exists, or when it has not
+    grown for ten seconds. Progress is remembered in the landing zone under the agent's id: run it again and it goes on.
+    SIGINT and SIGTERM end it well.
 
     Examples:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from decoder.model import Frame, FrameFlags, Gap
 from decoder.mongodb.codec.wire import OPCODES
+from pipeline.capture.packets.packet import DamagedCaptureError
 
 _TRUNCATED = int(FrameFlags.TRUNCATED)
 
@@ -74,6 +76,7 @@ class CaptureStats:
             the notices.
         kernel_dropped: packets that the kernel had no room for, as the capturing program reports; None if it does not.
         ring_files_missed: files of a ring buffer that disappeared before they were read.
+        cut_off: captures that end, or turn to nonsense, in the middle and were read up to there, a sentence each.
     """
 
     packets: int = 0
@@ -95,6 +98,7 @@ class CaptureStats:
     kernel_dropped: int | None = None
     ring_files_missed: int = 0
     clock_set_back_us: int = 0
+    cut_off: list[str] = field(default_factory=list)
 
     def count(self, item: Frame | Gap) -> None:
         """Count one row of the landing zone."""
@@ -108,6 +112,10 @@ class CaptureStats:
             return
         counter = self.requests if item.direction == "request" else self.responses
         counter[item.api_key, item.api_version] += 1
+
+    def count_cut(self, damage: DamagedCaptureError) -> None:
+        """Note that a capture was read up to where it is damaged."""
+        self.cut_off.append(f"{damage.path} is {damage.problem} at byte {damage.offset:,}: read up to there")
 
     def count_tls(self, peers: TlsPeers, connections: int = 1) -> None:
         """Count connections that are encrypted."""
@@ -143,10 +151,19 @@ class CaptureStats:
         self.notices.update(other.notices)
         self.files += other.files
         self.files_present += other.files_present
+        self.cut_off += other.cut_off
         self.ring_files_missed += other.ring_files_missed
         self.clock_set_back_us = max(self.clock_set_back_us, other.clock_set_back_us)
         if other.kernel_dropped is not None:
             self.kernel_dropped = (self.kernel_dropped or 0) + other.kernel_dropped
+
+    @classmethod
+    def of_dict(cls, values: Mapping[str, Any]) -> CaptureStats:
+        """What :meth:`as_dict` gave; but how many of each api there were, and who encrypts, is not taken."""
+        counters = {"skipped", "connections", "not_recognised", "frames", "notices"}
+        taken: dict[str, Any] = {name: Counter(values[name]) for name in counters}
+        others = values.keys() - counters - {"requests", "responses", "tls"}
+        return cls(**taken, **{name: values[name] for name in others})
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: counters as sorted objects, Kafka's apis as ``key:version``, MongoDB's opcodes by name."""

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.capture.runs.reading import read_capture
-from pipeline.commands.diagnose import WIRELAKE
+from pipeline.commands.diagnose_open import WIRELAKE
 from pipeline.commands.findings import lake_commands, read_incidents, say_what_serves
 from pipeline.commands.incidents import show_incidents
 from pipeline.commands.lake import Progress, spark_session, steps
@@ -110,6 +110,8 @@ def _diagnose(capture: Path, console: Console) -> None:
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", WIRELAKE, "diagnose", str(capture)], capture_output=True, check=False)
     taken = time.monotonic() - begun
+    if done.returncode not in (0, 1):  # 1: there is something critical
+        raise UserError(f"diagnose failed: {printable_lines(done.stderr.decode()).strip()}")
     console.print(Text(f"$ wirelake diagnose {capture.name}", "bold"))
     console.print(Text(printable_lines(done.stdout.decode())), soft_wrap=True)
     console.print(Text(f"in {taken:.1f} s", "dim"))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -33,9 +30,6 @@ MANY_FRAMES = 100_000
 """A capture of more is judged in parts, in memory that does not grow with it; but where all tables are wanted."""
 
 PIECE_FRAMES = 50_000
-
-WIRELAKE = "from pipeline.cli import main; main()"
-"""The program, for a process of its own: `python -c`."""
 
 
 def diagnose(
@@ -68,7 +62,8 @@ def diagnose(
 ) -> None:
     """Show what is wrong in a capture and what to do, the first thing first, with evidence. Needs no Java.
 
-    The exit code is 1 if a finding is critical, else 2 if nothing could be read, or not all of a pipe that was cut off.
+    The exit code is 1 if a finding is critical, else 2 if nothing could be read, or not all of a pipe that was cut off
+    or of a landing zone with damaged files.
 
     Examples:
 
@@ -78,22 +73,17 @@ def diagnose(
 
       wirelake diagnose incident.pcapng.gz --json | jq 'select(.severity == "critical") | .summary'
 
-      wirelake diagnose incident.pcap --lake lake && wirelake sql --lake lake "FROM gold.offset_timeline"
+      wirelake diagnose incident.pcap --lake incident-lake
+
+      wirelake sql --lake incident-lake "FROM gold.offset_timeline"
 
       wirelake diagnose incident.pcap --open
 
       ssh broker-1 sudo tcpdump -i any -U -w - port 9092 | wirelake diagnose --follow -
 
-      wirelake diagnose --follow /var/ring --json | notify
+      wirelake diagnose --follow /var/ring --json >> changes.jsonl    # of findings: see docs/howto/alerts.md
     """
-    from pipeline.commands.findings import (  # noqa: PLC0415
-        in_order,
-        lake_commands,
-        show_findings,
-        what_was_looked_at,
-        what_was_read,
-    )
-    from pipeline.commands.incidents import show_incidents  # noqa: PLC0415
+    from pipeline.commands.findings import in_order  # noqa: PLC0415
 
     settings = writing_settings(conf)
     if follow:
@@ -115,26 +105,52 @@ def diagnose(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
     rows = in_order(found.findings.to_pylist())
-    console = Console()
+    if lake is not None:  # before anything is printed: whoever reads that may go away
+        from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
+        from pipeline.embedded.private_folder import left_on_signals  # noqa: PLC0415
+
+        with left_on_signals():
+            write_lake(lake, found.tables)
     if as_json:
         for row in rows:
             sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
     else:
-        console.print(Text(what_was_read(found, inputs.stats)), soft_wrap=True)
-        if flat:
-            show_findings(rows, console)
-        else:
-            commands = partial(lake_commands, str(lake)) if lake is not None else _capture_commands(files, found)
-            show_incidents(found.incidents.to_pylist(), rows, commands, console)
-        if not rows:
-            console.print(Text(what_was_looked_at(found)), soft_wrap=True)
-    if keeps_tables:
-        _leave(found, lake, settings, open_page=open_page)
+        _show(found, rows, inputs, files, lake, flat=flat)
+    if open_page:
+        from pipeline.commands.diagnose_open import open_page as show_page  # noqa: PLC0415
+
+        show_page(found, lake, settings)
     if any(row["severity"] == "critical" for row in rows):
         raise typer.Exit(1)
-    if inputs.cut:
+    if not inputs.is_whole:
         raise typer.Exit(2)
+
+
+def _show(
+    found: Diagnosis, rows: list[dict[str, Any]], inputs: Inputs, files: list[str], lake: Path | None, *, flat: bool
+) -> None:
+    """For a person: what was read, and what is wrong."""
+    from pipeline.commands.findings import (  # noqa: PLC0415
+        lake_commands,
+        say_what_serves,
+        show_findings,
+        what_was_looked_at,
+        what_was_read,
+    )
+    from pipeline.commands.incidents import show_incidents  # noqa: PLC0415
+
+    console = Console()
+    console.print(Text(what_was_read(found, inputs.stats, is_whole=inputs.is_whole)), soft_wrap=True)
+    if flat:
+        show_findings(rows, console)
+    else:
+        commands = partial(lake_commands, str(lake)) if lake is not None else _capture_commands(files, found)
+        if lake is not None and rows:
+            say_what_serves(str(lake), console)
+        show_incidents(found.incidents.to_pylist(), rows, commands, console)
+    if not rows:
+        console.print(Text(what_was_looked_at(found)), soft_wrap=True)
 
 
 def _capture_commands(files: list[str], found: Diagnosis) -> Commands:
@@ -201,7 +217,7 @@ def _diagnosed(
 
 def warn_of(inputs: Inputs, errors: Console) -> None:
     """Say what is missing; refuse to judge nothing."""
-    from pipeline.capture.runs.summary import warnings  # noqa: PLC0415
+    from pipeline.capture.runs.summary import nothing_found, warnings  # noqa: PLC0415
 
     if inputs.cut:
         errors.print(Text(f"warning: {inputs.cut}", "yellow"), soft_wrap=True)
@@ -212,31 +228,4 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
     if not inputs.rows and inputs.set_aside:
         raise UserError("no landing file is what its manifest states: copy the landing zone again")
     if not inputs.rows:
-        raise UserError(
-            "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
-            "connections began?"
-        )
-
-
-def _leave(found: Diagnosis, lake: Path | None, settings: Settings, *, open_page: bool) -> None:
-    from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
-    from pipeline.embedded.private_folder import left_on_signals  # noqa: PLC0415
-    from pipeline.settings import environment_of  # noqa: PLC0415
-
-    with left_on_signals(), _folder(lake) as root:
-        write_lake(root, found.tables)
-        if open_page:  # a process of its own, with pandas
-            command = [sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root)]
-            subprocess.run(command, env={**os.environ, **environment_of(settings, "sql")}, check=False)
-
-
-@contextmanager
-def _folder(lake: Path | None) -> Iterator[Path]:
-    """Where the lake is to be; without a name one that is gone afterwards."""
-    if lake is not None:
-        yield lake
-        return
-    from pipeline.embedded.private_folder import private_folder  # noqa: PLC0415
-
-    with private_folder() as folder:
-        yield folder / "lake"
+        raise UserError(nothing_found(inputs.stats))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -15,6 +16,8 @@ from rich.text import Text
 
 from pipeline.analysis.rules.run import findings_table
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
+from pipeline.capture.runs.summary import nothing_found, warnings
+from pipeline.capture.stats import CaptureStats
 from pipeline.commands.findings import (
     clock,
     finding_text,
@@ -37,6 +40,9 @@ LOOK_EVERY_S = 0.2
 
 MOST_JUDGING_S = 1.0
 """What is kept is what can be judged in so long: a finding is to be there within three seconds."""
+
+_MOST_NOTED = 100
+"""Notes that are remembered, so that they are not repeated."""
 
 _LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE", "over": "OVER"}
 
@@ -67,12 +73,14 @@ def follow_and_report(
         feed = stack.enter_context(open_feed(source, options, settings))
         _follow(following, feed, stop, show)
         is_whole, reason = feed.outcome()
-    found = following.diagnosis()
+    found, stats = following.diagnosis(), feed.stats
+    for note in warnings(stats) if stats is not None else ():
+        show.note(note)
     if found is None:
-        raise UserError(reason or "no Kafka or MongoDB message was found")
+        raise UserError(reason or nothing_found(stats))
     if reason:
         show.note(reason)
-    show.end(found)
+    show.end(found, stats, is_whole=is_whole)
     if any(severity == "critical" for severity in found.findings.column("severity").to_pylist()):
         raise typer.Exit(1)
     if not is_whole:
@@ -110,20 +118,32 @@ def _follow(following: Following, feed: Feed, stop: Stop, show: _Show) -> None:
             time.sleep(LOOK_EVERY_S)
 
 
-class _ShowText:
-    """For a person."""
+class _Notes:
+    """Notes about the reading, on standard error, each once."""
 
     def __init__(self) -> None:
-        self._console = Console()
         self._errors = Console(stderr=True)
+        self._noted: deque[str] = deque(maxlen=_MOST_NOTED)
 
     def note(self, text: str) -> None:
         """Something about the reading."""
-        _warn(self._errors, text)
+        note = text.removeprefix("warning: ")
+        if note not in self._noted:
+            self._noted.append(note)
+            self._errors.print(Text(f"warning: {note}", "yellow"), soft_wrap=True)
 
-    def end(self, found: Diagnosis) -> None:
+
+class _ShowText(_Notes):
+    """For a person."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._console = Console()
+
+    def end(self, found: Diagnosis, stats: CaptureStats | None, *, is_whole: bool) -> None:
         """All of it."""
-        self._console.print(Text(f"\nThe end. {what_was_read(found, None)}", "bold"), soft_wrap=True)
+        read = what_was_read(found, stats, is_whole=is_whole)
+        self._console.print(Text(f"\nThe end. {read}", "bold"), soft_wrap=True)
         self._all(found)
         if not found.findings.num_rows:
             self._console.print(Text(what_was_looked_at(found)), soft_wrap=True)
@@ -169,7 +189,7 @@ class _ShowFindings(_ShowText):
         show_findings(in_order(found.findings.to_pylist()), self._console)
 
 
-class _ShowJson:
+class _ShowJson(_Notes):
     """For a program."""
 
     def changes(self, changes: Sequence[Change], _incidents: Sequence[IncidentChange], _following: Following) -> None:
@@ -177,22 +197,14 @@ class _ShowJson:
         for change in changes:
             self._line({"change": change.kind, **_finding(change)})
 
-    def note(self, text: str) -> None:
+    def end(self, found: Diagnosis, _stats: CaptureStats | None, *, is_whole: bool) -> None:
         """See _ShowText."""
-        _warn(Console(stderr=True), text)
-
-    def end(self, found: Diagnosis) -> None:
-        """See _ShowText."""
-        self._line({"change": "end", "findings": found.findings.num_rows, **asdict(found.looked)})
+        self._line({"change": "end", "findings": found.findings.num_rows, "is_whole": is_whole, **asdict(found.looked)})
 
     @staticmethod
     def _line(value: Mapping[str, Any]) -> None:
         sys.stdout.buffer.write(json_line(dict(value)))
         sys.stdout.flush()
-
-
-def _warn(console: Console, text: str) -> None:
-    console.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
 
 
 _Show = _ShowIncidents | _ShowFindings | _ShowJson

@@ -198,17 +198,31 @@ def _clock(ts: datetime) -> str:
     return ts.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def what_was_read(found: Diagnosis, stats: CaptureStats | None) -> str:
-    """How much was read, in a line."""
+def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: bool = True) -> str:
+    """How much was read, in a line.
+
+    Args:
+        found: what it was judged by.
+        stats: what the capture held; None: nobody knows.
+        is_whole: whether all of what was given could be read.
+    """
     looked = found.looked
-    packets = f"{stats.packets:,} packets, " if stats is not None else ""
-    lost = f"{looked.bytes_lost:,} bytes lost" if looked.bytes_lost else "nothing lost"
+    packets = f"{many(stats.packets, 'packet')}, " if stats is not None else ""
+    missing = [f"{many(looked.bytes_lost, 'byte')} lost"] if looked.bytes_lost else []
+    if stats is not None and stats.truncated:
+        missing.append(f"{many(stats.truncated, 'message')} cut off")
+    if stats is not None and stats.kernel_dropped:
+        missing.append(f"{many(stats.kernel_dropped, 'packet')} dropped")
+    if not is_whole or (stats is not None and (stats.cut_off or stats.ring_files_missed)):
+        missing.append("not all of it could be read")
+    lost = ", ".join(missing) or "nothing lost"
     span = ""
     if looked.first_us is not None and looked.last_us is not None:
         seconds = (looked.last_us - looked.first_us) / 1_000_000
         span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
     waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
-    return f"Read {packets}{looked.connections:,} connections, {looked.exchanges:,} exchanges{waiting}{span}, {lost}."
+    connections, exchanges = many(looked.connections, "connection"), many(looked.exchanges, "exchange")
+    return f"Read {packets}{connections}, {exchanges}{waiting}{span}, {lost}."
 
 
 def what_was_looked_at(found: Diagnosis) -> str:

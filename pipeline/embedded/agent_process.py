@@ -5,6 +5,7 @@ Two processes read and judge at once, and while one judges the other still takes
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from types import TracebackType
 from typing import IO
 
 from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
+from pipeline.capture.stats import CaptureStats
 from pipeline.embedded.private_folder import of_private_folder, private_folder
 from pipeline.settings import Settings, environment_of
 
@@ -56,12 +58,14 @@ class AgentProcess:
 
     Attributes:
         zone: the folder where it lands what it reads.
+        stats: what it has counted, after :meth:`outcome`; None: it did not come to that.
     """
 
     def __init__(self, arguments: Sequence[str], settings: Settings, stdin: IO[bytes] | None = None) -> None:
         self._arguments = arguments
         self._settings = settings
         self._stdin = stdin
+        self.stats: CaptureStats | None = None
         self._is_stopped = False
         self._printed: deque[str] = deque(maxlen=_MOST_LINES)
         self._printing = threading.Lock()
@@ -78,14 +82,21 @@ class AgentProcess:
         how += ["--store-timeout", "0"]  # nobody would see that it waits
         how += ["--payload", "lengths", "--agent-id", DEFAULT_AGENT_ID]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--landing", str(self.zone), *how],
-            stdin=self._stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+            [
+                sys.executable, "-c", _RUN, "capture", "read", *self._arguments, "--json", "--landing",
+                str(self.zone), *how,
+            ],
+            stdin=self._stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             env={**os.environ, **environment_of(self._settings, "work")},
         )  # fmt: skip
         # A file would lie where no room may be left: the reason of most troubles.
-        self._listener = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+        self._listeners = [
+            threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True),
+            threading.Thread(target=self._take_counts, args=(self._process.stdout,), daemon=True),
+        ]
         try:
-            self._listener.start()
+            for listener in self._listeners:
+                listener.start()
         except BaseException:
             self._process.kill()
             self._process.wait()
@@ -98,13 +109,24 @@ class AgentProcess:
                 with self._printing:
                     self._printed.append(line.decode("utf-8", "replace").rstrip())
 
+    def _take_counts(self, output: IO[bytes]) -> None:
+        """The other one: take what it has counted, which it prints at its end."""
+        with output:
+            line = output.read().strip()
+        if line:  # of one that was killed there is none
+            self.stats = CaptureStats.of_dict(json.loads(line))
+
+    def _end_listening(self) -> None:
+        for listener in self._listeners:
+            listener.join(_LISTEN_S)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.is_running:
             self._process.kill()
             self._process.wait()
-        self._listener.join(_LISTEN_S)
+        self._end_listening()
         self._stack.close()
 
     @property
@@ -128,7 +150,7 @@ class AgentProcess:
 
     def outcome(self) -> tuple[bool, str]:
         """Of an ended one whether it has read all that it was given, and what it has warned of, or why it could not."""
-        self._listener.join(_LISTEN_S)
+        self._end_listening()
         with self._printing:  # the listener may still be at it: see _LISTEN_S
             printed = "\n".join(self._printed).strip()
         is_early = self._is_stopped and self._process.returncode == -signal.SIGTERM  # asked before it could listen

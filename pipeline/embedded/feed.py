@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipeline.capture.packets.sources import STDIN
+from pipeline.capture.stats import CaptureStats
 from pipeline.embedded.agent_process import AgentProcess
-from pipeline.embedded.inputs import is_landing_zone
 from pipeline.embedded.new_files import NewFiles
+from pipeline.folders import is_landing_zone
 from pipeline.settings import Settings
 
 
@@ -75,6 +76,11 @@ class Feed:
     def outcome(self) -> tuple[bool, str]:
         """After the end whether all was read, and what was warned of, or why it could not be."""
         return self._agent.outcome() if self._agent is not None else (True, "")
+
+    @property
+    def stats(self) -> CaptureStats | None:
+        """What the agent has counted, after :meth:`outcome`; None of somebody else's landing zone."""
+        return self._agent.stats if self._agent is not None else None
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.embedded.private_folder import of_private_folder, private_folder
 from pipeline.errors import UserError
+from pipeline.folders import is_landing_zone
 from pipeline.tables import FRAMES, GAPS, LANDING_COLUMNS
 
 _LANDED = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in LANDING_COLUMNS])
@@ -74,6 +75,11 @@ class Inputs:
             self._gaps, no_gaps = checked(zone, "gaps", self._gaps)
             self.set_aside = (*no_frames, *no_gaps)
         self.rows = sum(_rows_in(file) for file in self._frames)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all was read that there should be; what somebody let be cut off counts as whole."""
+        return not (self.cut or self.set_aside)
 
     def landed(self) -> Landed:
         """All rows at once. Raises UserError if a file cannot be read."""
@@ -122,6 +128,11 @@ def open_inputs(
     """
     wanted = list(paths)
     if len(wanted) == 1 and is_landing_zone(wanted[0]):
+        if tls_keylog is not None or tls_embedded_keys or allow_truncated:
+            raise UserError(
+                f"{wanted[0]} is a landing zone, of which all is read already: --tls-keylog, --tls-embedded-keys and "
+                "--allow-truncated are for captures"
+            )
         yield Inputs(Path(wanted[0]), None, is_ours=False)
         return
     cuts: list[str] = []
@@ -160,12 +171,6 @@ def _rows_in(file: Path) -> int:
         return int(pq.read_metadata(file).num_rows)
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{file} cannot be read: {error}. Read the capture again, or take the file away") from error
-
-
-def is_landing_zone(path: str) -> bool:
-    """Whether a folder is one that ``capture`` wrote to."""
-    folder = Path(path)
-    return folder.is_dir() and any(one.is_dir() for one in folder.glob("date=????-??-??"))
 
 
 def frame_files(zone: Path) -> list[Path]:

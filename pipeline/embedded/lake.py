@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError
 from pipeline.analysis.fit import schema_of
 from pipeline.errors import UserError
 from pipeline.file_access import current_umask
+from pipeline.folders import meant_url
 from pipeline.tables import TABLES, WRITTEN_BY_DIAGNOSE, Table
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -28,6 +29,7 @@ _STDERR = threading.Lock()  # it is one for the whole process
 _PATIENCE_S = 30.0
 """Whoever else puts a lake there renames two folders and removes one, s."""
 
+_OF_LAKE = {WRITTEN_BY_DIAGNOSE, *(Path(table.path).parts[0] for table in TABLES.values())}
 _BY_SYSTEM = re.compile(r"([^:↳]+?) \(os error \d+\)")
 
 
@@ -35,16 +37,25 @@ def refuse_lake(root: Path) -> None:
     """Refuse a folder that holds anything else than a lake which was written here.
 
     Raises:
-        UserError: the folder belongs to a job, or to somebody else.
+        UserError: the folder belongs to a job, or to somebody else; or it is none of this machine.
     """
+    if url := meant_url(str(root)):  # as a path it has lost a slash
+        raise UserError(f"{url} is a URL: diagnose leaves its tables in a folder of this machine")
     if not root.exists():
         return
+    if Path.cwd().resolve().is_relative_to(root.resolve()):
+        raise UserError("the lake takes the place of the whole folder, in which you are: name one below it")
     if not root.is_dir():
         raise UserError(f"{root} is a file: name a folder for the lake")
     if (root / "_checkpoints").exists():
         raise UserError(f"{root} is the lake of `wirelake stream`, which alone writes to it: name another folder")
     if not (root / WRITTEN_BY_DIAGNOSE).exists() and any(root.iterdir()):
         raise UserError(f"{root} is not empty, and no lake of `wirelake diagnose`: name another folder")
+    strange = sorted(one.name for one in root.iterdir() if one.name not in _OF_LAKE)
+    if strange:
+        raise UserError(
+            f"{root} would be replaced, with {strange[0]}, which is of no lake: take that away, or name another folder"
+        )
 
 
 def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
@@ -58,6 +69,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
         UserError: the folder is not ours to write, or cannot be written.
     """
     refuse_lake(root)
+    root = Path(os.path.realpath(root))  # what a link leads to is replaced, not the link
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}.", dir=root.parent))

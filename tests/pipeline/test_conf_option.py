@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -262,11 +261,14 @@ def test_a_lake_of_diagnose_is_for_whom_the_file_names(tmp_path: Path, write: Wr
     assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o750, 0o640}
 
 
-def test_the_page_that_diagnose_opens_has_its_limits(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, str] = {}
-    monkeypatch.setattr(subprocess, "run", lambda *_, env, **__: given.update(env))
+def test_the_page_that_diagnose_opens_has_its_limits(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = tmp_path / "shown"
+    program = f"import os; open({str(shown)!r}, 'w').write(os.environ['WIRELAKE_SQL'])"
+    monkeypatch.setattr("pipeline.commands.diagnose_open.WIRELAKE", program)
     done("diagnose", SMALL, "--open", "--conf", write("sql: {page_rows: 7}"))
-    assert json.loads(given["WIRELAKE_SQL"])["page_rows"] == 7
+    assert json.loads(shown.read_text())["page_rows"] == 7
 
 
 def test_the_page_shows_the_lake_of_the_file_within_its_limits(

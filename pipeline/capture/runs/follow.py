@@ -185,7 +185,8 @@ class _Follower:
                 size = self._at.bytes or size
         except DamagedCaptureError as error:
             if not self._is_written(file):
-                self._on_problem(f"{error.path}: {error.problem}; read up to there")
+                self._run.stats.count_cut(error)
+                self._on_problem(self._run.stats.cut_off[-1])
         except CaptureError:  # it was there a moment ago
             is_missed = True
         self._unread.discard(file.id)

@@ -57,9 +57,10 @@ def frames_of(
                     yield from agent.take(packet)
                     if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
                         on_progress(agent.stats)
-            except DamagedCaptureError:
+            except DamagedCaptureError as error:
                 if not allow_truncated:
                     raise
+                agent.stats.count_cut(error)
         yield from agent.finish()
         check_link_types(agent.stats, str(pieces[0]))
 

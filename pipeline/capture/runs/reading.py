@@ -114,9 +114,10 @@ def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) 
         for number, path in enumerate(pieces, 1):
             try:
                 read(path, run)
-            except DamagedCaptureError:
+            except DamagedCaptureError as error:
                 if not allow_truncated:
                     raise
+                run.stats.count_cut(error)
             if number < len(pieces):
                 run.publish()
         run.finish()
@@ -156,8 +157,11 @@ def _read_standard_input(
                     run.agent.hasten()
                 run.take(packet)
         except DamagedCaptureError as error:
-            if not (allow_truncated or stop.asked()):
-                on_error(CutStreamError(STDIN, error.problem, error.offset))
+            if not stop.asked():
+                if allow_truncated:
+                    run.stats.count_cut(error)
+                else:
+                    on_error(CutStreamError(STDIN, error.problem, error.offset))
         run.finish()
         check_link_types(run.stats, STDIN)
         return run.stats

@@ -11,6 +11,7 @@ from rich.text import Text
 from decoder.kafka.schema.table import api_names
 from decoder.mongodb.codec.wire import OPCODES
 from pipeline.capture.stats import NOTICES, CaptureStats, order
+from pipeline.lines import many
 from pipeline.terminal import Console, json_line
 
 _REASONS = {
@@ -40,9 +41,9 @@ def print_summary(stats: CaptureStats) -> None:
     console = Console()
     _print_messages(console, stats)
     recognised = ", ".join(f"{count:,} {name}" for name, count in sorted(stats.connections.items())) or "0"
-    console.print(Text(f"{stats.packets:,} packets, connections recognised: {recognised}"))
+    console.print(Text(f"{many(stats.packets, 'packet')}, connections recognised: {recognised}"))
     if stats.decrypted:
-        console.print(Text(f"  decrypted: {stats.decrypted:,} connections"))
+        console.print(Text(f"  decrypted: {many(stats.decrypted, 'connection')}"))
     for reason in sorted(stats.not_recognised):
         console.print(Text(f"  {_not_read(stats, reason)}"))
     if stats.unused_keys:
@@ -50,7 +51,7 @@ def print_summary(stats: CaptureStats) -> None:
     if stats.tls:
         _print_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
-        console.print(Text(f"  skipped: {count:,} packets, {reason.replace('_', ' ')}"))
+        console.print(Text(f"  skipped: {many(count, 'packet')}, {reason.replace('_', ' ')}"))
     for unusual in (*_losses(stats), *_unusual(stats)):
         console.print(Text(f"  {unusual}", "yellow"))
     if stats.ring_files_missed:
@@ -73,15 +74,32 @@ def warnings(stats: CaptureStats) -> list[str]:
     return [*keys, *(_not_read(stats, reason) for reason in reasons), *_losses(stats), *times, *dropped]
 
 
+def nothing_found(stats: CaptureStats | None) -> str:
+    """Why a capture has nothing to judge, as far as its counts (None: nobody knows them) show."""
+    if stats is not None and not stats.packets:
+        return "the capture holds no packet: is it of the right interface and port, and was there any traffic?"
+    found = "no Kafka or MongoDB message found"
+    if stats is not None and stats.not_recognised["tls"]:
+        return (
+            f"{found}: the traffic is encrypted (TLS). Capture behind the TLS endpoint, or give the key log of a "
+            "client or server (--tls-keylog FILE)"
+        )
+    if stats is not None and stats.not_recognised["not_recognised"]:
+        return f"{found}: what was captured are other protocols. Is it the right port?"
+    return f"{found}. Was the capture cut before the connections began?"
+
+
 def _not_read(stats: CaptureStats, reason: str) -> str:
-    return f"not read: {stats.not_recognised[reason]:,} connections {_REASONS.get(reason, reason)}"
+    count = many(stats.not_recognised[reason], "connection")
+    return f"not read: {count}, {_REASONS.get(reason, reason)}"
 
 
 def _losses(stats: CaptureStats) -> Iterator[str]:
+    yield from stats.cut_off
     if stats.truncated:
-        yield f"cut off: {stats.truncated:,} messages whose end was not captured"
+        yield f"cut off: {many(stats.truncated, 'message')} whose end was not captured"
     if stats.gaps:
-        yield f"lost: {stats.bytes_lost:,} bytes in {stats.gaps:,} gaps"
+        yield f"lost: {many(stats.bytes_lost, 'byte')} in {many(stats.gaps, 'gap')}"
 
 
 def _unusual(stats: CaptureStats) -> Iterator[str]:
@@ -101,7 +119,7 @@ def _set_back(stats: CaptureStats) -> str:
 
 
 def _dropped(stats: CaptureStats) -> str:
-    return f"dropped by the kernel: {stats.kernel_dropped:,} packets"
+    return f"dropped by the kernel: {many(stats.kernel_dropped or 0, 'packet')}"
 
 
 def _print_messages(console: Console, stats: CaptureStats) -> None:

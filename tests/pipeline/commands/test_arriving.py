@@ -17,7 +17,7 @@ from tests.paths import CAPTURES, ROOT
 
 CAPTURE = CAPTURES / "version_negotiation.pcap"
 HEADER = 24
-CUT_OFF = "warning: cut off: 1 messages whose end was not captured\n"
+CUT_OFF = "warning: cut off: 1 message whose end was not captured\n"
 
 
 def packets() -> list[bytes]:

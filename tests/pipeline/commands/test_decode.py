@@ -148,21 +148,21 @@ class TestWhatWasNotRead:
         assert done.exit_code == 0
         lost = len(wire.request(0))
         assert done.stderr.splitlines() == [
-            "warning: not read: 1 connections other protocols",
-            f"warning: lost: {lost} bytes in 1 gaps",
+            "warning: not read: 1 connection, other protocols",
+            f"warning: lost: {lost} bytes in 1 gap",
         ]
 
     def test_several_captures_are_reported_together(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
         flows = kafka(), other(), other()
         paths = [str(flow.write(tmp_path / f"{number}.pcap")) for number, flow in enumerate(flows)]
         done = CliRunner().invoke(app, [*paths, *mode], catch_exceptions=False)
-        assert done.stderr == "warning: not read: 2 connections other protocols\n"
+        assert done.stderr == "warning: not read: 2 connections, other protocols\n"
 
     def test_nothing_recognised_is_an_error(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
         done = CliRunner().invoke(app, [str(other().write(tmp_path / "x.pcap")), *mode])
         assert isinstance(done.exception, UserError)
         assert "no Kafka or MongoDB message found" in str(done.exception)
-        assert "1 connections other protocols" in done.stderr
+        assert "1 connection, other protocols" in done.stderr
 
 
 class TestApi:

@@ -89,13 +89,13 @@ def test_a_capture_is_read_by_what_is_always_installed(command: str) -> None:
     name, *options = command.split()
     done = without_extras(name, str(CAPTURES / "version_negotiation.pcap"), *options)
     assert done.stdout
-    assert done.stderr.replace("warning: cut off: 1 messages whose end was not captured\n", "") == ""
+    assert done.stderr.replace("warning: cut off: 1 message whose end was not captured\n", "") == ""
 
 
 def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
     done = without_extras("findings", "--lake", str(tmp_path))
     assert done.returncode == 2
-    assert done.stderr == "error: this needs deltalake, which is not installed: pip install 'wirelake[sql]'\n"
+    assert done.stderr == "error: this needs deltalake, which is not installed: pip install '.[sql]' in the checkout\n"
 
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:

@@ -240,7 +240,7 @@ def test_of_a_pipe_that_is_cut_off_what_came_is_judged(capture: Path, kept: int,
 def test_a_capture_without_messages_is_no_good_news(tmp_path: Path) -> None:
     path = tmp_path / "nothing.pcap"
     path.write_bytes(STUCK.read_bytes()[:24])
-    assert "no Kafka or MongoDB message found" in refusal(path)
+    assert "the capture holds no packet" in refusal(path)
 
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -134,3 +134,40 @@ def test_a_file_of_somebody_else_is_not_followed_to_lock_it(tmp_path: Path) -> N
     with pytest.raises(OSError, match="symbolic links"), lake_module._alone(tmp_path / "lake"):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.usefixtures("empty_tables")
+def test_what_a_link_leads_to_is_replaced_and_not_the_link(tmp_path: Path) -> None:
+    lake = a_lake(tmp_path / "lake", "old")
+    link, dangling = tmp_path / "link", tmp_path / "dangling"
+    link.symlink_to("lake")
+    dangling.symlink_to("other")
+    write_lake(link, {})
+    write_lake(dangling, {})
+    assert link.is_symlink()
+    assert (lake / WRITTEN_BY_DIAGNOSE).read_text() == ""
+    assert (tmp_path / "other" / WRITTEN_BY_DIAGNOSE).exists()
+
+
+@pytest.mark.usefixtures("empty_tables")
+def test_folders_that_cannot_be_replaced_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = a_lake(tmp_path / "lake", "old")
+    (lake / "notes.txt").write_text("dear")
+    with pytest.raises(UserError, match=r"would be replaced, with notes\.txt"):
+        write_lake(lake, {})
+    with pytest.raises(UserError, match="is a URL"):
+        write_lake(Path("s3://bucket/lake"), {})
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for place in (Path(), tmp_path / "here"):
+        with pytest.raises(UserError, match="in which you are"):
+            write_lake(place, {})
+    assert (lake / "notes.txt").read_text() == "dear"
+
+
+@pytest.mark.slow
+def test_whoever_reads_the_first_lines_alone_has_the_lake(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m pipeline.cli diagnose {CAPTURES}/stuck_commit.pcap --lake {tmp_path}/lake | head -1"
+    done = subprocess.run(["sh", "-c", command], check=True, cwd=ROOT, capture_output=True)
+    assert done.stdout.startswith(b"Read ")
+    assert (tmp_path / "lake" / WRITTEN_BY_DIAGNOSE).exists()

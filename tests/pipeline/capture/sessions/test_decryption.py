@@ -253,7 +253,7 @@ class TestCommandLine:
     def test_a_summary_for_people_shows_what_to_do(self, recording, tmp_path):
         result = run(recording.capture, "--landing", tmp_path / "landing")
         assert result.exit_code == 0
-        assert f"{len(dialogues())} connections encrypted (TLS)" in result.stdout
+        assert f"{len(dialogues())} connections, encrypted (TLS)" in result.stdout
         assert f"127.0.0.1 to 127.0.0.1 port {recording.port} ({SERVER_NAME})" in result.stdout
         assert "--tls-keylog" in result.stdout
 

@@ -1,0 +1,61 @@
+"""``wirelake diagnose --open``: the page comes, also where its port is taken, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pipeline.commands.diagnose_open import free_port
+from tests.paths import CAPTURES, ROOT
+
+
+@contextmanager
+def taken(port: int) -> Iterator[None]:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+        yield
+
+
+def test_another_port_is_taken_where_the_usual_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = free_port()
+    monkeypatch.setattr("pipeline.commands.diagnose_open._PORT", usual)
+    assert free_port() == usual
+    with taken(usual):
+        assert free_port() != usual
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 1), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP)],
+)
+def test_the_page_ends_well(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """By Ctrl-C with the exit code of what was found: there is something critical."""
+    pytest.importorskip("streamlit")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", "diagnose", str(CAPTURES / "stuck_commit.pcap"), "--open"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, cwd=ROOT, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "BROWSER": "true"},
+    )  # fmt: skip
+    assert process.stderr is not None
+    with process.stderr as errors:
+        line = errors.readline()
+        url = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert url, line
+        assert urllib.request.urlopen(f"{url[0]}/_stcore/health", timeout=30).status == 200  # noqa: S310 - ours
+        os.killpg(process.pid, number) if number != signal.SIGTERM else process.send_signal(number)
+        assert errors.read() == ""
+    assert process.wait(60) == code
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith("wirelake")] == []
