@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS
 
@@ -10,27 +12,37 @@ _DEAF_US = 300_000_000
 _MINUTE_US = 60_000_000
 
 
-def known_until_us(sources: Sources, cluster: str, server: str, since_us: int) -> int:
-    """Up to when, µs, a cluster and a broker of it were listened to without a break since ``since_us``."""
-    end_us = sources.ends.get(cluster, since_us)
-    last_us = sources.server_ends.get(server, end_us)
-    until_us = last_us if end_us - last_us > _DEAF_US else end_us
-    return max(min(until_us, _before_the_first_break(sources, cluster, since_us, end_us)), since_us)
+class Listening:
+    """When the clusters of ``sources`` were listened to; looks once through all exchanges. Times are µs."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._breaks = _breaks(sources)
+
+    def until_us(self, cluster: str, server: str, since_us: int) -> int:
+        """Up to when a cluster and a broker of it were listened to without a break since ``since_us``."""
+        end_us = self._sources.ends.get(cluster, since_us)
+        last_us = self._sources.server_ends.get(server, end_us)
+        until_us = last_us if end_us - last_us > _DEAF_US else end_us
+        for first_us, next_us in self._breaks.get(cluster, ()):
+            if next_us - max(first_us, since_us) > _DEAF_US:
+                until_us = min(until_us, max(first_us, since_us))
+                break
+        return max(until_us, since_us)
 
 
-def _before_the_first_break(sources: Sources, cluster: str, since_us: int, end_us: int) -> int:
-    rows = sources.tables.rows(
-        f"""
+def _breaks(sources: Sources) -> dict[str, list[tuple[int, int]]]:
+    """By cluster, in the order of time, the last time before each break and the first one after it."""
+    rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
-        FROM exchanges WHERE protocol = 'kafka' AND epoch_us(ts) >= $since
+        FROM exchanges WHERE protocol = 'kafka'
         GROUP BY server, epoch_us(ts) // {_MINUTE_US} ORDER BY first_us
-        """,
-        since=since_us,
-    )
-    clusters = sources.facts.clusters_at((row.server, row.first_us) for row in rows)
-    known_us = since_us
-    for row in (row for of, row in zip(clusters, rows, strict=True) if of == cluster):
-        if row.first_us - known_us > _DEAF_US:
-            return known_us
-        known_us = max(known_us, row.last_us)
-    return end_us
+    """)
+    known_us: dict[str, int] = {}
+    found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for cluster, row in zip(sources.facts.clusters_at((row.server, row.first_us) for row in rows), rows, strict=True):
+        before_us = known_us.get(cluster)
+        if before_us is not None and row.first_us - before_us > _DEAF_US:
+            found[cluster].append((before_us, row.first_us))
+        known_us[cluster] = max(row.last_us, before_us or 0)
+    return found

@@ -18,7 +18,7 @@ import orjson
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.coming_again import last_of_each
-from pipeline.analysis.rules.kafka.listening import known_until_us
+from pipeline.analysis.rules.kafka.listening import Listening
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
 from pipeline.analysis.rules.model import Finding, Sources, State, brief, clock, seconds
 from pipeline.analysis.rules.people import count
@@ -83,12 +83,11 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         return []
     usual, introduced = _usual_us(rows), _introductions(sources)
     ended = _ends_asked_for(sources, doubtful)
-    found = (
-        finding
-        for row in doubtful
-        if (finding := _judge(row, usual, introduced[row.cluster], ended, sources, settings)) is not None
-    )
-    return last_of_each(found)
+    listening = Listening(sources)
+    found = (_judge(row, usual, introduced[row.cluster], ended, listening, sources, settings) for row in doubtful)
+    hanging = [one for one in found if one is not None]
+    starts = _starts([one.row for one in hanging], sources)
+    return last_of_each(_finding(one, starts.get(number, {}), settings) for number, one in enumerate(hanging))
 
 
 def _may_hang(row: Row, sources: Sources, settings: FindingSettings) -> bool:
@@ -158,9 +157,10 @@ def _judge(
     usual: Mapping[tuple[str, str], int],
     introduced: Sequence[Introduced],
     ended: frozenset[str],
+    listening: Listening,
     sources: Sources,
     settings: FindingSettings,
-) -> Finding | None:
+) -> _Hanging | None:
     end_us = sources.ends.get(row.cluster, row.last_us)
     own = [one for one in introduced if one.transactional_id == row.transactional_id]
     timeout_us = max((one.timeout_us for one in own if one.us <= row.first_us + 1_000_000), default=0)
@@ -170,14 +170,14 @@ def _judge(
         if not by_coordinator or retaken:
             return None
         why = f"The coordinator aborted it after transaction.timeout.ms ({seconds(timeout_us)})"
-        return _finding(_Hanging(row, row.end_us, why, "closed", timeout_us), sources, settings)
+        return _Hanging(row, row.end_us, why, "closed", timeout_us)
     host = (row.client or "").rpartition(":")[0].strip("[]")
     heir = next(iter(_heirs(row, host, introduced)), None)
     silent_us, usual_us = end_us - row.last_us, _usual_of(row, usual)
     if not own or silent_us < max(settings.hanging_seconds * 1_000_000, settings.hanging_ratio * (usual_us or 0)):
         return None
     coordinator = max(own, key=lambda one: (one.us <= row.first_us, one.us)).server
-    known_us = known_until_us(sources, row.cluster, coordinator, row.last_us)
+    known_us = listening.until_us(row.cluster, coordinator, row.last_us)
     grace_us = timeout_us + _COORDINATOR_CHECKS_US
     if heir is not None:
         why = (
@@ -196,7 +196,7 @@ def _judge(
     else:
         return None
     state: State = "open" if known_us == end_us else "unknown"
-    return _finding(_Hanging(row, known_us, why, state, timeout_us, heir, usual_us), sources, settings)
+    return _Hanging(row, known_us, why, state, timeout_us, heir, usual_us)
 
 
 def _heirs(row: Row, host: str, introduced: Sequence[Introduced]) -> Iterator[Introduced]:
@@ -243,27 +243,36 @@ class _Hanging:
         return f"; nothing of it was seen since {clock(self.row.last_us)} UTC" if self.state == "open" else ""
 
 
-def _starts(row: Row, sources: Sources) -> dict[str, int]:
-    """Its first offset by partition, where it is known."""
+def _starts(hanging: Sequence[Row], sources: Sources) -> dict[int, dict[str, int]]:
+    """By the place of a transaction in ``hanging`` its first offset by partition, where it is known."""
+    if not hanging:
+        return {}
     rows = sources.tables.rows(
         """
-        SELECT topic || '-' || partition AS place, first(base_offset ORDER BY ts, exchange_id, ordinal) AS start
-        FROM batches
-        WHERE source = 'produce' AND is_transactional AND NOT is_control AND cluster = $cluster
-            AND producer_id = $producer_id AND producer_epoch = $epoch AND epoch_us(ts) >= $first_us
+        SELECT number, topic || '-' || partition AS place,
+            first(base_offset ORDER BY ts, exchange_id, ordinal) AS start
+        FROM batches JOIN (
+            SELECT unnest($clusters) AS cluster, unnest($producers) AS producer_id, unnest($epochs) AS producer_epoch,
+                unnest($firsts) AS first_us, unnest(range(len($clusters))) AS number
+        ) USING (cluster, producer_id, producer_epoch)
+        WHERE source = 'produce' AND is_transactional AND NOT is_control AND epoch_us(ts) >= first_us
             AND topic IS NOT NULL
         GROUP BY ALL
         """,
-        cluster=row.cluster,
-        producer_id=row.producer_id,
-        epoch=row.producer_epoch,
-        first_us=row.first_us,
+        clusters=[row.cluster for row in hanging],
+        producers=[row.producer_id for row in hanging],
+        epochs=[row.producer_epoch for row in hanging],
+        firsts=[row.first_us for row in hanging],
     )
-    return {one.place: one.start for one in rows if one.start is not None and one.place in row.partitions}
+    found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    for one in rows:
+        if one.start is not None and one.place in hanging[one.number].partitions:
+            found[one.number][one.place] = one.start
+    return found
 
 
-def _finding(one: _Hanging, sources: Sources, settings: FindingSettings) -> Finding:
-    row, heir, starts = one.row, one.heir, _starts(one.row, sources)
+def _finding(one: _Hanging, starts: Mapping[str, int], settings: FindingSettings) -> Finding:
+    row, heir = one.row, one.heir
     places = ", ".join(row.partitions[:3]) + (" and more" if len(row.partitions) > 3 else "")
     summary = (
         f"Transaction of {row.transactional_id} (producer {row.producer_id} epoch {row.producer_epoch}, client "
@@ -284,7 +293,7 @@ def _finding(one: _Hanging, sources: Sources, settings: FindingSettings) -> Find
         details={
             "transactional_id": row.transactional_id, "producer_id": row.producer_id,
             "producer_epoch": row.producer_epoch, "client_id": row.client_id, "address": row.client,
-            "partitions": list(row.partitions), "first_offsets": starts, "records": row.records,
+            "partitions": list(row.partitions), "first_offsets": dict(starts), "records": row.records,
             "timeout_us": one.timeout_us, "age_us": one.until_us - row.first_us,
             "silent_us": one.until_us - row.last_us, "usual_us": one.usual_us,
             "came_back_as": heir.transactional_id if heir else None,
