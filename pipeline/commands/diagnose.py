@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MANY_FRAMES = 100_000
 """A capture of more is judged in parts, in memory that does not grow with it; but where all tables are wanted."""
 
+HEAVY_FRAMES, FRAME_BYTES = 500_000, 8_500
+"""Where all tables are wanted, so many frames are worth a word; each takes so many bytes (docs/performance.md)."""
+
 PIECE_FRAMES = 50_000
 
 
@@ -210,6 +213,15 @@ def _diagnosed(
                 )
             )
         warn_of(inputs, errors)
+        if keeps_tables and inputs.rows > HEAVY_FRAMES:
+            errors.print(
+                Text(
+                    f"warning: --lake and --open hold all {inputs.rows:,} frames in memory, some "
+                    f"{inputs.rows * FRAME_BYTES / 1e9:,.0f} GB; `wirelake capture read` and `wirelake stream` do not",
+                    "yellow",
+                ),
+                soft_wrap=True,
+            )
         if inputs.rows > MANY_FRAMES and not keeps_tables:
             return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs
         return diagnose_landed(inputs.landed(), settings.stream), inputs

@@ -107,3 +107,12 @@ def test_who_follows_hears_what_was_not_read() -> None:
         assert feed.outcome() == (True, "")
         assert feed.stats is not None
         assert feed.stats.packets == 5463
+
+
+def test_what_the_tables_of_a_large_capture_take_is_told_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    small = CAPTURES / "version_negotiation.pcap"
+    assert "in memory" not in run(small, "--lake", tmp_path / "lake").stderr
+    monkeypatch.setattr("pipeline.commands.diagnose.HEAVY_FRAMES", 3)
+    assert "warning: --lake and --open hold all " in run(small, "--lake", tmp_path / "lake").stderr
