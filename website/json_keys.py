@@ -50,6 +50,7 @@ _LOOKED = {
     "first_us": "Time of the first frame, µs since the epoch; null without any.",
     "last_us": "Of the last one.",
     "pending": "Requests without an answer at the end.",
+    "is_whole": "Whether all that was given could be read: no file cut off, damaged or gone before it was read.",
     "bytes_lost": "Bytes that the capture lacks of these connections.",
 }
 

@@ -117,6 +117,11 @@ class CaptureStats:
         """Note that a capture was read up to where it is damaged."""
         self.cut_off.append(f"{damage.path} is {damage.problem} at byte {damage.offset:,}: read up to there")
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all files were read to their end."""
+        return not (self.cut_off or self.ring_files_missed)
+
     def count_tls(self, peers: TlsPeers, connections: int = 1) -> None:
         """Count connections that are encrypted."""
         if peers in self.tls or len(self.tls) < MAX_TLS_PEERS:

@@ -108,26 +108,40 @@ def diagnose(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
     rows = in_order(found.findings.to_pylist())
-    if lake is not None:  # before anything is printed: whoever reads that may go away
-        from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
-        from pipeline.embedded.private_folder import left_on_signals  # noqa: PLC0415
-
-        with left_on_signals():
-            write_lake(lake, found.tables)
+    # Before anything is printed: whoever reads that may go away.
+    trouble = _write(lake, found) if lake is not None else None
     if as_json:
         for row in rows:
             sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
     else:
-        _show(found, rows, inputs, files, lake, flat=flat)
-    if open_page:
+        _show(found, rows, inputs, files, lake if trouble is None else None, flat=flat)
+    if open_page and trouble is None:
         from pipeline.commands.diagnose_open import open_page as show_page  # noqa: PLC0415
 
-        show_page(found, lake, settings)
-    if any(row["severity"] == "critical" for row in rows):
+        trouble = show_page(found, lake, settings)
+    is_critical = any(row["severity"] == "critical" for row in rows)
+    if trouble is not None and not is_critical:
+        raise trouble
+    if trouble is not None:
+        Console(stderr=True).print(Text(f"error: {trouble}", "bold red"), soft_wrap=True)
+    if is_critical:
         raise typer.Exit(1)
     if not inputs.is_whole:
         raise typer.Exit(2)
+
+
+def _write(lake: Path, found: Diagnosis) -> UserError | None:
+    """Leave the tables; why that could not be, for when all that was found is printed."""
+    from pipeline.embedded.lake import write_lake  # noqa: PLC0415 - loads deltalake
+    from pipeline.embedded.private_folder import left_on_signals  # noqa: PLC0415
+
+    try:
+        with left_on_signals():
+            write_lake(lake, found.tables)
+    except UserError as error:
+        return error
+    return None
 
 
 def _show(

@@ -80,7 +80,7 @@ def follow_and_report(
         raise UserError(reason or nothing_found(stats))
     if reason:
         show.note(reason)
-    show.end(found, stats, is_whole=is_whole)
+    show.end(found, stats, is_whole=is_whole and (stats is None or stats.is_whole))
     if any(severity == "critical" for severity in found.findings.column("severity").to_pylist()):
         raise typer.Exit(1)
     if not is_whole:

@@ -25,7 +25,7 @@ _PATIENCE_S = 10.0
 """How long the page has to end in good order."""
 
 
-def open_page(found: Diagnosis, lake: Path | None, settings: Settings) -> None:
+def open_page(found: Diagnosis, lake: Path | None, settings: Settings) -> UserError | None:
     """Show it, in a process of its own, with pandas; return when somebody ends that by Ctrl-C.
 
     Args:
@@ -33,19 +33,23 @@ def open_page(found: Diagnosis, lake: Path | None, settings: Settings) -> None:
         lake: where its tables lie already; None: nowhere yet.
         settings: what queries may take.
 
-    Raises:
-        UserError: the page cannot be shown; its process has printed why.
+    Returns:
+        Why it could not be shown.
     """
-    with left_on_signals(), _lake_of(found, lake) as root:
-        command = [sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root), "--port", str(free_port())]
-        with _ended(subprocess.Popen(command, env={**os.environ, **environment_of(settings, "sql")})) as page:
-            try:
-                page.wait()
-            except KeyboardInterrupt:  # the terminal asks both of us
-                with suppress(subprocess.TimeoutExpired):
-                    page.wait(_PATIENCE_S)
-    if page.returncode not in (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL):
-        raise UserError("the page could not be shown; what was found stands above")
+    try:
+        with left_on_signals(), _lake_of(found, lake) as root:
+            command = [sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root), "--port", str(free_port())]
+            with _ended(subprocess.Popen(command, env={**os.environ, **environment_of(settings, "sql")})) as page:
+                try:
+                    page.wait()
+                except KeyboardInterrupt:  # the terminal asks both of us
+                    with suppress(subprocess.TimeoutExpired):
+                        page.wait(_PATIENCE_S)
+    except UserError as error:
+        return error
+    if page.returncode in (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL):
+        return None
+    return UserError("the page could not be shown (see above); what was found stands before that")
 
 
 def free_port() -> int:

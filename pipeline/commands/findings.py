@@ -145,10 +145,11 @@ def _findings_of(lake: Path | str) -> pa.Table:
 
     table = read_table(str(lake), FINDINGS)
     if table is None:
-        if not is_lake(lake):
+        if not is_lake(lake) and "://" not in str(lake):  # of what lies elsewhere nobody has looked
             raise no_lake(lake)
+        name = quote(str(lake))
         raise UserError(
-            f"{lake} holds no findings yet: `wirelake stream --landing DIR --lake {lake} --once` judges what is there"
+            f"{lake} holds no findings yet: `wirelake stream --landing DIR --lake {name} --once` judges what is there"
         )
     from pipeline.analysis.fit import fit  # noqa: PLC0415
 
@@ -213,7 +214,7 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
         missing.append(f"{many(stats.truncated, 'message')} cut off")
     if stats is not None and stats.kernel_dropped:
         missing.append(f"{many(stats.kernel_dropped, 'packet')} dropped")
-    if not is_whole or (stats is not None and (stats.cut_off or stats.ring_files_missed)):
+    if not is_whole or (stats is not None and not stats.is_whole):
         missing.append("not all of it could be read")
     lost = ", ".join(missing) or "nothing lost"
     span = ""

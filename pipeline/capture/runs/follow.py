@@ -79,12 +79,14 @@ class _Place:
     Attributes:
         bytes: of one that grows, else 0.
         is_noted: whether the progress states it.
+        is_over: whether its end was reached, and not waited for more.
     """
 
     file: RingFile
     packets: int = 0
     bytes: int = 0
     is_noted: bool = True
+    is_over: bool = False
 
 
 class _Follower:
@@ -108,6 +110,7 @@ class _Follower:
         self._until_idle_s = until_idle_s
         self._news = time.monotonic()
         self._at: _Place
+        self._damaged: set[FileId] = set()
 
     def resume(self) -> None:
         """Go on where the last process ended."""
@@ -130,8 +133,8 @@ class _Follower:
         while not self._stop.asked():
             is_idle = self._is_idle()
             files = self._look()
-            new = [file for file in files if self._is_new(file) and (file.is_growing or file.is_finished or is_idle)]
-            for file in new:
+            new = [file for file in files if self._is_new(file) and (self._grows(file) or file.is_finished or is_idle)]
+            for file in sorted(new, key=self._grows):  # which one is read as long as it grows
                 if self._stop.asked():
                     return
                 self._read_new(file)
@@ -150,11 +153,16 @@ class _Follower:
         self._report_missed(sorted(self._unread - there))
         self._read = {id_: read for id_, read in self._read.items() if id_ in there}
         self._unread = there - self._read.keys()
+        self._damaged &= there
         return files
 
     def _is_new(self, file: RingFile) -> bool:
         read = self._read.get(file.id)
         return read is None or file.size > read.size
+
+    def _grows(self, file: RingFile) -> bool:
+        """Whether it can be read while it is being written: not behind a damaged place."""
+        return file.is_growing and file.id not in self._damaged
 
     def _read_again(self, file: RingFile, needs_from: int) -> None:
         """Only for the messages that were not complete."""
@@ -178,17 +186,16 @@ class _Follower:
                 self._at.packets += 1
                 if done is None or self._at.packets > done.packets:
                     self._run.take(packet)
-                    if self._stop.asked(STOP_AFTER_S if file.is_growing else 0.0):
+                    if self._stop.asked(STOP_AFTER_S if self._grows(file) else 0.0):
                         size = 0
                         break
-            else:
-                size = self._at.bytes or size
         except DamagedCaptureError as error:
-            if not self._is_written(file):
-                self._run.stats.count_cut(error)
-                self._on_problem(self._run.stats.cut_off[-1])
+            is_amid = self._grows(file) and not self._at.is_over  # not where it only ends for now
+            if is_amid or not self._is_written(file):
+                self._report_damage(file, error)
         except CaptureError:  # it was there a moment ago
             is_missed = True
+        size = size and max(size, self._at.bytes)
         self._unread.discard(file.id)
         if is_missed or self._ring.is_overwritten(file):
             self._report_missed([file.id])
@@ -197,9 +204,9 @@ class _Follower:
         self._checkpoint()
 
     def _packets(self, file: RingFile) -> Iterator[Packet]:
-        if not file.is_growing:
-            self._news = time.monotonic()
+        if not self._grows(file):
             yield from read_packets(file.path, on_aside=self._run.agent.note)
+            self._news = time.monotonic()
             return
         try:
             content = Growing(file.path, lambda: self._goes_on(file, content.position))
@@ -220,11 +227,23 @@ class _Follower:
             self._unread.discard(file.id)
             self._at.is_noted = True
             self._checkpoint()
-        return not (self._stop.asked() or self._is_idle()) and self._is_written(file)
+        self._at.is_over = self._stop.asked() or self._is_idle() or not self._is_written(file)
+        return not self._at.is_over
 
     def _is_written(self, file: RingFile) -> bool:
-        """Whether more of a file may come: it is the newest, still."""
-        return [one.id for one in self._ring.look() if one.is_newest] == [file.id]
+        """Whether more of a file may come, and nothing else is to be read: it is the newest, still."""
+        try:
+            files = self._ring.look()
+        except CaptureError:  # whoever looks next reports it
+            return False
+        is_newest = [one.id for one in files if one.is_newest] == [file.id]
+        return is_newest and not any(one.is_finished and one.id != file.id and self._is_new(one) for one in files)
+
+    def _report_damage(self, file: RingFile, error: DamagedCaptureError) -> None:
+        if file.id not in self._damaged:
+            self._damaged.add(file.id)
+            self._run.stats.count_cut(error)
+            self._on_problem(self._run.stats.cut_off[-1])
 
     def _checkpoint(self) -> None:
         self._run.catch_up()

@@ -80,15 +80,22 @@ class Ring:
         seen = {str(path): state for path in paths if (state := self._examine(path)) is not None}
         self._seen = seen
         now, quiet = time.time_ns(), time.monotonic() - SETTLED_S
-        # One that was finished before the clock was set back stays the newest by its time, but does not grow.
-        newest = max((s.changed_ns for s in seen.values() if s.changed_ns <= now or s.since > quiet), default=0)
-        files: dict[FileId, RingFile] = {}
+        kept: dict[FileId, tuple[str, _Seen]] = {}
         for path, state in sorted(seen.items()):  # x.pcap before x.pcap.gz, which may not be complete yet
-            if state.id is not None and state.id not in files:
-                is_newest = state.changed_ns == newest
-                settled = now - state.changed_ns >= SETTLED_S * 1e9 or state.since <= quiet
-                files[state.id] = RingFile(state.id, path, state.size, settled or not is_newest, is_newest)
-        return [files[id_] for id_ in sorted(files)]
+            if state.id is not None:
+                kept.setdefault(state.id, (path, state))
+        empty = [state for state in seen.values() if state.id is None]
+        # One that was finished before the clock was set back stays the newest by its time, but does not grow.
+        growing = [
+            s for s in (*empty, *(state for _, state in kept.values())) if s.changed_ns <= now or s.since > quiet
+        ]
+        newest = max((state.changed_ns for state in growing), default=0)
+        files = []
+        for id_, (path, state) in sorted(kept.items()):
+            is_newest = state.changed_ns == newest
+            settled = now - state.changed_ns >= SETTLED_S * 1e9 or state.since <= quiet
+            files.append(RingFile(id_, path, state.size, settled or not is_newest, is_newest))
+        return files
 
     def is_overwritten(self, file: RingFile) -> bool:
         """Whether a later file has taken this one's place."""

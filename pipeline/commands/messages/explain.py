@@ -207,9 +207,8 @@ def _follow_offset(capture: _Capture, place: Place, *, as_json: bool) -> None:
 
 def _no_frame(path: str, number: int, count: int, stats: CaptureStats) -> UserError:
     hint = f"; {KEYS_UNUSED}" if stats.unused_keys else ""
-    return UserError(
-        f"{path} holds {many(count, 'message')}, there is no frame {number}; `wirelake decode {path}` lists them{hint}"
-    )
+    lists = f"`wirelake decode {quote(path)}` lists them"
+    return UserError(f"{path} holds {many(count, 'message')}, there is no frame {number}; {lists}{hint}")
 
 
 def _standard_input() -> str:

@@ -17,6 +17,7 @@ import pytest
 
 from pipeline.commands.diagnose_open import free_port
 from tests.paths import CAPTURES, ROOT
+from tests.pipeline.embedded.test_diagnose import STUCK, refusal, run
 
 
 @contextmanager
@@ -36,6 +37,20 @@ def test_another_port_is_taken_where_the_usual_one_is(monkeypatch: pytest.Monkey
         assert free_port() != usual
 
 
+def test_what_was_found_is_printed_where_its_tables_cannot_be_left_or_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    done = run(STUCK, "--lake", tmp_path / "file" / "lake")
+    assert (done.exit_code, "CRITICAL" in done.stdout) == (1, True)
+    assert "error: cannot write the lake" in done.stderr
+    monkeypatch.setattr("pipeline.commands.diagnose_open.WIRELAKE", "raise SystemExit(2)")
+    done = run(STUCK, "--open")
+    assert (done.exit_code, "CRITICAL" in done.stdout) == (1, True)
+    assert "error: the page could not be shown" in done.stderr
+    assert "the page could not be shown" in refusal(CAPTURES / "version_negotiation.pcap", "--open")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"),
@@ -45,7 +60,7 @@ def test_the_page_ends_well(tmp_path: Path, number: signal.Signals, code: int) -
     """By Ctrl-C with the exit code of what was found: there is something critical."""
     pytest.importorskip("streamlit")
     process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", "diagnose", str(CAPTURES / "stuck_commit.pcap"), "--open"],
+        [sys.executable, "-m", "pipeline.cli", "diagnose", str(STUCK), "--open"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, cwd=ROOT, text=True,
         env={**os.environ, "TMPDIR": str(tmp_path), "BROWSER": "true"},
     )  # fmt: skip

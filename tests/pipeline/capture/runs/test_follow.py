@@ -202,9 +202,53 @@ class TestTheNewestFile:
         with thread_follows(directory, landing, on_problem=problems.append, publish_every_s=0.01):
             until(lambda: bool(list(landing.rglob("*.parquet"))))
             assert problems == []
+            with first.open("ab") as file:
+                file.write(b"\0")
             second.write_bytes(pcap(pieces[1]))
             until(lambda: bool(problems))
+            third = second.with_name("ring.pcap2")
+            third.write_bytes(pcap([p._replace(ts_us=p.ts_us + 60_000_000) for p in pieces[1]]))
+            progress = landing / "_agent" / "local.json"
+            until(lambda: progress.exists() and len(json.loads(progress.read_bytes())["read"]) > 1)
         assert ["read up to there" in problem and "is truncated at byte" in problem for problem in problems] == [True]
+
+    def test_one_that_is_not_the_last_in_time_keeps_no_other_from_being_read(self, tmp_path):
+        """As after the clock was set back, or where captures were copied there."""
+        directory, landing = tmp_path / "ring", tmp_path / "landing"
+        pieces = cut(packets_of(SMALL), 2)
+        for path, packets in zip(fill(directory, pieces), reversed(pieces), strict=True):
+            status = path.stat()
+            path.write_bytes(pcap(packets))
+            os.utime(path, ns=(status.st_mtime_ns, status.st_mtime_ns))
+        with thread_follows(directory, landing):
+            progress = landing / "_agent" / "local.json"
+            until(lambda: progress.exists() and len(json.loads(progress.read_bytes())["read"]) == 2)
+
+    def test_another_content_in_its_place_is_never_taken_for_the_rest_of_the_old(self, tmp_path):
+        directory, landing = tmp_path / "ring", tmp_path / "landing"
+        (path,) = fill(directory, cut(packets_of(SMALL), 1))
+        problems: list[str] = []
+        with thread_follows(directory, landing, on_problem=problems.append, publish_every_s=0.01):
+            until(lambda: bool(list(landing.rglob("*.parquet"))))
+            later = [packet._replace(ts_us=packet.ts_us + 60_000_000) for packet in packets_of(SMALL)]
+            path.write_bytes(pcap([*later, *later[:50]]))
+            until(lambda: bool(problems))
+        assert "disappeared before being read completely" in problems[0]
+        assert not any("truncated" in problem for problem in problems)
+
+    def test_damage_amid_one_is_reported_once_and_what_is_behind_it_left(self, tmp_path):
+        directory, landing = tmp_path / "ring", tmp_path / "landing"
+        (path,) = fill(directory, cut(packets_of(SMALL), 1))
+        content = path.read_bytes()
+        problems: list[str] = []
+        with thread_follows(directory, landing, on_problem=problems.append, publish_every_s=0.01):
+            until(lambda: bool(list(landing.rglob("*.parquet"))))
+            for _ in range(5):
+                with path.open("ab") as file:
+                    file.write(b"\xff" * 64)
+                time.sleep(0.3)
+        assert ["read up to there" in problem for problem in problems] == [True]
+        assert path.read_bytes().startswith(content)
 
 
 @pytest.mark.slow
