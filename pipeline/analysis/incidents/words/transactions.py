@@ -26,13 +26,15 @@ def _holder(case: Case) -> str:
 
 
 def _stalled_lso(case: Case) -> str:
-    holds = f"{_holder(case)} keeps {_transaction(case)} open on {case.places}"
+    holds = f"{_holder(case)} {'kept' if _is_over(case) else 'keeps'} {_transaction(case)} open on {case.places}"
     readers = sorted({one["group_id"] for one in case.details.get("starved_consumers", []) if one.get("group_id")})
-    return f"{holds}: {_starving(readers) or 'whoever reads only what is committed gets nothing beyond it'}"
+    got = "got" if _is_over(case) else "gets"
+    return f"{holds}: {_starving(readers, case) or f'whoever reads only what is committed {got} nothing beyond it'}"
 
 
-def _starving(groups: list[str]) -> str:
-    return f"{named_groups(groups)} {'gets' if len(groups) == 1 else 'get'} nothing beyond it" if groups else ""
+def _starving(groups: list[str], case: Case) -> str:
+    get = "got" if _is_over(case) else "gets" if len(groups) == 1 else "get"
+    return f"{named_groups(groups)} {get} nothing beyond it" if groups else ""
 
 
 def _by_hand(case: Case) -> str:
@@ -94,7 +96,7 @@ def _silence(case: Case) -> str:
 
 def _hanging(case: Case) -> str:
     where = "" if case.places == "?" else f" on {case.places}"
-    waits = _starving(list(case.groups))
+    waits = _starving(list(case.groups), case)
     behind = f": {waits}" if waits else ""
     if _is_left(case):
         again = case.details["came_back_as"]
@@ -112,6 +114,9 @@ def _hanging_sure(case: Case) -> str:
     """What shows that it hangs, and until when anybody listened."""
     until_us = case.details.get("known_until_us")
     deaf = f" After {clock(until_us)} UTC nobody listened." if isinstance(until_us, int) else ""
+    unheard_us = case.details.get("coordinator_unheard_us")
+    if isinstance(unheard_us, int):
+        deaf = f" After {clock(unheard_us)} UTC nothing was seen of its coordinator."
     return f"{SEEN}{_ground(case)}.{deaf}"
 
 
@@ -150,7 +155,9 @@ TRANSACTIONS: dict[str, Words] = {
         _hanging_sure,
         STANDS,
         culprit=_holder,
-        is_likely=lambda case: not (_is_over(case) or _is_left(case) or _is_late(case)),
+        is_likely=lambda case: (
+            case.lead.row.get("state") == "unknown" or not (_is_over(case) or _is_left(case) or _is_late(case))
+        ),
     ),
     "read_committed_starved": Words(
         lambda case: (

@@ -19,11 +19,14 @@ class Listening:
         self._sources = sources
         self._breaks = _breaks(sources)
 
-    def until_us(self, cluster: str, server: str, since_us: int) -> int:
-        """Up to when a cluster and a broker of it were listened to without a break since ``since_us``."""
-        end_us = self._sources.ends.get(cluster, since_us)
-        last_us = self._sources.server_ends.get(server, end_us)
-        until_us = last_us if end_us - last_us > _DEAF_US else end_us
+    def silent_since_us(self, server: str, until_us: int) -> int | None:
+        """Since when nothing was seen of a broker, if that is long: it was silent, or nobody listened to it."""
+        last_us = self._sources.server_ends.get(server, until_us)
+        return last_us if until_us - last_us > _DEAF_US else None
+
+    def until_us(self, cluster: str, since_us: int) -> int:
+        """Up to when a cluster was listened to without a break since ``since_us``."""
+        until_us = self._sources.ends.get(cluster, since_us)
         for first_us, next_us in self._breaks.get(cluster, ()):
             if next_us - max(first_us, since_us) > _DEAF_US:
                 until_us = min(until_us, max(first_us, since_us))

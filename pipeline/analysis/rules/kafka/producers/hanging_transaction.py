@@ -171,13 +171,14 @@ def _judge(
             return None
         why = f"The coordinator aborted it after transaction.timeout.ms ({seconds(timeout_us)})"
         return _Hanging(row, row.end_us, why, "closed", timeout_us)
+    known_us = listening.until_us(row.cluster, row.last_us)
     host = (row.client or "").rpartition(":")[0].strip("[]")
-    heir = next(iter(_heirs(row, host, introduced)), None)
-    silent_us, usual_us = end_us - row.last_us, _usual_of(row, usual)
+    heir = next((one for one in _heirs(row, host, introduced) if one.us <= known_us), None)
+    silent_us, usual_us = known_us - row.last_us, _usual_of(row, usual)
     if not own or silent_us < max(settings.hanging_seconds * 1_000_000, settings.hanging_ratio * (usual_us or 0)):
         return None
     coordinator = max(own, key=lambda one: (one.us <= row.first_us, one.us)).server
-    known_us = listening.until_us(row.cluster, coordinator, row.last_us)
+    unheard_us = listening.silent_since_us(coordinator, known_us)
     grace_us = timeout_us + _COORDINATOR_CHECKS_US
     if heir is not None:
         why = (
@@ -191,12 +192,10 @@ def _judge(
             f"Nothing was seen of it for {seconds(known_us - row.last_us)}: others there were committed after "
             f"{brief(usual_us)} at most"
         )
-    elif timeout_us and end_us - row.first_us > grace_us and row.partitions:
-        why = f"Its timeout of {seconds(timeout_us)} has passed since"
     else:
         return None
-    state: State = "open" if known_us == end_us else "unknown"
-    return _Hanging(row, known_us, why, state, timeout_us, heir, usual_us)
+    state: State = "open" if known_us == end_us and unheard_us is None else "unknown"
+    return _Hanging(row, known_us, why, state, timeout_us, heir, usual_us, unheard_us)
 
 
 def _heirs(row: Row, host: str, introduced: Sequence[Introduced]) -> Iterator[Introduced]:
@@ -217,6 +216,7 @@ class _Hanging:
         timeout_us: what InitProducerId asked for; 0: not known.
         heir: how its client began anew.
         usual_us: how long others there are open at most; None: not known.
+        unheard_us: since when nothing was seen of its coordinator, if that is long.
     """
 
     row: Row
@@ -226,6 +226,7 @@ class _Hanging:
     timeout_us: int
     heir: Introduced | None = None
     usual_us: int | None = None
+    unheard_us: int | None = None
 
     @property
     def open_for(self) -> str:
@@ -238,6 +239,11 @@ class _Hanging:
     @property
     def last_seen(self) -> str:
         """Since when nothing is known of it, for people."""
+        if self.unheard_us is not None:
+            return (
+                f"; after {clock(self.unheard_us)} UTC nothing was seen of its coordinator, so it is not known whether "
+                "it has ended"
+            )
         if self.state == "unknown":
             return f"; after {clock(self.until_us)} UTC nobody listened, so it is not known whether it has ended"
         return f"; nothing of it was seen since {clock(self.row.last_us)} UTC" if self.state == "open" else ""
@@ -297,7 +303,8 @@ def _finding(one: _Hanging, starts: Mapping[str, int], settings: FindingSettings
             "timeout_us": one.timeout_us, "age_us": one.until_us - row.first_us,
             "silent_us": one.until_us - row.last_us, "usual_us": one.usual_us,
             "came_back_as": heir.transactional_id if heir else None,
-            **({"known_until_us": one.until_us} if one.state == "unknown" else {}),
+            **({"known_until_us": one.until_us} if one.state == "unknown" and one.unheard_us is None else {}),
+            **({"coordinator_unheard_us": one.unheard_us} if one.unheard_us is not None else {}),
             "enough_us": min(one.until_us, row.last_us + int(settings.hanging_seconds * 1_000_000)),
         },
     )  # fmt: skip
