@@ -102,7 +102,7 @@ def test_a_signal_ends_it_with_all_that_came(number: int) -> None:
     assert process.wait(60) == 1, errors.decode()
     assert "NEW CRITICAL billing-1 (127.0.0.1) sets group billing back" in text
     assert text.count(" NEW ") == 1
-    assert "The end. Read 16 connections, 1,330 exchanges" in text
+    assert "The end. Read 5,463 packets, 16 connections, 1,330 exchanges" in text
     assert text.index("The end.") < text.rindex("CRITICAL billing-1")
     assert not errors
 

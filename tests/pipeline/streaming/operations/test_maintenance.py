@@ -131,8 +131,8 @@ def test_frames_of_days_that_were_dropped_do_not_come_back(spark: SparkSession, 
         ("{silver.tables: 1}", "silver.tables is no table whose rows have an age"),
         ("{silver.open_exchanges: 1}", "is no table whose rows have an age"),
         ("{silver.offset_events: 10}", "would be kept longer than silver"),
-        ("{bronze.frames: 0}", "greater than or equal to 1"),
-        ("{bronze.frames: 1000000}", "less than or equal to 36500"),
+        ("{bronze.frames: 0}", "give at least 1"),
+        ("{bronze.frames: 1000000}", "give at most 36500"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path, content: str, reason: str) -> None:
