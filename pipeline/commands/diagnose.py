@@ -121,12 +121,12 @@ def diagnose(
 
         trouble = show_page(found, lake, settings)
     is_critical = any(row["severity"] == "critical" for row in rows)
-    if trouble is not None and not is_critical:
-        raise trouble
-    if trouble is not None:
-        Console(stderr=True).print(Text(f"error: {trouble}", "bold red"), soft_wrap=True)
     if is_critical:
+        if trouble is not None:
+            Console(stderr=True).print(Text(f"error: {trouble}", "bold red"), soft_wrap=True)
         raise typer.Exit(1)
+    if trouble is not None:
+        raise trouble
     if not inputs.is_whole:
         raise typer.Exit(2)
 
@@ -228,13 +228,10 @@ def _diagnosed(
             )
         warn_of(inputs, errors)
         if keeps_tables and inputs.rows > HEAVY_FRAMES:
-            errors.print(
-                Text(
-                    f"warning: --lake and --open hold all {inputs.rows:,} frames in memory, some "
-                    f"{inputs.rows * FRAME_BYTES / 1e9:,.0f} GB; `wirelake capture read` and `wirelake stream` do not",
-                    "yellow",
-                ),
-                soft_wrap=True,
+            _warn(
+                errors,
+                f"--lake and --open hold all {inputs.rows:,} frames in memory, some "
+                f"{inputs.rows * FRAME_BYTES / 1e9:,.0f} GB; `wirelake capture read` and `wirelake stream` do not",
             )
         if inputs.rows > MANY_FRAMES and not keeps_tables:
             return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs
@@ -245,13 +242,14 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
     """Say what is missing; refuse to judge nothing."""
     from pipeline.capture.runs.summary import nothing_found, warnings  # noqa: PLC0415
 
-    if inputs.cut:
-        errors.print(Text(f"warning: {inputs.cut}", "yellow"), soft_wrap=True)
-    for warning in warnings(inputs.stats) if inputs.stats is not None else ():
-        errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
-    for reason in inputs.set_aside:
-        errors.print(Text(f"warning: {reason}", "yellow"), soft_wrap=True)
+    cut = [inputs.cut] if inputs.cut else []
+    for text in (*cut, *(warnings(inputs.stats) if inputs.stats is not None else ()), *inputs.set_aside):
+        _warn(errors, text)
     if not inputs.rows and inputs.set_aside:
         raise UserError("no landing file is what its manifest states: copy the landing zone again")
     if not inputs.rows:
         raise UserError(nothing_found(inputs.stats))
+
+
+def _warn(errors: Console, text: str) -> None:
+    errors.print(Text(f"warning: {text}", "yellow"), soft_wrap=True)

@@ -82,7 +82,6 @@ class _Place:
         is_over: whether its end was reached, and not waited for more.
     """
 
-    file: RingFile
     packets: int = 0
     bytes: int = 0
     is_noted: bool = True
@@ -179,12 +178,12 @@ class _Follower:
 
     def _read_new(self, file: RingFile) -> None:
         done = self._read.get(file.id)
-        self._at = _Place(file)
+        self._at, skip = _Place(), done.packets if done is not None else 0
         size, is_missed = file.size, False
         try:
             for packet in self._packets(file):
                 self._at.packets += 1
-                if done is None or self._at.packets > done.packets:
+                if self._at.packets > skip:
                     self._run.take(packet)
                     if self._stop.asked(STOP_AFTER_S if self._grows(file) else 0.0):
                         size = 0
@@ -200,7 +199,7 @@ class _Follower:
         if is_missed or self._ring.is_overwritten(file):
             self._report_missed([file.id])
         else:
-            self._read[file.id] = ReadFile(file.id, max(self._at.packets, done.packets if done else 0), size)
+            self._read[file.id] = ReadFile(file.id, max(self._at.packets, skip), size)
         self._checkpoint()
 
     def _packets(self, file: RingFile) -> Iterator[Packet]:
