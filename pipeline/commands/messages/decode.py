@@ -18,7 +18,7 @@ from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.packets.pipe import stop_on_signals
 from pipeline.capture.packets.sources import STDIN, capture_files
 from pipeline.capture.runs.one_capture import decryption_of
-from pipeline.capture.runs.summary import warnings
+from pipeline.capture.runs.summary import nothing_found, warnings
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.commands.messages.apis import WantedApi
@@ -242,10 +242,7 @@ def _report_rest(stats: CaptureStats, wanted: WantedApi | None, asked: MessageFi
         errors.print(Text(f"warning: {warning}", "yellow"), soft_wrap=True)
     messages = sum(stats.frames.values())
     if not messages:
-        raise UserError(
-            "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
-            "connections began?"
-        )
+        raise UserError(nothing_found(stats))
     none = f"warning: none of the {many(messages, 'message')} is"
     if asked is not None and (wanted is None or wanted.found):
         why = asked.why_none()

@@ -142,11 +142,11 @@ def _watched(
 
 def _show_once(name: str, watch: Watch, order: Order) -> None:
     from pipeline.commands.watching.screen import Shown, screen  # noqa: PLC0415
-    from pipeline.commands.watching.watch import nothing_found  # noqa: PLC0415
+    from pipeline.commands.watching.watch import why_nothing  # noqa: PLC0415
 
     now = watch.now()
     if now is None:
-        raise UserError(nothing_found(watch))
+        raise UserError(why_nothing(watch, None))
     console = _console()
     console.print(screen(now, Shown(name, order), console.width))
     if any(row["severity"] == "critical" for row in now.incidents):

@@ -14,6 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
+from pipeline.capture.runs.summary import nothing_found
+from pipeline.capture.stats import CaptureStats
 from pipeline.commands.watching.keys import Keys
 from pipeline.commands.watching.screen import Shown, screen
 from pipeline.commands.watching.sort import Order, Sort
@@ -63,7 +65,7 @@ def watch_and_show(
         is_whole, reason = (True, "") if was_quit else feed.outcome()
     errors = Console(stderr=True)
     if not session.show_last(was_quit=was_quit) and not was_quit:
-        raise UserError(reason or nothing_found(watch))
+        raise UserError(reason or why_nothing(watch, feed.stats))
     for text in (*session.notes, reason):
         if text:
             errors.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
@@ -71,15 +73,12 @@ def watch_and_show(
         raise typer.Exit(2)
 
 
-def nothing_found(watch: Watch) -> str:
-    """Why there is nothing to show."""
+def why_nothing(watch: Watch, stats: CaptureStats | None) -> str:
+    """Why there is nothing to show; ``stats`` as of :func:`nothing_found`."""
     if watch.other_ports:
         seen = ", ".join(map(str, watch.other_ports))
         return f"no message of a server on the ports asked for was found, but of port {seen}"
-    return (
-        "no Kafka or MongoDB message found. Is the traffic encrypted (TLS), or the capture cut before the "
-        "connections began?"
-    )
+    return nothing_found(stats)
 
 
 class _Session:
