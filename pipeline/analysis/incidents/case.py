@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.analysis.incidents.entities import PARTITION, Caller, Known
 from pipeline.analysis.incidents.grouping import Bundle, Tree
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
+from pipeline.analysis.rules.people import joined
 
 _SHOWN = 3
 _WAIT, _AGAIN = "waiting", "to be read again"
@@ -230,7 +231,7 @@ def listed(names: Iterable[str | None]) -> str:
     found = [name for name in names if name]
     if len(found) > _SHOWN:
         return f"{', '.join(found[:_SHOWN])} and {len(found) - _SHOWN} more"
-    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+    return joined(found)
 
 
 def count(number: int, one: str, more: str | None = None) -> str:

@@ -40,3 +40,8 @@ def times(number: int, first_us: int, last_us: int) -> str:
 def count(number: int, one: str, more: str | None = None) -> str:
     """``1 record``, ``2 records``."""
     return f"{number} {one if number == 1 else more or one + 's'}"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

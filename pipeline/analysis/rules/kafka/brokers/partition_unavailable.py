@@ -19,7 +19,7 @@ from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.people import count, joined
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
@@ -117,7 +117,7 @@ def _elections(places: Sequence[str]) -> str:
         found.append(f"`kafka-leader-election.sh --bootstrap-server BROKER --election-type unclean {where}`")
     if len(places) > _SHOWN:
         found.append(f"the same for {count(len(places) - _SHOWN, 'more partition')}")
-    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+    return joined(found)
 
 
 def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from shlex import quote
 
+from pipeline.analysis.rules.people import joined
+
 _TOOL = "kafka-transactions.sh --bootstrap-server BROKER"
 _SHOWN = 3
 
@@ -28,7 +30,7 @@ def by_hand(places: Sequence[str], starts: Mapping[str, object], transactional_i
         return f"{where}{_abort('TOPIC-PARTITION', None)}"
     more = [f"the same in {len(places) - _SHOWN} more"] if len(places) > _SHOWN else []
     if all(place in starts for place in places[:_SHOWN]):
-        return _joined([*shown, *more])
+        return joined([*shown, *more])
     return "; ".join([*shown, *more])
 
 
@@ -41,7 +43,3 @@ def _abort(place: str, start: object | None) -> str:
         f"`{_TOOL} describe-producers {where}` shows its start offset, "
         f"`{_TOOL} abort {where} --start-offset START_OFFSET` ends it"
     )
-
-
-def _joined(commands: Sequence[str]) -> str:
-    return " and ".join([", ".join(commands[:-1]), commands[-1]] if len(commands) > 1 else commands)
