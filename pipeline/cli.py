@@ -16,6 +16,7 @@ from pipeline.commands.on_demand import WITH_PANDAS, CommandsOnDemand
 from pipeline.commands.without_pandas import without_pandas
 from pipeline.errors import UserError
 from pipeline.file_access import restrict_files
+from pipeline.setup.system import how_to_install
 from pipeline.terminal import Console, log_to_terminal
 
 app = typer.Typer(
@@ -88,7 +89,7 @@ def main() -> None:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        _print_error(f"this needs {error.name}, which is not installed: pip install '.[{extra}]' in the checkout")
+        _print_error(f"this needs {error.name}, which is not installed: {how_to_install(extra)}")
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -13,6 +13,7 @@ from pipeline.conf_option import Conf, required
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.settings import environment_of, load_settings
+from pipeline.setup.system import how_to_install
 from pipeline.terminal import Console
 
 
@@ -81,8 +82,7 @@ def dashboard(
         from pipeline.dashboard.web.serving.server import serve  # noqa: PLC0415 - loads Streamlit
     except ImportError as error:
         raise UserError(
-            "this command needs Streamlit: pip install '.[dashboard]' in the checkout, with Python 3.11 or newer "
-            f"({error})"
+            f"this command needs Streamlit: {how_to_install('dashboard')}, with Python 3.11 or newer ({error})"
         ) from error
     shown = access(
         host,

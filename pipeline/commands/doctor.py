@@ -17,21 +17,29 @@ from rich.text import Text
 
 from pipeline.setup.jars import JarError, spark_jars_dir, unfit_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
-from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, TCPDUMP, capture_right, install_command, may_capture
+from pipeline.setup.system import (
+    JAVA,
+    OPTIONAL_TOOLS,
+    TCPDUMP,
+    capture_right,
+    how_to_install,
+    install_command,
+    may_capture,
+)
 from pipeline.terminal import Console, json_line
 
 MIN_PYTHON = (3, 10)
 MIN_MEMORY_GIB = 4
 MIN_DISK_GIB = 2
 _PACKAGES = {
-    "pyspark": ("4.2.0", "pip install '.[spark]' in the checkout"),
-    "delta-spark": ("4.4.0", "pip install '.[spark]' in the checkout"),
-    "great-expectations": (None, "pip install '.[quality]' in the checkout"),
-    "deltalake": (None, "pip install '.[sql]' in the checkout"),
-    "duckdb": (None, "pip install '.[sql]' in the checkout"),
+    "pyspark": ("4.2.0", how_to_install("spark")),
+    "delta-spark": ("4.4.0", how_to_install("spark")),
+    "great-expectations": (None, how_to_install("quality")),
+    "deltalake": (None, how_to_install("sql")),
+    "duckdb": (None, how_to_install("sql")),
 }
 """Packages beyond the core, the version that belongs with the others (None: any), and what installs them."""
-_DASHBOARD = ("streamlit", "pip install '.[dashboard]' in the checkout")
+_DASHBOARD = ("streamlit", how_to_install("dashboard"))
 _DASHBOARD_PYTHON = (3, 11)
 
 

@@ -17,7 +17,7 @@ from pipeline.errors import UserError
 from pipeline.lines import many
 from pipeline.settings import Settings
 from pipeline.setup.java import MIN_JAVA, find_java
-from pipeline.setup.system import JAVA, install_command
+from pipeline.setup.system import JAVA, how_to_install, install_command
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal import Console
 
@@ -201,9 +201,7 @@ def needs_spark() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise UserError(
-            f"this command needs Spark: pip install '.[spark,quality]' in the checkout ({error})"
-        ) from error
+        raise UserError(f"this command needs Spark: {how_to_install('spark,quality')} ({error})") from error
 
 
 @contextmanager

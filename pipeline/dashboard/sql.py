@@ -23,7 +23,7 @@ from pipeline.open_tables import DataFiles, OpenTable, open_table
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES, Table
 
-SPARK_NAMES = (
+_SPARK_NAMES = (
     "explode(list) AS unnest(list)",
     "sequence(first, last, step) AS generate_series(first, last, step)",
     "unix_micros(ts) AS epoch_us(ts)",
@@ -90,8 +90,7 @@ class Lake:
         self.connection = duckdb.connect(":memory:")
         for setting, value in _settings(limits, spill).items():
             self.connection.execute(f"SET GLOBAL {setting} = {value}")  # also of further connections to it
-        for macro in SPARK_NAMES:
-            self.connection.execute(f"CREATE MACRO {macro}")
+        know_spark_names(self.connection)
 
     def seal(self) -> None:
         """From now on queries read the files of the open tables and nothing else; no other table can be opened."""
@@ -178,6 +177,12 @@ def _without(table: Table, names: Iterable[str]) -> list[str]:
     """The columns that a table of an older release lacks, as nulls of their type."""
     known = set(names)
     return [f'NULL::{duckdb_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
+
+
+def know_spark_names(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let a connection know the functions that views have of Spark."""
+    for macro in _SPARK_NAMES:
+        connection.execute(f"CREATE MACRO {macro}")
 
 
 def duckdb_type(name: str) -> str:

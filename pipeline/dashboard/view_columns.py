@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from pipeline.dashboard.sql import SPARK_NAMES, duckdb_type
+from pipeline.dashboard.sql import duckdb_type, know_spark_names
 from pipeline.dashboard.views import View
 from pipeline.tables import TABLES, Column
 
@@ -18,8 +18,7 @@ def view_columns(view: View) -> tuple[Column, ...]:
     comments = {column.name: column.comment for table in reversed(sources) for column in table.columns}
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        for macro in SPARK_NAMES:
-            connection.execute(f"CREATE MACRO {macro}")
+        know_spark_names(connection)
         for table in sources:
             columns = ", ".join(f'"{column.name}" {duckdb_type(column.type)}' for column in table.columns)
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")

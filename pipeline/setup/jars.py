@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.setup.java import find_java
+from pipeline.setup.system import how_to_install
 
 _TIMEOUT_S = 600
 
@@ -65,7 +66,7 @@ def spark_jars_dir() -> Path:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise JarError("pyspark is not installed: pip install '.[spark]' in the checkout")
+        raise JarError(f"pyspark is not installed: {how_to_install('spark')}")
     return Path(spec.origin).parent / "jars"
 
 

@@ -72,6 +72,11 @@ def os_family(os_release: Path = Path("/etc/os-release")) -> Family:
     return "fedora" if names & {"fedora", "rhel", "centos"} else "other"
 
 
+def how_to_install(extra: str) -> str:
+    """The command that installs what an extra of pyproject.toml names."""
+    return f"pip install '.[{extra}]' in the checkout"
+
+
 def install_command(tool: Tool, family: Family | None = None) -> str:
     """The one command that a person types to get ``tool``."""
     match family or os_family():
