@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
+from decoder.fields import as_int64
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.tables import Tables
 
@@ -112,8 +113,12 @@ class Finding:
     def row(self) -> dict[str, Any]:
         """The columns of ``gold.findings`` by name, with ``first_us`` and ``last_us`` for its timestamps."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
-        details = orjson.dumps(dict(self.details), option=orjson.OPT_SORT_KEYS).decode()
-        return {**values, "finding_id": self.finding_id, "evidence": list(self.evidence), "details": details}
+        return {
+            **values,
+            "finding_id": self.finding_id,
+            "evidence": list(self.evidence),
+            "details": _text(self.details),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,22 @@ class Who:
     def details(self) -> dict[str, str | None]:
         """For the ``details`` column."""
         return {"client_id": self.client_id, "member_id": self.member_id, "address": self.address}
+
+
+def _text(details: Mapping[str, object]) -> str:
+    """As JSON; a sum that 64 bits do not hold is not known."""
+    try:
+        return orjson.dumps(dict(details), option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        return orjson.dumps(_within_64_bits(dict(details)), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _within_64_bits(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _within_64_bits(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_within_64_bits(inner) for inner in value]
+    return as_int64(value) if type(value) is int else value
 
 
 def clock(micros: int) -> str:

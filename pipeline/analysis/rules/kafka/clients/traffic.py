@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import orjson
-
+from decoder.fields import integer, items, parsed
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Episode
@@ -103,6 +102,8 @@ def newest_versions(tables: Tables, facts: Facts) -> dict[str, dict[int, int]]:
     newest: dict[str, dict[int, int]] = defaultdict(dict)
     for row in answers:
         offered = newest[facts.cluster_at(row.server, row.last_us)]
-        for api in orjson.loads(row.response_body).get("apiKeys") or []:
-            offered[api["apiKey"]] = max(api["maxVersion"], offered.get(api["apiKey"], 0))
+        for api in items(parsed(row.response_body), "apiKeys"):
+            api_key, version = integer(api, "apiKey"), integer(api, "maxVersion")
+            if api_key is not None and version is not None:
+                offered[api_key] = max(version, offered.get(api_key, 0))
     return newest

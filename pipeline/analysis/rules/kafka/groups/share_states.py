@@ -7,12 +7,12 @@ handed out again, until the broker gives it up (``group.share.delivery.count.lim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-import orjson
-
+from decoder.fields import Json, integer, integers, items, natural, parsed, text
 from decoder.kafka.apis import ApiKey
+from decoder.kafka.errors import NO_ERROR
 from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS, numbers
 
@@ -21,8 +21,6 @@ SHARE_APIS: Final = numbers(
 )
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 _LEFT = -1
-
-Json = dict[str, Any]
 
 
 class SharePlace(NamedTuple):
@@ -85,50 +83,59 @@ def deliveries(sources: Sources) -> list[Delivery]:
     return [one for cluster, row in zip(clusters, rows, strict=True) for one in _of_exchange(row, cluster, names)]
 
 
-def _of_exchange(row: Any, cluster: str, names: dict[str, str]) -> Iterator[Delivery]:
-    request, answer = orjson.loads(row.request_body or "{}"), orjson.loads(row.response_body)
-    group, member = request.get("groupId"), request.get("memberId") or ""
+def _of_exchange(row: Any, cluster: str, names: Mapping[str, str]) -> Iterator[Delivery]:
+    request, answer = parsed(row.request_body), parsed(row.response_body)
+    group, member = text(request, "groupId"), text(request, "memberId") or ""
     if not group:
         return
-    client, lock_us = f"{row.client_id or '?'} at {row.client_ip}", (answer.get("acquisitionLockTimeoutMs") or 0) * 1000
-    refused = {
-        (topic.get("topicId"), part.get("partitionIndex"))
-        for topic, part in _parts(answer, "responses")
-        if part.get("acknowledgeErrorCode") or part.get("errorCode")
+    client = f"{row.client_id or '?'} at {row.client_ip}"
+    lock_us = (natural(answer, "acquisitionLockTimeoutMs") or 0) * 1000
+    refused = {  # or nobody knows
+        at
+        for at, part in _parts(answer, "responses", "partitionIndex")
+        if {integer(part, "acknowledgeErrorCode"), integer(part, "errorCode")} - {None} != {NO_ERROR}
     }
-
-    def place(topic: Json, part: Json) -> SharePlace:
-        topic_id = str(topic.get("topicId"))
-        return SharePlace(cluster, group, names.get(topic_id, topic_id), int(part.get("partitionIndex", -1)))
-
-    for topic, part in _parts(request, "topics"):
-        if (topic.get("topicId"), part.get("partitionIndex")) in refused:
-            continue
-        for batch in part.get("acknowledgementBatches") or []:
+    for at, part in _parts(request, "topics", "partitionIndex"):
+        place = SharePlace(cluster, group, names.get(at[0], at[0]), at[1])
+        for batch in items(part, "acknowledgementBatches") if at not in refused else ():
             for first, last, what in _acknowledged(batch):
-                yield Delivery(place(topic, part), row.us, first, last, what, 0, 0, member, client, row.exchange_id)
-    for topic, part in _parts(answer, "responses"):
-        for batch in part.get("acquiredRecords") or []:
-            span = int(batch["firstOffset"]), int(batch["lastOffset"])
-            count = int(batch.get("deliveryCount", 1))
-            yield Delivery(place(topic, part), row.us, *span, None, count, lock_us, member, client, row.exchange_id)
+                yield Delivery(place, row.us, first, last, what, 0, 0, member, client, row.exchange_id)
+    for at, part in _parts(answer, "responses", "partitionIndex"):
+        place = SharePlace(cluster, group, names.get(at[0], at[0]), at[1])
+        for batch in items(part, "acquiredRecords"):
+            span, times = _span(batch), natural(batch, "deliveryCount")
+            if span is not None and times is not None:
+                yield Delivery(place, row.us, *span, None, times, lock_us, member, client, row.exchange_id)
 
 
-def _parts(body: Json, name: str) -> Iterator[tuple[Json, Json]]:
-    for topic in body.get(name) or []:
-        for part in topic.get("partitions") or []:
-            yield topic, part
+def _parts(body: Json, topics: str, index: str) -> Iterator[tuple[tuple[str, int], Json]]:
+    """Topic id and index of each partition, with what is said of it; one that is not named is left out."""
+    for topic in items(body, topics):
+        topic_id = text(topic, "topicId")
+        for part in items(topic, "partitions") if topic_id is not None else ():
+            number = natural(part, index)
+            if topic_id is not None and number is not None:
+                yield (topic_id, number), part
+
+
+def _span(batch: Json) -> tuple[int, int] | None:
+    """The first offset and the last one; None unless both are there."""
+    first, last = natural(batch, "firstOffset"), natural(batch, "lastOffset")
+    return None if first is None or last is None or last < first else (first, last)
 
 
 def _acknowledged(batch: Json) -> Iterator[tuple[int, int, int]]:
     """One type stands for the whole batch; else there is one for each offset: equal neighbours are put together."""
-    first, last, types = int(batch["firstOffset"]), int(batch["lastOffset"]), batch.get("acknowledgeTypes") or []
+    span, types = _span(batch), integers(batch, "acknowledgeTypes")
+    if span is None:
+        return
+    first, last = span
     if len(types) == 1:
         yield first, last, types[0]
         return
     begin = 0
-    for at in range(1, len(types) + 1):
-        if at == len(types) or types[at] != types[begin]:
+    for at in range(1, min(len(types), last - first + 1) + 1):
+        if at == len(types) or first + at > last or types[at] != types[begin]:
             yield first + begin, first + at - 1, types[begin]
             begin = at
 
@@ -145,10 +152,12 @@ def beats(sources: Sources) -> list[Beat]:
     found = []
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
-        body = orjson.loads(row.request_body)
-        if body.get("groupId") and body.get("memberId"):
-            who = body["memberId"], f"{row.client_id or '?'} at {row.client_ip}"
-            found.append(Beat(cluster, body["groupId"], *who, row.us, body.get("memberEpoch") == _LEFT))
+        body = parsed(row.request_body)
+        group, member, epoch = text(body, "groupId"), text(body, "memberId"), integer(body, "memberEpoch")
+        if group and member and epoch is not None:
+            found.append(
+                Beat(cluster, group, member, f"{row.client_id or '?'} at {row.client_ip}", row.us, epoch == _LEFT)
+            )
     return found
 
 
@@ -171,12 +180,13 @@ def starts_moved(sources: Sources) -> list[StartMoved]:
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     found = []
     for cluster, row in zip(clusters, rows, strict=True):
-        body = orjson.loads(row.request_body)
-        for topic, part in _parts(body, "topics"):
-            name = names.get(str(topic.get("topicId")), str(topic.get("topicId")))
-            if part.get("startOffset", -1) >= 0:
-                place = SharePlace(cluster, body.get("groupId", ""), name, part.get("partition", -1))
-                found.append(StartMoved(place, row.us, part["startOffset"]))
+        body = parsed(row.request_body)
+        group = text(body, "groupId")
+        for (topic_id, partition), part in _parts(body, "topics", "partition") if group else ():
+            offset = natural(part, "startOffset")
+            if group and offset is not None:
+                place = SharePlace(cluster, group, names.get(topic_id, topic_id), partition)
+                found.append(StartMoved(place, row.us, offset))
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.groups import share_groups
 from pipeline.analysis.rules.kafka.groups.share_groups import silences, suspects
-from pipeline.analysis.rules.kafka.groups.share_states import Delivery, SharePlace, deliveries
+from pipeline.analysis.rules.kafka.groups.share_states import Delivery, SharePlace, deliveries, starts_moved
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS
@@ -208,3 +208,30 @@ def test_only_what_comes_often_enough_is_suspect():
 def test_two_members_that_poll_at_their_own_moments_are_no_rhythm_of_seconds():
     told = sorted(us(30 * n + m) for n in range(9) for m in (0, 2))
     assert list(silences(told, us(260), SETTINGS)) == []
+
+
+@pytest.mark.parametrize("cut", [{}, {"firstOffset": 5}, {"firstOffset": 5, "lastOffset": 5}, {"firstOffset": "5"}, 7])
+def test_a_batch_that_was_cut_off_is_left_out_and_those_before_it_stay(cut: object) -> None:
+    whole = {"firstOffset": 1, "lastOffset": 2, "deliveryCount": 1}
+    part = {"partitionIndex": 0, "errorCode": 0, "acknowledgeErrorCode": 0, "acquiredRecords": [whole, cut]}
+    cut_parts = [part, {"partitionIndex": 1}, {}]
+    answer = {"responses": [{"topicId": "T", "partitions": cut_parts}, {"topicId": "U"}]}
+    seen = deliveries(Sources(tables(exchanges=[share(1, FETCH, {"topics": []}, answer)])))
+    assert [(one.first, one.last, one.what) for one in seen] == [(1, 2, None)]
+
+
+@pytest.mark.parametrize("answered", [{}, {"errorCode": None}])
+def test_what_was_said_counts_only_once_its_answer_is_known(answered: Row) -> None:
+    batch = {"firstOffset": 1, "lastOffset": 2, "acknowledgeTypes": [ACCEPT]}
+    topics = [{"topicId": "T", "partitions": [{"partitionIndex": 0, "acknowledgementBatches": [batch, {}]}]}]
+    answer = {"responses": [{"topicId": "T", "partitions": [{"partitionIndex": 0, **answered}]}]}
+    assert not deliveries(Sources(tables(exchanges=[share(1, ACKNOWLEDGE, {"topics": topics}, answer)])))
+
+
+def test_a_start_offset_without_its_partition_or_group_is_no_statement() -> None:
+    place = {"partition": 0, "startOffset": 5}
+    for topics in ([{"topicId": "T", "partitions": [{"startOffset": 5}]}], [{"partitions": [place]}], 5, [7]):
+        told = share(1, 85, {"topics": topics}, {})
+        assert not starts_moved(Sources(tables(exchanges=[told])))
+    told = share(1, 85, {"topics": [{"topicId": "T", "partitions": [place, {}]}]}, {})
+    assert [one.offset for one in starts_moved(Sources(tables(exchanges=[told])))] == [5]
