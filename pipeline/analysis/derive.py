@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from pipeline.analysis.clients import clients
 from pipeline.analysis.copies import copies, counted
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import schema_of
+from pipeline.analysis.guard import attempt
 from pipeline.analysis.holders.assignments import assignments
 from pipeline.analysis.holders.fetch_sessions import fetch_sessions
 from pipeline.analysis.holders.transactions import transactions
@@ -17,7 +20,7 @@ from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
 from pipeline.analysis.pairing import completed, exchanges, pending
 from pipeline.analysis.rules.run import Found, find_all
-from pipeline.analysis.statements.exchanges import KafkaStatements, mongodb_statements, with_handshakes
+from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
 from pipeline.finding_settings import FindingSettings
@@ -100,8 +103,10 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
     """
     complete = completed(paired)
     kafka = KafkaStatements.of(complete)
-    facts = (known or Facts()).merged(kafka.facts())
-    events, batches, states = (kafka.table(part, facts) for part in ("event", "batch", "state"))
+    facts = attempt(
+        "clusters and topic names", lambda: (known or Facts()).merged(kafka.facts()), lambda: known or Facts()
+    )
+    events, batches, states = (_made(TABLES[part], partial(kafka.table, part, facts)) for part in TABLES)
     commands, handshakes = mongodb_statements(complete)
     return Gathered(complete, pending(paired), events, batches, states, commands, handshakes, gaps, facts)
 
@@ -128,8 +133,12 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
         is_for_rules: whether only what rules read is wanted.
     """
     complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
-    commands = with_handshakes(gathered.commands, gathered.handshakes)
-    others = copies(complete)
+    commands = attempt(
+        f"table {MONGO_COMMANDS.full_name}",
+        lambda: with_handshakes(gathered.commands, gathered.handshakes),
+        lambda: gathered.commands,
+    )
+    others = _made(COPIES, lambda: copies(complete))
     events, batches, states = (counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states))
     found = [
         (GAPS, gaps),
@@ -139,21 +148,29 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
         (STATE_EVENTS, gathered.states),
         (MONGO_COMMANDS, commands),
         (COPIES, others),
-        (TRANSACTIONS, transactions(events, states, batches, gaps, settings.lag_lookback)),
-        (OFFSET_TIMELINE, timeline(events, states, batches, facts, settings.lag_lookback)),
+    ]
+    derived = [
+        (TRANSACTIONS, lambda: transactions(events, states, batches, gaps, settings.lag_lookback)),
+        (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
     ]
     if not is_for_rules:
-        found += [
-            (MONGO_HANDSHAKES, gathered.handshakes),
-            (BROKERS, brokers(facts)),
-            (TOPICS, topics(facts)),
-            (ASSIGNMENTS, assignments(gathered.states)),
-            (FETCH_SESSIONS, fetch_sessions(events, states)),
-            (API_LATENCY, api_latency(counted(complete, others))),
-            (CLIENTS, clients(complete, gathered.states, commands, facts)),
-            (MONGO_MINUTES, mongo_minutes(counted(commands, others))),
+        found.append((MONGO_HANDSHAKES, gathered.handshakes))
+        derived += [
+            (BROKERS, lambda: brokers(facts)),
+            (TOPICS, lambda: topics(facts)),
+            (ASSIGNMENTS, lambda: assignments(gathered.states)),
+            (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
+            (API_LATENCY, lambda: api_latency(counted(complete, others))),
+            (CLIENTS, lambda: clients(complete, gathered.states, commands, facts)),
+            (MONGO_MINUTES, lambda: mongo_minutes(counted(commands, others))),
         ]
+    found += [(table, _made(table, work)) for table, work in derived]
     return Derived({table.full_name: rows for table, rows in found}, gathered.pending, facts)
+
+
+def _made(table: Table, work: Callable[[], pa.Table]) -> pa.Table:
+    """The rows of a table; none where deriving them fails, which is noted."""
+    return attempt(f"table {table.full_name}", work, schema_of(table).empty_table)
 
 
 def findings_of(derived: Derived, settings: FindingSettings) -> Found:

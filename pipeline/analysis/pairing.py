@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from decoder.model import FrameFlags
 from decoder.protocols import names_of
 from pipeline.analysis.errors import response_errors
-from pipeline.analysis.fit import fit
+from pipeline.analysis.fit import fit, schema_of
+from pipeline.analysis.guard import by_parts, contain
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.tables import Tables
 from pipeline.arrow import arrow_array, arrow_type
@@ -54,7 +55,8 @@ _RESPONSE_STATUS = f"""CASE
     WHEN {_has("res", FrameFlags.ORPHAN_RESPONSE)} OR epoch_us(res.ts) < expired_after THEN 'orphan_response'
     ELSE 'pending' END"""
 _ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
-_CLOCK = "connection_id, direction, seq, ts, flags"
+_CLOCK_COLUMNS = ["connection_id", "direction", "seq", "ts", "flags"]
+_CLOCK = ", ".join(_CLOCK_COLUMNS)
 _CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
 _KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
 _EXCHANGES = f"""
@@ -66,7 +68,7 @@ _EXCHANGES = f"""
             arg_max(epoch_us(ts), seq) FILTER (direction = 'request' AND flags & {_CLAMPED} = 0),
             arg_max(epoch_us(ts), seq) FILTER (direction = 'response' AND flags & {_CLAMPED} = 0)
         ) AS clock
-        FROM ({_CLOCKS}) GROUP BY connection_id
+        FROM clock_frames GROUP BY connection_id
     ), deadlines AS (
         SELECT connection_id,
             greatest(clock - $answer_us, (SELECT max(clock) FROM clocks) - $abandon_us) AS expired_after
@@ -119,21 +121,35 @@ def exchanges(
         answer_timeout, abandon_timeout: see StreamSettings.
         earlier: the newest frames of each connection that came before these (:func:`newest`); they are not paired.
     """
-    tables = Tables({"frames": frames, "earlier": frames.slice(0, 0) if earlier is None else earlier})
+    before = frames.slice(0, 0) if earlier is None else earlier
+    clocks = pa.concat_tables([some.select(_CLOCK_COLUMNS) for some in (frames, before)])
+
+    def pair(some: pa.Table) -> pa.Table:
+        return _paired(some, clocks, answer_timeout, abandon_timeout)
+
+    return by_parts("table silver.exchanges", pair, frames, "connection_id", schema_of(EXCHANGES).empty_table)
+
+
+def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
+    tables = Tables({"frames": frames, "clock_frames": clocks})
     try:
         paired = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
     finally:
         tables.close()
-    errors = [
-        response_errors(protocol, body)
-        for protocol, body in zip(
-            paired.column("protocol").to_pylist(), paired.column("response_body").to_pylist(), strict=True
-        )
-    ]
+    names = ("exchange_id", "protocol", "response_body")
+    errors = [_errors(*row) for row in zip(*(paired.column(name).to_pylist() for name in names), strict=True)]
     types = {column.name: arrow_type(column.type) for column in EXCHANGES.columns}
     codes = arrow_array([None if some is None else [code for code, _ in some] for some in errors], types["error_codes"])
     names = arrow_array([None if some is None else [name for _, name in some] for some in errors], types["error_names"])
     return fit(paired.append_column("error_codes", codes).append_column("error_names", names), EXCHANGES)
+
+
+def _errors(exchange_id: str, protocol: str, body: str | None) -> list[tuple[int, str]] | None:
+    try:
+        return response_errors(protocol, body)
+    except Exception as error:
+        contain(error, "errors of a response", exchange_id)
+        return None
 
 
 def completed(rows: pa.Table) -> pa.Table:

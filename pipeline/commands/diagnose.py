@@ -65,8 +65,8 @@ def diagnose(
 ) -> None:
     """Show what is wrong in a capture and what to do, the first thing first, with evidence. Needs no Java.
 
-    The exit code is 1 if a finding is critical, else 2 if nothing could be read, or not all of a pipe that was cut off
-    or of a landing zone with damaged files.
+    The exit code is 1 if a finding is critical, else 2 if nothing could be read or judged, if a rule failed, or if a
+    pipe was cut off or a landing zone has damaged files.
 
     Examples:
 
@@ -87,6 +87,7 @@ def diagnose(
       wirelake diagnose --follow /var/ring --json >> changes.jsonl    # of findings: see docs/howto/alerts.md
     """
     from pipeline.commands.findings import in_order  # noqa: PLC0415
+    from pipeline.commands.unjudged import warn_of_errors  # noqa: PLC0415
 
     settings = writing_settings(conf)
     if follow:
@@ -107,6 +108,7 @@ def diagnose(
     found, inputs = _diagnosed(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
+    has_failed = warn_of_errors(found.errors, Console(stderr=True))
     rows = in_order(found.findings.to_pylist())
     # Before anything is printed: whoever reads that may go away.
     trouble = _write(lake, found) if lake is not None else None
@@ -127,7 +129,7 @@ def diagnose(
         raise typer.Exit(1)
     if trouble is not None:
         raise trouble
-    if not inputs.is_whole:
+    if has_failed or not inputs.is_whole:
         raise typer.Exit(2)
 
 

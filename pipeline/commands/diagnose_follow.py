@@ -27,6 +27,7 @@ from pipeline.commands.findings import (
     what_was_read,
 )
 from pipeline.commands.incidents import print_incident, show_incidents
+from pipeline.commands.unjudged import error_sentences
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.following import Change, Following
@@ -61,7 +62,7 @@ def follow_and_report(
 
     Raises:
         UserError: nothing can be read.
-        typer.Exit: with 1 if there was a critical finding, with 2 if not all could be read.
+        typer.Exit: with 1 if there was a critical finding, with 2 if not all could be read or judged.
     """
     if len(files) != 1:
         raise UserError("--follow takes one of: '-' for standard input, a directory, a landing zone")
@@ -74,6 +75,7 @@ def follow_and_report(
         _follow(following, feed, stop, show)
         is_whole, reason = feed.outcome()
     found, stats = following.diagnosis(), feed.stats
+    has_failed = bool(following.errors)
     for note in warnings(stats) if stats is not None else ():
         show.note(note)
     if found is None:
@@ -83,7 +85,7 @@ def follow_and_report(
     show.end(found, stats, is_whole=is_whole and (stats is None or stats.is_whole))
     if any(severity == "critical" for severity in found.findings.column("severity").to_pylist()):
         raise typer.Exit(1)
-    if not is_whole:
+    if has_failed or not is_whole:
         raise typer.Exit(2)
 
 
@@ -108,8 +110,8 @@ def _follow(following: Following, feed: Feed, stop: Stop, show: _Show) -> None:
             judged, is_unjudged = time.monotonic(), False
             if took_s > MOST_JUDGING_S:
                 following.keep_less()
-        for limit in following.limits():
-            show.note(limit)
+        for note in (*following.limits(), *error_sentences(following.errors)):
+            show.note(note)
         if stop.asked():  # also while more and more comes
             feed.stop()
         if rows is None:

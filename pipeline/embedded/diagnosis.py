@@ -11,6 +11,7 @@ from decoder import Codec
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
+from pipeline.analysis.guard import InternalError, noting
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.tables import Tables
@@ -49,6 +50,7 @@ class Diagnosis:
     """What is wrong, and all that it was judged by.
 
     Attributes:
+        errors: steps that failed, of which nothing is known; the rest was judged all the same.
         places: of all frames the columns by which :mod:`pipeline.embedded.frame_numbers` finds them in their capture;
             None: they are too many.
     """
@@ -58,6 +60,7 @@ class Diagnosis:
     incidents: pa.Table
     looked: Looked
     places: pa.Table | None
+    errors: tuple[InternalError, ...] = ()
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
@@ -67,13 +70,14 @@ class Diagnosis:
 
 
 def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
-    """Decode, derive and judge."""
-    derived = derive(decoded(landed.frames), landed.gaps, settings)
-    found = findings_of(derived, settings.findings)
-    judgement = judged(found, (), None, settings.findings)
+    """Decode, derive and judge. A step that fails is noted in the diagnosis, and costs itself alone."""
+    with noting() as noted:
+        derived = derive(decoded(landed.frames), landed.gaps, settings)
+        found = findings_of(derived, settings.findings)
+        judgement = judged(found, (), None, settings.findings)
     return Diagnosis(
         derived, findings_table(judgement.findings), incidents_table(judgement.incidents), looked_at(derived),
-        places=derived.tables[FRAMES.full_name],
+        places=derived.tables[FRAMES.full_name], errors=noted.errors,
     )  # fmt: skip
 
 

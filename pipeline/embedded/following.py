@@ -7,6 +7,7 @@ the findings in the end are those of ``diagnose`` of all of it, however it was c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from pipeline.analysis.derive import Derived, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
+from pipeline.analysis.guard import InternalError, Noted, noting
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
@@ -140,6 +142,7 @@ class Following:
         self._unreported: list[Change] = []
         self._unreported_incidents: list[IncidentChange] = []
         self._derived: Derived | None = None
+        self._errors = Noted()
         self.frames = 0
 
     @property
@@ -156,6 +159,15 @@ class Following:
     def incidents(self) -> Sequence[Mapping[str, Any]]:
         """Rows of ``gold.incidents`` as they were judged last, what must be done first before the others."""
         return self._incidents
+
+    @property
+    def errors(self) -> tuple[InternalError, ...]:
+        """Steps that failed so far, each once; the rest was judged all the same."""
+        return self._errors.errors
+
+    def noting_errors(self) -> AbstractContextManager[Noted]:
+        """Within the block a step that fails is noted in :attr:`errors`."""
+        return noting(self._errors)
 
     @property
     def derived(self) -> Derived | None:
@@ -175,7 +187,8 @@ class Following:
         self._derived = None
         self.frames += frames.num_rows
         rows = decoded(frames, by_kernel=self._by_kernel)
-        self._gathering.add(rows, gaps)
+        with self.noting_errors():
+            self._gathering.add(rows, gaps)
         return rows
 
     def keep_less(self) -> None:
@@ -205,14 +218,16 @@ class Following:
 
     def _judged(self) -> list[Change]:
         settings = self._settings.findings
-        self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
-        found = findings_of(self._derived, settings)
+        with self.noting_errors():
+            self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
+            found = findings_of(self._derived, settings)
         ids = {finding.finding_id for finding in found.findings}
         roots = {row["root_id"] for row in self._incidents}
         known = remembered(self._rows, ids, roots, self._most_past)
         if len(known) < len(self._rows):
             self._reached.add("past")
-        now = judged(found, known, self.since_us, settings)
+        with self.noting_errors():
+            now = judged(found, known, self.since_us, settings)
         self._rows, self._incidents = now.findings, now.incidents
         self._unreported_incidents += self._reported_incidents.changes(now.incidents)
         return sorted(self._reported.changes(now.findings), key=lambda change: SEVERITIES.index(change.row["severity"]))
@@ -221,10 +236,14 @@ class Following:
         """What was judged last, as ``diagnose`` gives it; None before anything came."""
         if not self.frames:
             return None
-        derived = derive_from(self._gathering.kept, self._settings)
+        with self.noting_errors():
+            derived = derive_from(self._gathering.kept, self._settings)
         ever = self._gathering
         looked = replace(
             looked_at(derived), exchanges=ever.exchanges, connections=ever.connections, bytes_lost=ever.bytes_lost,
             first_us=ever.first_us, last_us=ever.last_us,
         )  # fmt: skip
-        return Diagnosis(derived, findings_table(self._rows), incidents_table(self._incidents), looked, places=None)
+        return Diagnosis(
+            derived, findings_table(self._rows), incidents_table(self._incidents), looked,
+            places=None, errors=self.errors,
+        )  # fmt: skip

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.copies import counted
+from pipeline.analysis.guard import InternalError, attempt
 from pipeline.analysis.standing.groups import GroupNow, groups_now
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window
@@ -119,6 +120,11 @@ class Watch:
         """See Following."""
         self._following.keep_less()
 
+    @property
+    def errors(self) -> tuple[InternalError, ...]:
+        """See Following."""
+        return self._following.errors
+
     def limits(self) -> list[str]:
         """See Following."""
         return self._following.limits()
@@ -139,10 +145,21 @@ class Watch:
             counted(derived.of(table), copies) for table in (STATE_EVENTS, EXCHANGES, MONGO_COMMANDS)
         )
         self._news = {key: news for key, news in self._news.items() if at_us - news[1] <= NEWS_US}
+        with self._following.noting_errors():
+            groups = attempt(
+                "groups as they stand now",
+                lambda: groups_now(derived.of(OFFSET_TIMELINE), states, window),
+                list[GroupNow],
+            )
+            traffic = attempt(
+                "traffic as it is now",
+                lambda: traffic_now(exchanges, states, commands, window),
+                lambda: TrafficNow([], [], []),
+            )
         return Now(
             window,
-            groups_now(derived.of(OFFSET_TIMELINE), states, window),
-            self._with_software(traffic_now(exchanges, states, commands, window)),
+            groups,
+            self._with_software(traffic),
             self._following.incidents,
             {key: kind for key, (kind, _) in self._news.items()},
             seen.connections,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from decoder.kafka.facts.fetch_sessions import Held, Part, SessionFetch, follow
 from pipeline.analysis.fit import schema_of, table_of
+from pipeline.analysis.guard import contain
 from pipeline.analysis.tables import Tables
 from pipeline.tables import FETCH_SESSIONS
 
@@ -130,9 +131,17 @@ def fetch_sessions(events: pa.Table, states: pa.Table, carried: pa.Table | None 
         tables.close()
     found = []
     for session, of_session in groupby(rows, key=attrgetter("server", "session_id")):
-        for values in follow_session(session, iter(of_session)):
-            row = dict(zip(OUTPUT, values, strict=True))
-            found.append(
-                {**row, "date": (row["date"] - _EPOCH).days, "first_ts": row["first_us"], "last_ts": row["last_us"]}
-            )
+        try:
+            found += _rows(follow_session(session, iter(of_session)))
+        except Exception as error:
+            contain(error, f"table {FETCH_SESSIONS.full_name}", f"fetch session {session[1]}")
     return table_of(found, FETCH_SESSIONS)
+
+
+def _rows(of_session: Iterable[Values]) -> list[dict[str, Any]]:
+    found = []
+    for values in of_session:
+        row = dict(zip(OUTPUT, values, strict=True))
+        days = (row["date"] - _EPOCH).days
+        found.append({**row, "date": days, "first_ts": row["first_us"], "last_ts": row["last_us"]})
+    return found

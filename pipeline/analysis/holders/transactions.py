@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from decoder.kafka.facts.transactions import FINAL, Transaction, TxnEvent, follow
 from pipeline.analysis.fit import fit, schema_of, table_of
+from pipeline.analysis.guard import contain
 from pipeline.analysis.hours import DAY_US, span_us
 from pipeline.analysis.tables import Tables
 from pipeline.tables import TRANSACTIONS
@@ -157,12 +158,21 @@ def transactions(
     finally:
         tables.close()
     found = []
-    for (cluster, _), of_producer in groupby(rows, key=attrgetter("cluster", "producer_id")):
-        for values in follow_producer(cluster, of_producer, span_us(patience)):
-            row = dict(zip(OUTPUT, values, strict=True))
-            ends = {"first_ts": row["first_us"], "end_ts": row["end_us"], "last_ts": row["last_us"]}
-            found.append({**row, **ends, "date": row["first_us"] // DAY_US})
+    for (cluster, producer_id), of_producer in groupby(rows, key=attrgetter("cluster", "producer_id")):
+        try:
+            found += _rows(follow_producer(cluster, of_producer, span_us(patience)))
+        except Exception as error:
+            contain(error, f"table {TRANSACTIONS.full_name}", f"producer id {producer_id}")
     return pa.concat_tables([table_of(found, TRANSACTIONS), kept])
+
+
+def _rows(of_producer: Iterable[Values]) -> list[dict[str, Any]]:
+    found = []
+    for values in of_producer:
+        row = dict(zip(OUTPUT, values, strict=True))
+        ends = {"first_ts": row["first_us"], "end_ts": row["end_us"], "last_ts": row["last_us"]}
+        found.append({**row, **ends, "date": row["first_us"] // DAY_US})
+    return found
 
 
 def begun(held: pa.Table, since_us: int, patience: timedelta) -> pa.Table:

@@ -195,6 +195,11 @@ def trees_of(rows: Iterable[Mapping[str, Any]]) -> list[Tree]:
     return _Forest(bundles, effects).trees()
 
 
+def alone(row: Mapping[str, Any]) -> Tree:
+    """A finding as a tree of its own."""
+    return Tree((Node(Bundle((Known.of(row),))),))
+
+
 def _bundles(found: Iterable[Known]) -> list[Bundle]:
     alike: defaultdict[tuple[str, ...], list[Known]] = defaultdict(list)
     for one in found:

@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.incidents.grouping import trees_of
-from pipeline.analysis.incidents.report import incident_row
+from pipeline.analysis.guard import attempt, contain
+from pipeline.analysis.incidents.entities import Known
+from pipeline.analysis.incidents.grouping import Tree, alone, trees_of
+from pipeline.analysis.incidents.report import incident_row, plain_row
 from pipeline.analysis.rules.run import Found, with_earlier
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import INCIDENTS
@@ -36,11 +38,20 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> Grouped:
     Args:
         rows: as Finding.row gives them; the order does not matter.
     """
-    trees = trees_of(rows)
+    trees = attempt("incidents: grouping", lambda: trees_of(rows), lambda: [alone(row) for row in rows])
     losses = [one for tree in trees if tree.root.rule == "capture_loss" for one in tree.findings]
-    reported = [incident_row(tree, losses) for tree in trees]
+    reported = [_reported(tree, losses) for tree in trees]
     of = {finding_id: row["incident_id"] for row in reported for finding_id in row["findings"]}
     return Grouped([{**row, "incident_id": of[row["finding_id"]]} for row in rows], sorted(reported, key=in_order))
+
+
+def _reported(tree: Tree, losses: Sequence[Known]) -> dict[str, Any]:
+    """The row of an incident; where its words fail, with those of its first finding."""
+    try:
+        return incident_row(tree, losses)
+    except Exception as error:
+        contain(error, f"incidents: words of {tree.root.rule}", tree.root.findings[0].finding_id)
+        return plain_row(tree)
 
 
 def judged(
@@ -56,7 +67,7 @@ def judged(
     """
     pause_us = int(settings.episode_pause_seconds * 1_000_000)
     earlier = [row for row in known if since_us is not None and row["first_us"] < since_us]
-    return grouped(with_earlier(found.findings, earlier, pause_us, found.clusters))
+    return grouped(with_earlier(found, earlier, pause_us))
 
 
 def in_order(row: Mapping[str, Any]) -> tuple[object, ...]:

@@ -47,7 +47,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
     if reported.bundle is not case.bundle:
         begun = _SENTENCE.split(str(case.lead.row["summary"]))[0]
         why = f"{why} It may have begun with this: {begun}"
-    rank = _rank(case)
+    rank = _rank(case.severity, case.state)
     return {
         "incident_id": incident_id(tree.root.findings[0].finding_id),
         "severity": case.severity,
@@ -85,15 +85,54 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
     }
 
 
+def plain_row(tree: Tree) -> dict[str, Any]:
+    """The same columns from nothing but the columns of the first finding: for a tree whose words fail."""
+    row = tree.root.findings[0].row
+    rows = [one.row for one in tree.findings]
+    severity = min((str(one["severity"]) for one in rows), key=SEVERITIES.index)
+    states = {str(one["state"]) for one in rows}
+    state = next(one for one in ("open", "unknown", "closed") if one in states)
+    return {
+        "incident_id": incident_id(str(row["finding_id"])),
+        "severity": severity,
+        "state": state,
+        "urgency": _rank(severity, state) * _URGENCIES,
+        "headline": str(row["summary"]),
+        "impact": "",
+        "do_now": str(row["advice"]),
+        "fix": str(row["advice"]),
+        "certainty": OPEN,
+        "why": "",
+        "culprit": None,
+        "hurt": None,
+        "rule": row["rule"],
+        "root_id": row["finding_id"],
+        "rules": list(dict.fromkeys(str(one["rule"]) for one in rows)),
+        "findings": [one["finding_id"] for one in rows],
+        "links": "[]",
+        "cluster": row["cluster"],
+        "topic": row.get("topic"),
+        "partition": row.get("partition"),
+        "group_id": row.get("group_id"),
+        "records": None,
+        "partitions": 0,
+        "growing": None,
+        "first_us": min(one["first_us"] for one in rows),
+        "last_us": max(one["last_us"] for one in rows),
+        "sql": f"FROM gold.findings WHERE finding_id = {_text(row['finding_id'])}",
+        "page": "/",
+    }
+
+
 def incident_id(root_finding_id: str) -> str:
     """Stable as long as the root is the same."""
     return hashlib.sha256(f"incident\0{root_finding_id}".encode()).hexdigest()[:32]
 
 
-def _rank(case: Case) -> int:
+def _rank(severity: str, state: str) -> int:
     """What is not over comes before what is, the critical before the rest; what is only for information last."""
-    is_over, severity = case.state == "closed", SEVERITIES.index(case.severity)
-    return 5 if is_over and severity else (severity if not is_over and severity < 2 else 2 if is_over else 3)
+    is_over, rank = state == "closed", SEVERITIES.index(severity)
+    return 5 if is_over and rank else (rank if not is_over and rank < 2 else 2 if is_over else 3)
 
 
 def _now(case: Case, words: Words, state: str) -> str:

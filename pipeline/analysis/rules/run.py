@@ -9,59 +9,103 @@ Kafka.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
+from pipeline.analysis.guard import attempt, contain
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
-from pipeline.analysis.rules.kafka.clients.traffic import collect_traffic, newest_versions
-from pipeline.analysis.rules.kafka.groups.coming_and_going import steps
+from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traffic, newest_versions
+from pipeline.analysis.rules.kafka.groups.coming_and_going import Step, steps
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
-from pipeline.analysis.rules.rule import families
+from pipeline.analysis.rules.rule import all_rules, families
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import FINDINGS
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the rules found, and the clusters of which there was anything to look at."""
+    """What the rules found.
+
+    Attributes:
+        findings: each subject of a rule once.
+        clusters: those of which there was anything to look at.
+        failed: rules that were not applied, or not to all: what they found before is neither confirmed nor over.
+    """
 
     findings: list[Finding]
     clusters: frozenset[str]
+    failed: frozenset[str] = frozenset()
 
 
 def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
-    """Apply every rule.
+    """Apply every rule. One that raises is noted and left out (see pipeline.analysis.guard); the others are applied.
 
     Args:
         tables: see Sources.tables.
         facts: clusters and topic names.
         settings: thresholds.
     """
-    sources = _sources(tables, facts, settings)
-    found = chain.from_iterable(family.find(sources, settings) for family in families())
-    return Found(_once(found), frozenset(sources.ends))
+    failed: set[str] = set()
+    sources = _sources(tables, facts, settings, failed)
+    found: list[Finding] = []
+    for family in families():
+        names = [rule.name for rule in family.rules]
+        try:
+            found += _stated(family.find(sources, settings), failed)
+        except Exception as error:
+            contain(error, f"rule {', '.join(names)}")
+            failed.update(names)
+    return Found(_once(found), frozenset(sources.ends), frozenset(failed))
 
 
-def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources:
-    traffic = collect_traffic(tables, facts)
-    ends, server_ends = _ends_of_servers(tables) | commands.ends(tables), dict[str, int]()
+def _stated(findings: Iterable[Finding], failed: set[str]) -> Iterator[Finding]:
+    """Findings that can be written down."""
+    for finding in findings:
+        try:
+            finding.row()
+        except Exception as error:
+            contain(error, f"rule {finding.rule}", next(iter(finding.evidence), ""))
+            failed.add(finding.rule)
+        else:
+            yield finding
+
+
+def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: set[str]) -> Sources:
+    """What rules share; if a part of it fails, no rule has seen all that it should: all are ``failed``."""
+
+    def shared(what: str, work: Callable[[], T], nothing: Callable[[], T]) -> T:
+        def otherwise() -> T:
+            failed.update(rule.name for rule in all_rules())
+            return nothing()
+
+        return attempt(f"what rules share: {what}", work, otherwise)
+
+    traffic = shared("traffic", partial(collect_traffic, tables, facts), list[Traffic])
+    ends = shared("ends of servers", lambda: _ends_of_servers(tables) | commands.ends(tables), dict[str, int])
+    server_ends: dict[str, int] = {}
     for one in traffic:
         ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
         server_ends[one.server] = max(one.last_us, server_ends.get(one.server, 0))
-    shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), facts)), tables)
-    symptoms = with_repairs(shown, tables, facts, ends, settings)
+
+    def symptoms() -> list[Episode]:
+        shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), facts)), tables)
+        repaired = with_repairs(shown, tables, facts, ends, settings)
+        return list(collect_episodes([*repaired, *commands.command_symptoms(tables, settings)], facts, settings))
+
     episodes: defaultdict[str, list[Episode]] = defaultdict(list)
-    for episode in collect_episodes([*symptoms, *commands.command_symptoms(tables, settings)], facts, settings):
+    for episode in shared("symptoms", symptoms, list[Episode]):
         episodes[episode.rule].append(episode)
     return Sources(
         tables,
@@ -72,8 +116,8 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings) -> Sources
         made_anew(facts),
         episodes,
         traffic,
-        newest_versions(tables, facts),
-        list(steps(tables, facts)),
+        shared("offered versions", partial(newest_versions, tables, facts), dict),
+        shared("joins and departures", lambda: list(steps(tables, facts)), list[Step]),
     )
 
 
@@ -106,9 +150,7 @@ def made_anew(facts: Facts) -> dict[tuple[str, str], list[int]]:
     return {topic: sorted(times)[1:] for topic, times in lives.items() if len(times) > 1}
 
 
-def with_earlier(
-    found: Iterable[Finding], earlier: Iterable[Mapping[str, Any]], pause_us: int, clusters: Collection[str]
-) -> list[dict[str, Any]]:
+def with_earlier(found: Found, earlier: Iterable[Mapping[str, Any]], pause_us: int) -> list[dict[str, Any]]:
     """Rows of the findings of now, with those that began before the time that was looked at.
 
     How many these can be is for the caller to bound. A finding is a rule, a cluster and a subject: what comes again
@@ -118,18 +160,22 @@ def with_earlier(
     thousand take 0.3 s of CPU to be grouped at each refresh and 2 MB, ten thousand ten times as much (2026-11).
 
     Args:
-        found: what the rules found.
+        found: what the rules found. Of clusters that were not seen in that time the data ended before, and what held
+            then is what a look at all of it would find; of rules that failed nobody knows.
         earlier: rows of ``ROW_SCHEMA`` that began before.
         pause_us: what comes again after a longer pause, µs, begins anew.
-        clusters: those that were seen in the time that was looked at. Of the others the data ended before, and what
-            held then is what a look at all of it would find.
     """
     begun = {row["finding_id"]: row for row in earlier}
-    now = {finding.finding_id: finding.row() for finding in found}
+    now = {finding.finding_id: finding.row() for finding in found.findings}
     goes_on = [_as_begun(row, begun.get(finding_id), pause_us) for finding_id, row in now.items()]
     gone = [row for finding_id, row in begun.items() if finding_id not in now]
-    over = [{**row, "state": "closed"} if row["cluster"] in clusters else dict(row) for row in gone]
+    over = [{**row, "state": "closed"} if _is_over(row, found) else dict(row) for row in gone]
     return sorted([*goes_on, *over], key=lambda row: str(row["finding_id"]))
+
+
+def _is_over(row: Mapping[str, Any], found: Found) -> bool:
+    """Whether it would have been found, if it still held."""
+    return row["cluster"] in found.clusters and row["rule"] not in found.failed
 
 
 def findings_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from decoder.kafka.facts import exchanges, offsets, state
+from pipeline.analysis.guard import contain
 from pipeline.analysis.statements import new_groups
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
@@ -79,6 +80,10 @@ def _facts(item: ParsedExchange) -> Iterator[_Fact]:
         yield _Fact(item.server, cluster, topic.topic_id, topic.topic)
 
 
+Values = Callable[[object], tuple[Any, ...]]
+"""What gives the values of a statement's columns."""
+
+
 class _Part(NamedTuple):
     """One kind of statement: which apis make it, its columns, and what extracts it from an exchange."""
 
@@ -109,13 +114,16 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
     found: dict[str, list[Any]] = {name: [] for name in PARTS}
     sources: dict[str, list[int]] = {name: [] for name in PARTS}
     columns = (batch.column(name).to_pylist() for name in ("client_id", "server", *BODIES))
+    exchange_ids = batch.column("exchange_id")
     for number, row in enumerate(zip(*columns, strict=True)):
-        item = _parsed(*row)
-        for name, part in PARTS.items():
-            if item.api_key in part.apis:
-                rows = [values[name](one) for one in part.extract(item)]
-                found[name] += rows
-                sources[name] += [number] * len(rows)
+        try:
+            stated = _stated(_parsed(*row), values)
+        except Exception as error:
+            contain(error, "statements of an exchange", exchange_ids[number].as_py())
+            continue
+        for name, rows in stated.items():
+            found[name] += rows
+            sources[name] += [number] * len(rows)
     for name, rows in found.items():
         if rows:
             fields = [
@@ -128,7 +136,16 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
             yield pa.RecordBatch.from_arrays([*who.columns, *others], names=[*context, *types])
 
 
-def _values_of(columns: Sequence[Column]) -> Callable[[object], tuple[Any, ...]]:
+def _stated(item: ParsedExchange, values: Mapping[str, Values]) -> dict[str, list[tuple[Any, ...]]]:
+    """Of each kind that the exchange's api can state the statements, as values of their columns."""
+    return {
+        name: [values[name](one) for one in part.extract(item)]
+        for name, part in PARTS.items()
+        if item.api_key in part.apis
+    }
+
+
+def _values_of(columns: Sequence[Column]) -> Values:
     """What gives the columns of a statement; what only some statements have is None where they lack it."""
     names = [column.name for column in columns]
     known = attrgetter(*(name for name in names if name not in _OF_SOME))

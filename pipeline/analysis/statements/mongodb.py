@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from decoder.mongodb.facts import Half, command_facts, handshake
+from pipeline.analysis.guard import contain
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import Table
 
@@ -44,7 +45,7 @@ def statements(
     batch: pa.RecordBatch, table: Table, context: list[str], extract: Extract, without: tuple[str, ...] = ()
 ) -> pa.RecordBatch:
     """The columns ``context`` of a batch, and what ``extract`` makes of its halves; rows without that are left out."""
-    found = [extract(*_halves(row)) for row in batch.select(list(HALVES)).to_pylist()]
+    found = list(_extracted(batch, extract))
     kept = batch.select(context).filter(arrow_array([values is not None for values in found], pa.bool_()))
     columns = dict(zip(context, kept.columns, strict=True))
     rows = [values for values in found if values is not None]
@@ -53,6 +54,15 @@ def statements(
             values = [_fitting(row[column.name], column.type) for row in rows]
             columns[column.name] = arrow_array(values, arrow_type(column.type))
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _extracted(batch: pa.RecordBatch, extract: Extract) -> Iterator[Mapping[str, Any] | None]:
+    for row in batch.select(["exchange_id", *HALVES]).to_pylist():
+        try:
+            yield extract(*_halves(row))
+        except Exception as error:
+            contain(error, "statements of an exchange", row["exchange_id"])
+            yield None
 
 
 def _halves(row: Mapping[str, Any]) -> tuple[Half | None, Half | None]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.analysis.guard import contain
 from pipeline.analysis.timeline.offset_state import Event, Lag, Offsets, OffsetState
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_TIMELINE
@@ -42,10 +43,13 @@ class Pass:
             *PARTITION, "incarnation", "what", "at", "until", "seen_hour", "kind", "group_id", "client_id",
             *Offsets._fields,
         )  # fmt: skip
-        found = [
-            self._take(ts_us, *row)
-            for ts_us, *row in zip(times, *(values[name].to_pylist() for name in names), strict=True)
-        ]
+        found: list[tuple[Any, ...] | None] = []
+        for ts_us, *row in zip(times, *(values[name].to_pylist() for name in names), strict=True):
+            try:
+                found.append(self._take(ts_us, *row))
+            except Exception as error:
+                contain(error, f"table {OFFSET_TIMELINE.full_name}", values["exchange_id"][len(found)].as_py())
+                found.append(None)
         of_events = [number for number, row in enumerate(found) if row is not None]
         completed = [row for row in found if row is not None]
         filled = {name: [row[place] for row in completed] for place, name in enumerate(_FILLED)}

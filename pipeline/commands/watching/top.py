@@ -59,7 +59,8 @@ def top(
     Keys: q ends, l and t sort groups by lag and trend, r, p and e all else by rate, p99 and errors. Into a file or a
     pipe goes a screen every few seconds. At the end of what is read the last screen stays.
 
-    With --once the exit code is 1 if an incident is critical; it is 2 if nothing could be read, or not all of a pipe.
+    With --once the exit code is 1 if an incident is critical; it is 2 if nothing could be read, not all of a pipe, or
+    where a rule failed.
 
     Examples:
 
@@ -90,7 +91,7 @@ def top(
     if once:
         watch, is_cut = _watched(files, settings, window_us, ports, allow_truncated, tls_keylog, tls_embedded_keys)
         _show_once(", ".join(files), watch, order)
-        if is_cut:
+        if is_cut or watch.errors:
             raise typer.Exit(2)
         return
     if len(files) != 1:
@@ -141,6 +142,7 @@ def _watched(
 
 
 def _show_once(name: str, watch: Watch, order: Order) -> None:
+    from pipeline.commands.unjudged import warn_of_errors  # noqa: PLC0415
     from pipeline.commands.watching.screen import Shown, screen  # noqa: PLC0415
     from pipeline.commands.watching.watch import why_nothing  # noqa: PLC0415
 
@@ -149,5 +151,6 @@ def _show_once(name: str, watch: Watch, order: Order) -> None:
         raise UserError(why_nothing(watch, None))
     console = _console()
     console.print(screen(now, Shown(name, order), console.width))
+    warn_of_errors(watch.errors, Console(stderr=True))
     if any(row["severity"] == "critical" for row in now.incidents):
         raise typer.Exit(1)

@@ -16,6 +16,7 @@ from rich.text import Text
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.runs.summary import nothing_found
 from pipeline.capture.stats import CaptureStats
+from pipeline.commands.unjudged import error_sentences
 from pipeline.commands.watching.keys import Keys
 from pipeline.commands.watching.screen import Shown, screen
 from pipeline.commands.watching.sort import Order, Sort
@@ -54,7 +55,7 @@ def watch_and_show(
 
     Raises:
         UserError: nothing can be read.
-        typer.Exit: with 2 if not all could be read.
+        typer.Exit: with 2 if not all could be read or judged.
     """
     session = _Session(source, watch, order, every_s, console)
     with ExitStack() as stack:
@@ -69,7 +70,7 @@ def watch_and_show(
     for text in (*session.notes, reason):
         if text:
             errors.print(Text(f"warning: {text.removeprefix('warning: ')}", "yellow"), soft_wrap=True)
-    if not is_whole:
+    if watch.errors or not is_whole:
         raise typer.Exit(2)
 
 
@@ -146,6 +147,7 @@ class _Session:
                 begin = time.monotonic()
                 if is_unjudged:
                     self._watch.judge()
+                    self.notes += [one for one in error_sentences(self._watch.errors) if one not in self.notes]
                     is_unjudged = False
                 self._look()
                 took_s = time.monotonic() - begin  # not to draw: a terminal may let us wait

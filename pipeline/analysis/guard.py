@@ -1,0 +1,158 @@
+"""Containment of failures: one step that raises costs itself alone, and is noted without anything of the payload.
+
+A step is a rule, a derivation, the statements of one exchange. Outside of :func:`noting` failures are raised as they
+are, so that tests of a step see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+T = TypeVar("T")
+
+MOST_NOTED = 1_000
+"""Distinct failures that are noted at once: a fault of ours may show in each of a million exchanges."""
+_INFRASTRUCTURE = (OSError, duckdb.IOException)
+"""A disk or a network that fails is no fault of a step: the run stops, and can be repeated."""
+_OURS = ("decoder", "pipeline", "wirelake")
+
+
+class TooMuchToJudge(Exception):  # noqa: N818 - it is a decision, not an error
+    """Raised by a step that would take more work than its budget; the message says what there was too much of."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalError:
+    """A failure of a step.
+
+    Attributes:
+        step: what failed, for example ``rule offset_reset`` or ``table gold.offset_timeline``.
+        subject: what it was about: an exchange id, a finding id; empty if that is not known.
+        error: class of the exception, or ``TooMuchToJudge``.
+        place: module and line of ours that raised; of :class:`TooMuchToJudge` its message.
+    """
+
+    step: str
+    subject: str
+    error: str
+    place: str
+
+    @classmethod
+    def of(cls, error: Exception, step: str, subject: str = "") -> InternalError:
+        """The failure that an exception is. Its message may quote payload, and is left out."""
+        if isinstance(error, TooMuchToJudge):
+            return cls(step, subject, TooMuchToJudge.__name__, str(error))
+        return cls(step, subject, type(error).__name__, _place(error.__traceback__))
+
+    @property
+    def is_excess(self) -> bool:
+        """Whether the step stopped because there was too much to judge."""
+        return self.error == TooMuchToJudge.__name__
+
+    def __str__(self) -> str:
+        if self.is_excess:
+            return f"{self.step}: too much to judge: {self.place}"
+        about = f" on {self.subject}" if self.subject else ""
+        return f"{self.step}: internal error{about}: {self.error} at {self.place}"
+
+
+@dataclass(slots=True)
+class Noted:
+    """Failures, each once."""
+
+    _errors: dict[InternalError, None] = field(default_factory=dict)
+
+    def add(self, errors: Iterable[InternalError]) -> None:
+        """Note failures, at most :data:`MOST_NOTED` of them."""
+        for error in errors:
+            if len(self._errors) < MOST_NOTED:
+                self._errors.setdefault(error)
+
+    @property
+    def errors(self) -> tuple[InternalError, ...]:
+        """What was noted, in the order in which it happened."""
+        return tuple(self._errors)
+
+
+_NOTED: ContextVar[Noted | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting(noted: Noted | None = None) -> Iterator[Noted]:
+    """Contain failures within the block, and note them.
+
+    Args:
+        noted: where to; None: in a new one, also within a block of another.
+    """
+    some = Noted() if noted is None else noted
+    token = _NOTED.set(some)
+    try:
+        yield some
+    finally:
+        _NOTED.reset(token)
+
+
+def contain(error: Exception, step: str, subject: str = "") -> None:
+    """Note a failure; raise it where nobody notes, or where the step is not to blame."""
+    noted = _NOTED.get()
+    if noted is None or is_infrastructure(error):
+        raise error
+    noted.add([InternalError.of(error, step, subject)])
+
+
+def attempt(step: str, work: Callable[[], T], otherwise: Callable[[], T]) -> T:
+    """What ``work`` gives; if it raises, the failure is contained, and ``otherwise`` gives what takes its place."""
+    try:
+        return work()
+    except Exception as error:
+        contain(error, step)
+        return otherwise()
+
+
+def is_infrastructure(error: Exception) -> bool:
+    """Whether a disk, a network or a file failed, also within a query of DuckDB that reads one."""
+    return isinstance(error, _INFRASTRUCTURE) or (isinstance(error, duckdb.Error) and "IOError" in str(error))
+
+
+def _place(trace: TracebackType | None) -> str:
+    """The innermost line of ours."""
+    found = "unknown"
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0].startswith(_OURS):
+            found = f"{module}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+def by_parts(
+    step: str, work: Callable[[pa.Table], pa.Table], rows: pa.Table, by: str, nothing: Callable[[], pa.Table]
+) -> pa.Table:
+    """What ``work`` makes of rows. If it raises, of each half of them, until the part that fails is left out and noted.
+
+    Args:
+        step: see InternalError.
+        work: takes some of the rows, those with one value of ``by`` together.
+        rows: what to work on.
+        by: the column that distinguishes parts.
+        nothing: takes the place of what a failing part gives.
+    """
+    try:
+        return work(rows)
+    except Exception as error:
+        parts = pc.unique(rows.column(by))
+        if len(parts) < 2 or _NOTED.get() is None or is_infrastructure(error):
+            contain(error, step, str(parts[0]) if len(parts) else "")
+            return nothing()
+    middle = len(parts) // 2
+    halves = (rows.filter(pc.is_in(rows.column(by), some)) for some in (parts[:middle], parts[middle:]))
+    return pa.concat_tables([by_parts(step, work, half, by, nothing) for half in halves])

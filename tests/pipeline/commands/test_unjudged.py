@@ -1,0 +1,65 @@
+"""What was not judged is told on standard error and by the exit code, by each command that judges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.analysis.guard import InternalError, TooMuchToJudge
+from pipeline.analysis.rules import run
+from pipeline.cli import app
+from pipeline.commands.unjudged import error_sentences
+from pipeline.embedded import watching
+from tests.paths import CAPTURES
+
+HEALTHY, STUCK = str(CAPTURES / "healthy.pcap"), str(CAPTURES / "stuck_commit.pcap")
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    raise KeyError("canary")
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "newest_versions", fails)
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(
+    "arguments", [("diagnose", HEALTHY), ("diagnose", HEALTHY, "--json"), ("top", "--once", HEALTHY)]
+)
+def test_a_failure_is_a_sentence_and_exit_code_2(arguments: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == 2
+    assert "warning: what rules share: offered versions: internal error: KeyError at pipeline." in done.stderr
+    assert "everything else was judged" in done.stderr
+    assert "canary" not in done.output
+
+
+@pytest.mark.usefixtures("broken")
+def test_what_is_critical_still_ends_with_1() -> None:
+    done = CliRunner().invoke(app, ["diagnose", STUCK, "--json"])
+    assert done.exit_code == 1
+    assert "stuck_commit" in {json.loads(line)["rule"] for line in done.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("part", ["groups_now", "traffic_now"])
+def test_a_part_of_the_screen_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    monkeypatch.setattr(watching, part, fails)
+    done = CliRunner().invoke(app, ["top", "--once", HEALTHY])
+    assert done.exit_code == 2
+    assert "as it is now" in done.stderr or "as they stand now" in done.stderr
+
+
+def test_many_failures_are_told_in_a_few_lines() -> None:
+    sentences = error_sentences([InternalError("statements", str(n), "KeyError", "here:1") for n in range(500)])
+    assert len(sentences) == 12
+    assert sentences[-2] == "490 more failures of steps"
+
+
+def test_too_much_to_judge_is_no_fault() -> None:
+    error = InternalError.of(TooMuchToJudge("9 million pairs"), "rule stuck_commit")
+    assert error_sentences([error])[-1].startswith("the other rules have judged everything")
