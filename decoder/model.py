@@ -61,7 +61,7 @@ class FrameFlags(IntFlag):
     """The body did not decode where it was captured, so that nobody could distinguish payload from the
     rest: it was overwritten."""
     CREDENTIALS = 16384
-    """A response to a command with credentials (MongoDB's saslStart …): nothing of its body may be stored."""
+    """A response to a command with credentials (MongoDB's saslStart …): of its body only the status may be stored."""
     FOLLOWING_RESPONSE = 32768
     """A further response where a request has several (MongoDB's exhaust): ``reply_to`` is the response before it. It
     has an exchange of its own, without a request."""

@@ -101,12 +101,33 @@ def _of_reply(reply: dict[str, Any]) -> Iterator[tuple[int, str]]:
     found: list[Any] = []
     if reply.get("ok") is not None and not reply["ok"]:
         found.append(reply)
-    if reply.get("ok") is not None and isinstance(reply.get("writeErrors"), list):
-        found += reply["writeErrors"]
+    if reply.get("ok") is not None:
+        found += write_errors(reply)
     found.append(reply.get("writeConcernError"))
     for error in found:
         code = error.get("code") if isinstance(error, dict) else None
-        if isinstance(code, (int, float)) and abs(code) <= _LARGEST:
+        if isinstance(code, (int, float)) and code and abs(code) <= _LARGEST:  # 0 is an overwritten one
             number = int(code)
             name = error.get("codeName") or ERROR_NAMES.get(number) or f"UNKNOWN({number})"
             yield number, str(name)
+
+
+def write_errors(reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The errors of single writes in a reply that is ok: of insert, update and delete, and of bulkWrite."""
+    errors = reply.get("writeErrors")
+    yield from (error for error in errors if isinstance(error, dict)) if isinstance(errors, list) else ()
+    cursor = reply.get("cursor")
+    results = cursor.get("firstBatch") if isinstance(cursor, dict) and "nErrors" in reply else None
+    for result in results if isinstance(results, list) else ():
+        if isinstance(result, dict) and result.get("ok") is not None and not result["ok"]:
+            yield result
+
+
+def has_lost_status(reply: dict[str, Any]) -> bool:
+    """Whether the status of a reply to a command with credentials was overwritten: earlier agents left zeros of it.
+
+    A reply that fails states a code other than 0, or at least a text.
+    """
+    if reply.get("ok"):
+        return False
+    return not reply["code"] if "code" in reply else "errmsg" not in reply

@@ -13,10 +13,11 @@ from decoder.model import FrameFlags
 from decoder.mongodb.codec.messages import HANDSHAKES, command_document
 from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION
 from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, LEGACY_COMMANDS, QUERY_FAILURE, is_command_collection
-from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE, error_name
+from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE, error_name, has_lost_status, write_errors
 
 Json = dict[str, Any]
 
+_SECRET = FrameFlags.REDACTED | FrameFlags.CREDENTIALS
 _STATEMENTS = ("documents", "updates", "deletes", "ops")
 """Arrays, or sections, with what a write command writes."""
 _AWAITING = dict.fromkeys(HANDSHAKES, "maxAwaitTimeMS") | {"getMore": "maxTimeMS"}
@@ -180,7 +181,7 @@ def _answered(half: Half) -> Json:
         document = command_document(body) or _object(body.get("commandReply"))
         facts = _reply(document)
     flags = body.get("flagBits", 0)
-    facts |= _outcome(document)
+    facts |= _outcome({} if half.flags & _SECRET and has_lost_status(document) else document)
     facts["reply_compressor"], facts["reply_checksum_ok"] = half.header.get("compressor"), body.get("checksumValid")
     facts["is_answered_later"] = bool(flags & 2) if "flagBits" in body else None
     if half.flags & FrameFlags.PAYLOAD_DROPPED:
@@ -195,6 +196,8 @@ def _old_reply(body: Json) -> tuple[Json, Json]:
     if "ok" in first:
         return _reply(first), first
     flags = body.get("responseFlags", 0)
+    if first.keys() == {""} and not flags & (CURSOR_NOT_FOUND | QUERY_FAILURE):
+        return {}, {}  # overwritten as a whole: a command's reply or a document, nobody can tell
     cursor = _number(body.get("cursorID"))
     facts: Json = {"cursor_id": cursor or None, "cursor_left": cursor, "documents_out": body.get("numberReturned")}
     if flags & CURSOR_NOT_FOUND:
@@ -226,7 +229,7 @@ def _outcome(document: Json) -> Json:
     if "ok" not in document:
         return {"ok": None}
     ok = bool(document["ok"])
-    writes = [error for error in _list(document.get("writeErrors")) if isinstance(error, dict)]
+    writes = list(write_errors(document))
     concern = _object(document.get("writeConcernError"))
     failed = document if not ok else writes[0] if writes else concern
     code = _number(failed.get("code"))

@@ -46,6 +46,8 @@ def _facts(request: Message | None, response: Message | None) -> CommandFacts:
 
 
 def _flags(message: Message) -> int:
+    if message.status == "redacted":
+        return int(FrameFlags.REDACTED)
     return int(FrameFlags.PAYLOAD_DROPPED) if message.error_code == "payload_removed" else 0
 
 
@@ -132,7 +134,13 @@ def _answer(facts: CommandFacts, response: Message) -> str:
         words.append(f"{count}{_error(facts)}")
     if facts.is_answered_later:
         words.append("more to come")
-    return ", ".join(words) or ("ok" if response.body else "")
+    return ", ".join(words) or _state(facts, response)
+
+
+def _state(facts: CommandFacts, response: Message) -> str:
+    if facts.ok is None and response.status == "redacted":
+        return "outcome not stored"
+    return "ok" if response.body else ""
 
 
 def _error(facts: CommandFacts) -> str:

@@ -1,17 +1,34 @@
 """Which values of a command or of its reply are about the command, and not payload? They stay under every policy.
 
-A rule is the set of BSON types that may stay under a name, or, for a document or an array, the rules of what is in it
-(``*``: of each element). What has no rule is payload.
+A rule is the set of BSON types that may stay under a name, a test of the bytes of a value (:class:`Stated`), or, for a
+document or an array, the rules of what is in it (``*``: of each element). What has no rule is payload.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Union
 
 from decoder.mongodb.codec.documents import BINARY, BOOLEAN, DOUBLE, INT32, INT64, STRING
+from decoder.mongodb.codec.status import is_code, is_code_name, is_count, is_known_text, is_ok
 
 Types = frozenset[int]
-Rules = dict[bytes, Union[Types, "Rules"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A value that stays where it can be nothing but what a server states under its name.
+
+    Attributes:
+        is_one: tells so by the BSON type and the bytes of the value.
+    """
+
+    is_one: Callable[[int, bytes], bool]
+
+
+Rule = Union[Types, Stated, "Rules"]
+Rules = dict[bytes, Rule]
 
 EACH = b"*"
 
@@ -98,10 +115,42 @@ REPLY: Rules = {
     b"upserted": {EACH: _numbers("index")},
     b"errorLabels": {EACH: NAME},
     b"lastErrorObject": _numbers("n", "updatedExisting"),
+    b"errmsg": Stated(is_known_text),
 }
+BULK_REPLY: Rules = {
+    **REPLY,
+    b"cursor": {
+        **_names("ns"),
+        **_numbers("id"),
+        b"firstBatch": {EACH: _numbers("ok", "idx", "code", "n", "nModified")},
+    },
+}
+"""Of bulkWrite, whose batch holds the result of each operation."""
+BULK_COUNT = b"nErrors"
+"""A field that the reply to bulkWrite alone has beside a cursor."""
 
 OLD_REPLY: Rules = _numbers("ok")
 """Of an OP_REPLY, which may hold a user's documents as well as a command's reply."""
-OLD_ERROR: Rules = {**OLD_REPLY, **_numbers("code"), **_names("codeName")}
+OLD_ERROR: Rules = {**OLD_REPLY, **_numbers("code"), **_names("codeName"), b"errmsg": Stated(is_known_text)}
 OLD_ERROR_KEYS = frozenset({b"ok", b"errmsg", b"code"})
 """The same of a document with these keys: hardly any but the reply to a command that failed has all of them."""
+
+_OK, _CODE, _CODE_NAME, _COUNT = Stated(is_ok), Stated(is_code), Stated(is_code_name), Stated(is_count)
+STATUS: Rules = {
+    b"ok": _OK,
+    b"code": _CODE,
+    b"codeName": _CODE_NAME,
+    b"errmsg": Stated(is_known_text),
+    b"errorLabels": {EACH: _CODE_NAME},
+    b"n": _COUNT,
+    b"nModified": _COUNT,
+    BULK_COUNT: _COUNT,
+    b"writeErrors": {EACH: {b"index": _COUNT, b"code": _CODE, b"codeName": _CODE_NAME}},
+    b"writeConcernError": {b"code": _CODE, b"codeName": _CODE_NAME},
+}
+"""All that stays of a reply to a command with credentials: whether it succeeded, and how it failed. Each value is
+tested, for after a loss it may be another's."""
+BULK_STATUS: Rules = {
+    **STATUS,
+    b"cursor": {b"firstBatch": {EACH: {b"ok": _OK, b"idx": _COUNT, b"code": _CODE, b"n": _COUNT}}},
+}

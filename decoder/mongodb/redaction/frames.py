@@ -16,6 +16,9 @@ from decoder.mongodb.codec.compression import CHANGED, COMPRESSED_AT, NO_COMPRES
 from decoder.mongodb.codec.documents import document_end, fields, walk
 from decoder.mongodb.codec.messages import Opened, open_message
 from decoder.mongodb.codec.rules import (
+    BULK_COUNT,
+    BULK_REPLY,
+    BULK_STATUS,
     COMMAND,
     COMMAND_WITH_STATEMENTS,
     HELLO_REPLY,
@@ -24,6 +27,7 @@ from decoder.mongodb.codec.rules import (
     OLD_REPLY,
     REPLY,
     STATEMENTS,
+    STATUS,
     Rules,
 )
 from decoder.mongodb.codec.wire import CHECKSUM_BYTES, HEADER_BYTES, OP_MSG, Place
@@ -178,7 +182,7 @@ class _Cleaning:
 
     def _clean_place(self, place: Place) -> bool:
         """All documents of a place; from one that is broken on, nothing of the message stays. Whether none is."""
-        if place.is_list and self._is_erased() and not self._is_hello_alone(place):
+        if place.is_list and self._is_erased() and not self._is_reply_alone(place):
             return self._erase_all(place)
         at = place.start
         try:
@@ -208,21 +212,24 @@ class _Cleaning:
             (self._masker.erase_secret if self._is_credential else self._masker.erase)(place.start, at)
         return at == place.end
 
-    def _is_hello_alone(self, place: Place) -> bool:
-        """Whether the only document is the reply to a handshake, which is no user's."""
-        if self._is_credential or place.role != "reply" or place.start == place.end:
+    def _is_reply_alone(self, place: Place) -> bool:
+        """Whether the only document is the reply to a handshake, which is no user's, or states how a login ended."""
+        if place.role != "reply" or place.start == place.end:
             return False
         try:
             is_alone = document_end(self._original, place.start, place.end) == place.end
         except DecodeError:
             return False
-        return is_alone and self._is_hello(place.start, place.end)
+        is_kept = self._is_status if self._is_credential else self._is_hello
+        return is_alone and is_kept(place.start, place.end)
 
     def _is_erased(self) -> bool:
         return self._is_credential or self._policy == "none"
 
     def _clean_document(self, place: Place, start: int, end: int) -> None:
-        if self._is_credential:
+        if self._is_credential and not self._is_request and place.role in ("command", "reply"):
+            self._masker.erase_reply(start, end, BULK_STATUS if self._is_bulk(start, end) else STATUS)
+        elif self._is_credential:
             keep = _KEPT_OF_CREDENTIALS if place.role == "command" else frozenset[bytes]()
             self._masker.erase_command(start, end, keep)
         elif self._policy == "none" and place.role in ("payload", "internal"):
@@ -276,7 +283,7 @@ class _Cleaning:
 
     def _reply_rules(self, place: Place, start: int, end: int) -> Rules:
         if place.role == "command":
-            return REPLY
+            return BULK_REPLY if self._is_bulk(start, end) else REPLY
         if place.role != "reply":
             return {}
         if self._is_hello(start, end):
@@ -287,6 +294,13 @@ class _Cleaning:
         """Whether a document is the reply to hello, which an OP_REPLY does not name."""
         keys = self._keys(start, end)
         return b"maxBsonObjectSize" in keys and not keys.isdisjoint(_HELLO_FIELDS)
+
+    def _is_status(self, start: int, end: int) -> bool:
+        return b"ok" in self._keys(start, end)
+
+    def _is_bulk(self, start: int, end: int) -> bool:
+        """Whether a document is the reply to bulkWrite, which counts its errors."""
+        return self._original.find(BULK_COUNT, start, end) >= 0 and BULK_COUNT in self._keys(start, end)
 
     def _keys(self, start: int, end: int) -> set[bytes]:
         found = islice(fields(self._original, start, end), _MOST_KEYS)

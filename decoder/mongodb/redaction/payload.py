@@ -35,7 +35,7 @@ from decoder.mongodb.codec.documents import (
     fields,
     walk,
 )
-from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION, EACH, NAME, NUMBER, Rules, Types
+from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION, EACH, NAME, NUMBER, Rule, Rules, Stated
 from decoder.mongodb.secret_text import is_secret_text, may_be_secret, units_of
 from decoder.mongodb.secrets import NAMES, SHARED, TOP_OF_REPLY, Name, is_beside
 from decoder.plain_text import is_text
@@ -105,7 +105,7 @@ class Masker:
         Raises:
             DecodeError: as decoder.mongodb.codec.documents.walk; some of it was overwritten then.
         """
-        known: list[Rules | Types | None] = [rules]
+        known: list[Rule | None] = [rules]
         places = {0: (start, end)}
         done_until = start
         for number, element in enumerate(walk(self._original, start, end, self._budget)):
@@ -132,7 +132,7 @@ class Masker:
                 self._scoped_code(element)
                 known.append(None)
                 places[element.depth] = (self._scope(element), element.end)
-            elif not (isinstance(rule, frozenset) and element.kind in rule and self._is_meant(element)):
+            elif not self._stays(rule, element):
                 self._payload(element)
                 done_until = element.end
 
@@ -153,6 +153,14 @@ class Masker:
             key = self._key(element)
             if element.depth == 1 and not (key in keep and element.kind == STRING and self._is_meant(element)):
                 self._erase_value(element)
+
+    def erase_reply(self, start: int, end: int, rules: Rules) -> None:
+        """Overwrite all values of a reply that is a credential, but those that state how the command ended."""
+        masker = Masker(self.data, self._original, "none", self._budget)
+        try:
+            masker.document(start, end, rules)
+        finally:
+            self.has_secrets = True
 
     def _key(self, element: Element) -> bytes:
         """The name of an element. One that is no text is none: it may be a value that a wrong length made a name."""
@@ -185,6 +193,11 @@ class Masker:
             return within[1]
         self._erase_value(element)
         return element.end
+
+    def _stays(self, rule: Rule | None, element: Element) -> bool:
+        if isinstance(rule, Stated):
+            return rule.is_one(element.kind, self._original[element.start : element.end])
+        return isinstance(rule, frozenset) and element.kind in rule and self._is_meant(element)
 
     def _is_meant(self, element: Element) -> bool:
         """Whether a value that may stay as a name can be one: a wrong length gives it the values behind it."""
@@ -271,7 +284,7 @@ class Masker:
         self.data[start:end] = b"".join(_filler(end - start))
 
 
-def _rule(within: Rules | Types | None, key: bytes) -> Rules | Types | None:
+def _rule(within: Rule | None, key: bytes) -> Rule | None:
     if not isinstance(within, dict):
         return None
     return within.get(key, within.get(EACH))

@@ -24,6 +24,8 @@ RETRIED: Final = (6, 7, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435,
 """Errors after which a driver or its transaction begins again (mongodb/specifications, retryable writes; 112)."""
 _UNHEEDED: Final = ("endSessions",)
 """Drivers send it when they close, and do not look at the reply; not every server has it."""
+LOGINS: Final = ("saslStart", "saslContinue", "authenticate")
+"""Commands by which a client logs in."""
 NAMESPACE: Final = 'CASE WHEN "database" IS NOT NULL THEN concat_ws(\'.\', "database", "collection") END'
 """``database.collection`` of a command, or the database alone, as SQL."""
 SUBJECT: Final = f"coalesce({NAMESPACE}, '?') || '/' || coalesce(command, '?')"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, LOGINS, REPEATED, RETRIES, SLOW, SUBJECT
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -52,8 +52,8 @@ FAILED_RULE = Rule(
     FAILED,
     "mongodb",
     ("warning", "info"),
-    "A MongoDB command fails again and again.",
-    ("mongo_failures", "mongo_failure_share", "mongo_failure_run"),
+    "A MongoDB command fails again and again, or a server refuses a login.",
+    ("mongo_failures", "mongo_failure_share", "mongo_failure_run", "auth_failed_times"),
     ("commands",),
     advice=(_FAILED_ADVICE,),
 )
@@ -244,7 +244,7 @@ class _Share:
 
 def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Failures and repeats, with their share."""
-    failed = _many(sources, FAILED, settings.mongo_failures)
+    failed = [e for e in sources.episodes.get(FAILED, ()) if e.times >= _least_failures(e, settings)]
     retried = _many(sources, RETRIES, settings.mongo_retries)
     dense = {e for e in retried if e.span_us <= e.times * settings.mongo_retry_interval_seconds * 1_000_000}
     # Who writes seldom repeats seldom: of what drivers send again, the share counts. Conflicts are ordinary there.
@@ -253,10 +253,16 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     shares = _shares(sources.tables, [*failed, *retried], int(settings.episode_pause_seconds * 1_000_000))
     repeated = [e for e in retried if e in dense or (e in shares and shares[e].is_much(settings))]
     for many, words, advice, least in (
-        (failed, _failed_words, _FAILED_ADVICE, settings.mongo_failures),
-        (repeated, _repeated_words, _RETRIES_ADVICE, settings.mongo_retries),
+        (failed, _failed_words, _FAILED_ADVICE, _least_failures),
+        (repeated, _repeated_words, _RETRIES_ADVICE, lambda _, settings: settings.mongo_retries),
     ):
         yield from _of_share(many, shares, words, advice, least, sources, settings)
+
+
+def _least_failures(episode: Episode, settings: FindingSettings) -> int:
+    """Who is refused may not come back: one failed login is enough."""
+    is_login = episode.subject.rpartition("/")[2] in LOGINS
+    return settings.auth_failed_times if is_login else settings.mongo_failures
 
 
 def _sent_again(episode: Episode) -> Episode:
@@ -291,7 +297,7 @@ def _shares(tables: Tables, episodes: Sequence[Episode], around_us: int) -> dict
 
 def _of_share(
     many: Sequence[Episode], shares: Mapping[Episode, _Share], words: Callable[[Episode, _Share], str], advice: str,
-    least: int, sources: Sources, settings: FindingSettings,
+    least: Callable[[Episode, FindingSettings], int], sources: Sources, settings: FindingSettings,
 ) -> Iterator[Finding]:  # fmt: skip
     much = [e for e in many if e in shares and shares[e].is_much(settings)]
     dated = {(e.cluster, e.subject) for e in much}
@@ -299,7 +305,7 @@ def _of_share(
     for severity, some in (("warning", much), ("info", little)):
         for last in last_of_each(some):
             share = shares[last]
-            made = finding(last, severity, words(last, share), advice, sources, least)
+            made = finding(last, severity, words(last, share), advice, sources, least(last, settings))
             counts = {"failed": share.shown, "sent": share.sent, "share": round(share.share, 4), "run": share.run}
             yield replace(made, details={**made.details, **counts})
 

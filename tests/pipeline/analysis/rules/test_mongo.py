@@ -59,6 +59,11 @@ def update(n: float, fails: bool = False, **more: Any) -> Row:
     return command(n, "update", **{"ok": not fails, "error_code": 121 if fails else None, "error_name": "Name"} | more)
 
 
+def login(n: float, name: str = "saslStart", code: int | None = None) -> Row:
+    outcome = {"ok": code is None, "error_code": code, "error_name": code and "AuthenticationFailed"}
+    return command(n, name, **outcome, database="admin", collection=None)
+
+
 OPENED = [cursor(n, 100 + n) for n in range(10)]
 LATER = command(60, "ping")
 PLAYS: dict[str, tuple[list[Row], set[str]]] = {
@@ -83,6 +88,11 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
     "reads slowly": ([cursor(n, 5, name="getMore", documents_out=9, **SLOWLY) for n in range(3)], {SLOW_INFO}),
     "fails": ([error(n, 9) for n in range(3)], {FAILED}),
     "fails without a code": ([error(n, None, error_name=None) for n in range(3)], {FAILED}),
+    "a refused login": ([login(0), login(1, "saslContinue", 18)], {FAILED}),
+    "a refused login of many": ([*(login(n / 10) for n in range(50)), login(6, code=18)], {FAILED_INFO}),
+    "logins": ([login(n, name) for n in range(9) for name in ("saslStart", "saslContinue", "authenticate")], set()),
+    "logins of which nobody knows how they ended": ([login(n) | {"ok": None} for n in range(9)], set()),
+    "a user that is there already": ([login(0, "createUser", 51003)], set()),
     "three of many fail": ([update(n, n in (100, 300, 450)) for n in range(500)], {FAILED_INFO}),
     "three in a row of many fail": ([update(n, 200 <= n < 203) for n in range(500)], {FAILED_INFO}),
     "many in a row fail": ([update(n, 200 <= n < 211) for n in range(500)], {FAILED}),
@@ -171,6 +181,13 @@ def test_words_say_how_much_of_it() -> None:
     assert (failed.details["failed"], failed.details["run"]) == (3, 1)
     (all_of,) = played(PLAYS["fails"][0])
     assert all_of.summary.startswith("3 of 3 update commands on shop.orders")
+
+
+def test_a_refused_login_is_reported_with_its_code_name() -> None:
+    (found,) = played(PLAYS["a refused login"][0])
+    assert found.summary == (
+        "1 of 1 saslContinue commands on admin of app at 10.0.0.1 failed, once, at 12:00:01 UTC: AuthenticationFailed."
+    )
 
 
 def test_a_repeated_write_that_fails_as_well_counts_once() -> None:
