@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ BATCH = "batch"
 """``Line.name`` of a record batch."""
 TRAILING = "(trailing bytes)"
 """``Line.name`` of bytes behind a whole message."""
+GAP = "(not decoded)"
+"""``Line.name`` of bytes that no field explains."""
 _HEX_SHOWN = 16
 _TEXT_SHOWN = 60
 
@@ -85,6 +87,25 @@ def error_line(frame: bytes, message: Message) -> list[Line]:
             True,
         )
     ]
+
+
+def gap_line(frame: bytes, start: int, end: int) -> Line:
+    """Bytes that no field explains."""
+    return Line(
+        start, end, 0, GAP, "raw", f"{end - start} byte{'' if end == start + 1 else 's'}", hex_text(frame, start, end)
+    )
+
+
+def with_gaps(frame: bytes, lines: Sequence[Line]) -> list[Line]:
+    """The lines, and one for each run of bytes in none of them, so that every byte is accounted for."""
+    found: list[Line] = []
+    at = 0
+    for line in [*lines, Line(len(frame), len(frame), 0, "", "", "", "")]:
+        if line.start > at:
+            found.append(gap_line(frame, at, line.start))
+        at = max(at, line.end)
+        found.append(line)
+    return found[:-1]
 
 
 def as_objects(explanation: Explanation) -> Iterator[dict[str, Any]]:

@@ -1,12 +1,15 @@
-"""Which bytes does a pasted text mean? Plain hex, and the dumps of xxd, hexdump, od, tcpdump and Wireshark."""
+"""Bytes of pasted text: plain hex, and the dumps of xxd, hexdump, od, tcpdump, Wireshark and Format-Hex."""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-_OFFSET_LINE = re.compile(r"^\s*(?:0x)?([0-9a-fA-F]{3,8})(:?)(\s+|$)(.*)$")
+from decoder.explain.word_dump import read_word_dumps, words_without_offsets
+
+_OFFSET_LINE = re.compile(r"^\s*(?:0x)?([0-9a-fA-F]{3,8}|0{8}[0-9a-fA-F]{8})(:?)(\s+|$)(.*)$")
 _BYTE_GROUP = re.compile(r"\s*((?:[0-9a-fA-F]{2})+)(?![^\s|>])")
 _C_BYTES = re.compile(r"\b0x([0-9a-fA-F]{1,2})\b")
 _BETWEEN_DIGITS = re.compile(r"""0[xX]|[\s:,;'"`\u201c\u201d\u2018\u2019-]""")
@@ -15,6 +18,11 @@ _QUOTED = re.compile(r"""b?(['"])(.*)\1""", re.DOTALL)
 _TOKEN = re.compile(r"""\\x[0-9a-fA-F]{2}|\\[nrt0\\'"]|[ -\[\]-~]""")
 _ESCAPED = re.compile(f"(?:{_TOKEN.pattern})+")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+_CAPTION = re.compile(
+    r"^\s*(?:\d\d:\d\d:\d\d\.\d+ |IP6? |Label: |Offset\s+Bytes|-{3,}|\+-{3,}|[|\s]\s+00? +0?1 +0?2 +0?3 )"
+)
+_PAIR = 2
+_WORDS = (2, 4, 8)
 _WIDEST = 64
 """Bytes in one line of a dump."""
 
@@ -31,30 +39,79 @@ class Paste:
         data: the bytes, without the headers of a packet.
         form: what the text was taken for.
         skipped: bytes of Ethernet, IP and TCP headers in front of ``data``.
+        word: bytes in each little-endian word that the text shows, whose bytes were reversed for ``data``; 1: the text
+            shows bytes in their order.
     """
 
     data: bytes
     form: str
     skipped: int = 0
+    word: int = 1
 
 
 def read_paste(text: str) -> Paste:
-    """Read pasted text.
+    """Read pasted text the likeliest way.
+
+    Raises:
+        PasteError: it is in no known form.
+    """
+    return readings(text)[0]
+
+
+def readings(text: str) -> list[Paste]:
+    """All ways to read pasted text, the likeliest first; at least one.
 
     Raises:
         PasteError: it is in no known form.
     """
     if not text.strip():
         raise PasteError("nothing was pasted")
-    data = _dump(text)
-    if data is not None:
-        headers = packet_headers(data)
-        return Paste(data[headers:], "hex dump", headers)
+    lines = [shown for line in text.splitlines() if (shown := _without_frame(line)).strip() and not _is_caption(shown)]
+    found = list(_dumps(lines)) or list(_others(text))
+    if not found:
+        raise PasteError(_complaint(text))
+    return found
+
+
+def _dumps(lines: list[str]) -> Iterator[Paste]:
+    data = _dump(lines)
+    found = [words for words in read_word_dumps(lines) if words.size > 1 or words.little != data]
+    in_order = data is not None and (
+        not found or found[0].has_colons or found[0].size == 1 or found[0].is_little is False
+    )
+    if data is not None and in_order and (not found or not found[0].is_little):
+        yield _dumped(data)
+    for words in found:
+        if words.is_little is not False:
+            yield from (
+                _dumped(words.little[: len(words.little) - cut], words.size) for cut in range(words.padding + 1)
+            )
+    for words in found:
+        if not words.is_little:
+            yield _dumped(words.big)
+    if data is not None and not in_order:
+        yield _dumped(data)
+
+
+def _dumped(data: bytes, word: int = 1) -> Paste:
+    headers = packet_headers(data)
+    return Paste(data[headers:], "hex dump", headers, word)
+
+
+def _others(text: str) -> Iterator[Paste]:
+    """Forms without offsets. Plain hex may be words, too, whose order only its meaning tells."""
     for form, read in (("hex", _plain), ("escaped text", _escaped), ("C array", _c_array), ("base64", _base64)):
         data = read(text)
         if data is not None:
-            return Paste(data, form)
-    raise PasteError(_complaint(text))
+            yield Paste(data, form)
+            if form == "hex" and len(data) % _PAIR == 0:
+                yield from (Paste(_reversed(data, size), form, word=size) for size in _WORDS if len(data) % size == 0)
+            break
+    yield from (Paste(data, "hex dump", word=size) for data, size in words_without_offsets(text))
+
+
+def _reversed(data: bytes, size: int) -> bytes:
+    return b"".join(data[at : at + size][::-1] for at in range(0, len(data), size))
 
 
 def packet_headers(data: bytes) -> int:
@@ -73,9 +130,8 @@ def packet_headers(data: bytes) -> int:
     return payload if payload < len(data) else 0
 
 
-def _dump(text: str) -> bytes | None:
+def _dump(lines: list[str]) -> bytes | None:
     """A dump with an offset in front of each line; the ASCII column may be there or not, ``*`` repeats a line."""
-    lines = [line for line in text.splitlines() if line.strip() and not _is_caption(line)]
     places: list[tuple[int, str] | None] = []
     for line in lines:
         if line.strip() == "*":
@@ -94,8 +150,13 @@ def _dump(text: str) -> bytes | None:
 
 
 def _is_caption(line: str) -> bool:
-    """A packet's summary line above its bytes, as tcpdump prints it."""
-    return bool(re.match(r"^\s*(\d\d:\d\d:\d\d\.\d+ |IP6? )", line))
+    """A packet's summary line above its bytes, as tcpdump prints it, or the head of a table of bytes."""
+    return bool(_CAPTION.match(line))
+
+
+def _without_frame(line: str) -> str:
+    """A line without the frame that Netty draws around a dump."""
+    return re.sub(r"^\s*\|([0-9a-fA-F]{8})\|", r"\1 ", line)
 
 
 def _assemble(places: list[tuple[int, str] | None], first: int) -> bytes | None:
@@ -180,7 +241,7 @@ def _base64(text: str) -> bytes | None:
 
 def _complaint(text: str) -> str:
     digits = _BETWEEN_DIGITS.sub("", text)
-    known = "plain hex, 0x…, or a dump of xxd, hexdump -C, tcpdump -X or Wireshark"
+    known = "plain hex, 0x…, or a dump of xxd, hexdump -C, od -t x1, tcpdump -X or Wireshark"
     odd = re.search(r"[^0-9a-fA-F]", digits)
     if odd is None:
         return f"{len(digits)} hex digits are not whole bytes: one is missing, or one too many"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from decoder.codec import Codec
 from decoder.errors import DecodeError
-from decoder.explain.explanation import Explanation, Line, error_line, hex_text, short
+from decoder.explain.explanation import Explanation, Line, error_line, hex_text, short, with_gaps
 from decoder.mongodb.codec.compression import COMPRESSED_AT, NOOP
 from decoder.mongodb.codec.documents import ARRAY, DOCUMENT, Element, as_json, document_end, walk
 from decoder.mongodb.codec.messages import Opened, open_message
@@ -50,7 +50,7 @@ def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
         )
         for part in explain_message(frame, flags)
     ]
-    lines += error_line(frame, message)
+    lines = with_gaps(frame, lines + error_line(frame, message))
     plain = uncompressed_message(frame, flags)
     inside = explain_frame(plain, context, codec) if plain is not None else None
     return Explanation(message, tuple(lines), len(frame), inside, frame)

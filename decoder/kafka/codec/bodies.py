@@ -48,7 +48,7 @@ the field stands before it: ``compact string length``."""
 TAGGED_SECTION = "tagged fields"
 """``FieldSpan.type`` of the count in front of a tagged section."""
 TAG = "tag"
-"""``FieldSpan.type`` of the tag and size in front of a known tagged field."""
+"""``FieldSpan.type`` of the tag and size in front of a known tagged field, and of a tag whose size does not fit."""
 UNKNOWN_TAG = "unknown tagged field"
 """``FieldSpan.type`` of a tagged field that the schema does not know."""
 
@@ -287,7 +287,14 @@ class BodyReader:
         content = self._cursor.pos
         value: dict[str, Any] = {}
         into[name] = value
-        self._struct(target, value, depth + 1)
+        level = len(self._path)
+        try:
+            self._struct(target, value, depth + 1)
+        except DecodeError as error:
+            self._place(error)
+            del self._path[level:]
+            self._emit(Op.STRUCT, start, content, {})  # its mark has been read
+            raise
         self._emit(Op.STRUCT, start, content, {})
 
     def _tags(self, pc: int, into: dict[str, Any], depth: int) -> None:
@@ -309,8 +316,7 @@ class BodyReader:
             if tag <= previous:
                 raise DecodeError(ErrorCode.TAG_ORDER, start, f"tag {tag} follows tag {previous}")
             previous = tag
-            size_at = cursor.pos
-            size = cursor.length(cursor.unsigned_varint(), size_at, f"tagged field {tag}")
+            size = self._tag_size(tag, start)
             if tag in known:
                 if self._trace is not None:
                     name = self._names[self._code[known[tag] + 1]]
@@ -318,6 +324,17 @@ class BodyReader:
                 self._known_tag(known[tag], size, into, depth)
             else:
                 self._unknown_tag(tag, size, start, into)
+
+    def _tag_size(self, tag: int, start: int) -> int:
+        """The size of a tagged field, whose tag stands at ``start``."""
+        cursor = self._cursor
+        size_at = cursor.pos
+        try:
+            return cursor.length(cursor.unsigned_varint(), size_at, f"tagged field {tag}")
+        except DecodeError:
+            if self._trace is not None:
+                self._trace(FieldSpan((*self._path, f"tag {tag}"), TAG, start, size_at, start, tag))
+            raise
 
     def _known_tag(self, tag_pc: int, size: int, into: dict[str, Any], depth: int) -> None:
         cursor = self._cursor

@@ -8,12 +8,16 @@ from decoder.errors import ErrorCode
 from decoder.explain.explanation import Explanation
 from decoder.kafka.codec.bodies import LENGTH
 from decoder.kafka.explain.guess import guess_response
+from decoder.kafka.explain.habit_text import habit_text
+from decoder.kafka.explain.habits import find_habit
 from decoder.kafka.explain.repair import Repair, find_repair, path_text
 from decoder.kafka.schema.table import api_versions
 from decoder.model import Direction
 
 _PREVIEW = 40
 _GUESSES = 3
+_FAR = 50
+"""Versions or api keys beyond the newest that a coming release may have."""
 
 
 def advise(
@@ -35,26 +39,58 @@ def advise(
         return []
     if message.status == "unknown_version" and message.api_key is not None:
         low, high = api_versions()[message.api_key]
-        return [f"{message.api_name} has versions {low} to {high}.", *_as_response(frame, direction)]
+        return [
+            f"{message.api_name} has versions {low} to {high}.",
+            *_no_message(message.api_version, high, direction),
+            *_as_response(frame, direction),
+        ]
     if message.status == "unknown_api":
         return [
             f"Api keys go from {min(api_versions())} to {max(api_versions())}.",
+            *_no_message(message.api_key, max(api_versions()), direction),
             *_as_response(frame, direction),
         ]
     if message.status == "orphan_response":
         fits = [f"{one.api_name} v{one.versions[-1]}" for one in guess_response(frame)[:_GUESSES]]
         return [f"By its bytes it may be of {', '.join(fits)}, the likeliest first."] if fits else []
     advice = list(_length_facts(explanation))
-    repair = find_repair(frame, direction, api_key, api_version)
-    if repair is not None:
-        advice.append(_repair_text(repair, frame, f"{message.api_name} v{message.api_version}"))
-        size = len(frame) - (repair.end - repair.start) + len(repair.written)
+    remedy = _remedy(frame, direction, api_key, api_version, f"{message.api_name} v{message.api_version}")
+    if remedy is not None:
+        text, size = remedy
+        advice.append(text)
         if declared not in (None, size):
             prefix = size.to_bytes(4, "big").hex(" ")
             advice.append(f"The message is then {size} bytes long: its length prefix must be {prefix}, not {declared}.")
     elif message.error_code in (ErrorCode.BUFFER_UNDERFLOW, ErrorCode.LENGTH_OVERRUN):
         advice.append("No other value of one length makes the message whole: it may be cut off, or of another version.")
-    return advice + ([] if repair else _as_response(frame, direction))
+    return advice + ([] if remedy else _as_response(frame, direction))
+
+
+def _remedy(
+    frame: bytes, direction: Direction, api_key: int | None, api_version: int | None, version: str
+) -> tuple[str, int] | None:
+    """What would make a message whole, in a sentence, and its size then."""
+    habit = find_habit(frame, direction, api_key, api_version, lengths=False)
+    if habit is not None:
+        return habit_text(habit, direction, version), habit.size
+    repair = find_repair(frame, direction, api_key, api_version)
+    if repair is None or not repair.is_plausible:
+        habit = find_habit(frame, direction, api_key, api_version, lengths=True)
+        if habit is not None:
+            return habit_text(habit, direction, version), habit.size
+    if repair is None:
+        return None
+    return _repair_text(repair, frame, version), len(frame) - (repair.end - repair.start) + len(repair.written)
+
+
+def _no_message(value: int | None, greatest: int, direction: Direction) -> list[str]:
+    """What bytes are likely to be whose api key or version is far from those of all releases."""
+    if value is None or direction == "response" or 0 <= value <= greatest + _FAR:
+        return []
+    return [
+        f"{value} is far from any release, so these bytes are probably no Kafka request: the middle of one, another "
+        "protocol, or bytes that a dump of words has swapped (use hexdump -C)."
+    ]
 
 
 def _length_facts(explanation: Explanation) -> Iterator[str]:

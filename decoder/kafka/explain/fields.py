@@ -7,15 +7,29 @@ from dataclasses import replace
 
 from decoder.codec import Codec
 from decoder.errors import ErrorCode
-from decoder.explain.explanation import BATCH, MESSAGE, TRAILING, Explanation, Line, error_line, hex_text, short
-from decoder.kafka.codec.bodies import LENGTH, TAGGED_SECTION, FieldSpan
+from decoder.explain.explanation import (
+    BATCH,
+    MESSAGE,
+    TRAILING,
+    Explanation,
+    Line,
+    error_line,
+    gap_line,
+    hex_text,
+    short,
+    with_gaps,
+)
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.codec.bodies import LENGTH, FieldSpan
 from decoder.kafka.codec.embedded import Place, places, read_embedded
 from decoder.kafka.codec.messages import RECORDS_REMOVED
 from decoder.kafka.codec.program import Programs, compile_programs
 from decoder.kafka.records.batches import batch_spans, summarise
 from decoder.kafka.records.compression import Budget
-from decoder.model import Direction, FrameFlags
+from decoder.model import Direction, FrameFlags, Message
 from decoder.protocol import Context
+
+_BROKEN = ("partial", "malformed", "truncated")
 
 
 def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
@@ -25,7 +39,8 @@ def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
     message = codec.decode(
         frame, direction=direction, api_key=api_key, api_version=api_version, flags=flags, trace=spans.append
     )
-    lines = [_line(frame, span) for span in spans if span.type != TAGGED_SECTION or span.value]
+    spans = _of_one_reading(spans, message)
+    lines = [_line(frame, span) for span in spans]
     budget = Budget()
     for span in spans:
         if span.type.endswith("records") and span.value:
@@ -34,6 +49,7 @@ def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
     by_path = {span.path: span for span in spans}
     for place in places(message, direction):
         lines += _embedded_lines(compile_programs(), frame, by_path[place.path], place, direction, flags, budget)
+    lines += _half_read(frame, spans, message)
     lines.sort(key=lambda line: (line.start, line.is_error, line.depth, -line.end))
     failed = error_line(frame, message)
     if failed:
@@ -42,11 +58,29 @@ def explain_frame(frame: bytes, context: Context, codec: Codec) -> Explanation:
         start = message.error_offset or 0
         text = f"{len(frame) - start} bytes behind the message, of which its receiver takes no notice"
         lines.append(Line(start, len(frame), 0, TRAILING, "raw", text, hex_text(frame, start)))
-    elif spans and (rest := max(span.end for span in spans)) < len(frame):
-        lines.append(
-            Line(rest, len(frame), 0, "(not decoded)", "raw", f"{len(frame) - rest} bytes", hex_text(frame, rest))
-        )
-    return Explanation(message, tuple(lines), len(frame))
+    return Explanation(message, tuple(with_gaps(frame, lines)), len(frame))
+
+
+def _of_one_reading(spans: list[FieldSpan], message: Message) -> list[FieldSpan]:
+    """The spans of the reading that counts: an ApiVersions response may be read again as v0 (KIP-511)."""
+    if message.api_key != ApiKey.API_VERSIONS:
+        return spans
+    first, *others = [index for index, span in enumerate(spans) if span.path == ("errorCode",)] or [0]
+    if not others:
+        return spans
+    is_second = message.status == "ok" and message.error_code is None
+    return [*spans[:first], *spans[others[0] :]] if is_second else spans[: others[0]]
+
+
+def _half_read(frame: bytes, spans: list[FieldSpan], message: Message) -> Iterator[Line]:
+    """The bytes in front of the error that belong to no whole field: the first bytes of a varint."""
+    read = max((span.content_start if _is_container(span) else span.end for span in spans), default=0)
+    if message.status in _BROKEN and message.error_offset is not None and read < message.error_offset:
+        yield gap_line(frame, read, message.error_offset)
+
+
+def _is_container(span: FieldSpan) -> bool:
+    return span.type.endswith(("array", "struct")) and span.value is not None
 
 
 def _line(frame: bytes, span: FieldSpan) -> Line:
@@ -112,17 +146,16 @@ def _embedded_lines(
     if not is_read:
         return
     for span in spans:
-        if span.type != TAGGED_SECTION or span.value:
-            inner = replace(
-                span,
-                path=(*field.path, name, *span.path),
-                start=span.start + base,
-                end=span.end + base,
-                content_start=span.content_start + base,
-            )
-            yield _line(frame, inner)
-            if inner.type.endswith("records") and inner.value:
-                yield from _batch_lines(frame, inner, budget, flags)
+        inner = replace(
+            span,
+            path=(*field.path, name, *span.path),
+            start=span.start + base,
+            end=span.end + base,
+            content_start=span.content_start + base,
+        )
+        yield _line(frame, inner)
+        if inner.type.endswith("records") and inner.value:
+            yield from _batch_lines(frame, inner, budget, flags)
     if "error_code" in found:
         start = base + found["error_offset"]
         text = f"byte {start}: {found['error_detail']}"

@@ -41,6 +41,7 @@ class Repair:
         written: the bytes of that length.
         value: the field's value then.
         other_form: the present bytes hold the right length, in a form that this version does not use.
+        is_plausible: the message then also reads like one.
     """
 
     path: tuple[str | int, ...]
@@ -52,6 +53,7 @@ class Repair:
     written: bytes
     value: Any
     other_form: str | None = None
+    is_plausible: bool = False
 
 
 def find_repair(
@@ -78,7 +80,7 @@ def find_repair(
         value = next((span.value for span in found if span.path == repair.path and span.start == repair.start), None)
         whole = replace(repair, value=value)
         if is_plausible(message, found):
-            return whole
+            return replace(whole, is_plausible=True)
         fallback = fallback or whole
     return fallback
 
@@ -106,7 +108,7 @@ def _candidates(frame: bytes, spans: list[FieldSpan]) -> Iterator[Repair]:
         stated = _stated_length(frame[span.start : end], type_)
         yield from _other_forms(frame, type_, span, stated)
         for size in _nearest_first(stated, min(_MAX_LENGTH, len(frame) - end)):
-            written = _written(size, type_)
+            written = written_length(size, type_)
             yield Repair(span.path, type_, span.start, end, stated, size, written, None)
 
 
@@ -137,7 +139,7 @@ def _other_forms(frame: bytes, type_: str, span: FieldSpan, stated: int | None) 
     else:
         return
     if 0 <= size <= len(frame) - end:
-        yield Repair(span.path, type_, span.start, end, stated, size, _written(size, type_), None, form)
+        yield Repair(span.path, type_, span.start, end, stated, size, written_length(size, type_), None, form)
 
 
 def _stated_length(raw: bytes, type_: str) -> int | None:
@@ -148,9 +150,10 @@ def _stated_length(raw: bytes, type_: str) -> int | None:
     return None if size == -1 else size
 
 
-def _written(size: int, type_: str) -> bytes:
+def written_length(size: int, type_: str) -> bytes:
+    """The bytes of a length (-1: null) in front of a field of this type."""
     if not type_.startswith("compact "):
-        return size.to_bytes(_INT_BYTES[type_], "big")
+        return size.to_bytes(_INT_BYTES[type_], "big", signed=True)
     value, encoded = size + 1, bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

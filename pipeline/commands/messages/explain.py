@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from shlex import quote
 from typing import Annotated
 
 import typer
 
 from decoder import Codec, Frame
+from decoder.explain.choice import choose_reading
 from decoder.explain.explanation import Explanation, as_objects
-from decoder.explain.paste import PasteError, read_paste
+from decoder.explain.paste import PasteError, readings
 from decoder.model import Direction
 from decoder.protocol import Context, MissingContextError, Pasted, WireProtocol
 from decoder.protocols import protocol_of, protocols
@@ -32,8 +33,6 @@ from pipeline.pager import paged
 from pipeline.settings import load_settings
 from pipeline.terminal import json_line
 
-_DEFAULT = "kafka"
-"""What bytes are taken for that can be any protocol's."""
 _Subject = tuple[WireProtocol, Pasted]
 """A protocol, and a message to explain."""
 
@@ -77,7 +76,8 @@ def explain(
     With --follow-offset: who wrote the record, who asked for it and got it, who committed it or was refused. A commit
     speaks of the offset that it names (the next to read), and of the one before it (read).
 
-    Takes plain hex, 0x…, and dumps of xxd, hexdump -C, tcpdump -X and Wireshark, with or without Kafka's length prefix.
+    Takes plain hex, 0x…, and dumps of xxd, hexdump, od, tcpdump -X and Wireshark, with or without Kafka's length
+    prefix. Words of two, four or eight bytes (plain hexdump, od -x, xxd -e) are put back into the order of the wire.
     What stands compressed in a MongoDB message is shown below it.
 
     The exit code is 2 if there is no such message, or if what is given is no bytes; a message that does not decode is
@@ -232,23 +232,16 @@ def _pasted(text: str, protocol: str | None, direction: str | None, context: Con
         raise UserError(f"--protocol is {' or '.join(known)}, not {protocol!r}")
     if direction not in (None, "request", "response"):
         raise UserError(f"--direction is request or response, not {direction!r}")
+    side: Direction = "response" if direction == "response" else "request"
     try:
-        paste = read_paste(text)
+        return choose_reading(
+            readings(text), context._replace(direction=side), codec, protocol=protocol,
+            is_direction_given=direction is not None,
+        )  # fmt: skip
     except PasteError as error:
         raise UserError(f"--hex: {error}") from error
-    side: Direction = "response" if direction == "response" else "request"
-    reads = known.get(protocol or "") or next(
-        (one for one in known.values() if context.api_key is None and one.may_be(paste.data)), known[_DEFAULT]
-    )
-    try:
-        found = reads.paste(
-            paste.data, context._replace(direction=side), codec, is_direction_given=direction is not None
-        )
     except MissingContextError as error:
         raise UserError(str(error)) from error
-    skipped = f"the first {paste.skipped} bytes are headers of the packet and were skipped"
-    remarks = (skipped, *found.remarks) if paste.skipped else found.remarks
-    return reads, replace(found, base=paste.skipped + found.base, remarks=remarks)
 
 
 def _captured(capture: _Capture, number: int) -> _Subject:

@@ -10,9 +10,12 @@ from decoder import Codec
 from decoder.explain.explanation import Explanation, as_objects
 from decoder.explain.frame import explain
 from decoder.kafka.codec.bodies import TAGGED_SECTION, FieldSpan
+from pipeline.capture.runs.one_capture import frames_of
+from tests.decoder.explain.tiles import assert_tiles
 from tests.decoder.kafka.batches import batch, control, damaged, message, record
 from tests.decoder.kafka.codec.test_bodies import SORTS, values
 from tests.decoder.kafka.encode import find_layout, frame, request, response
+from tests.paths import CAPTURES
 
 CODEC = Codec()
 METADATA, FETCH, PRODUCE, API_VERSIONS, HEARTBEAT, CONSUMER_GROUP_HEARTBEAT = 3, 1, 0, 18, 12, 68
@@ -48,6 +51,40 @@ def test_every_byte_belongs_to_one_field(data):
     assert set(range(len(raw))) - shown <= empty_sections
     broken_inside = [one for one in message.embedded if one.get("version") is not None and "error_code" in one]
     assert sum(shown.is_error for shown in lines) == len(broken_inside)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_so_does_every_byte_up_to_the_error_of_a_broken_frame(data):
+    kind, key, version = data.draw(st.sampled_from(SORTS))
+    raw = bytearray(frame(kind, key, version, data.draw(values(find_layout(kind, key, version)[0]))))
+    for _ in range(data.draw(st.integers(0, 3))):
+        raw[data.draw(st.integers(4, len(raw) - 1) if len(raw) > 4 else st.just(0))] = data.draw(st.integers(0, 255))
+    cut = bytes(raw[: data.draw(st.integers(0, len(raw)))])
+    explanation = explain(cut, kind, key, version, codec=CODEC)
+    offset = explanation.message.error_offset
+    is_whole = offset is None or explanation.message.status in ("ok", "redacted")
+    assert_tiles(explanation.lines, len(cut) if is_whole else offset)
+
+
+RECORDED = ["healthy.pcap", "version_negotiation.pcap", "incidents/share_groups.pcap", "incidents/streams_group.pcap",
+            "mongodb/plain.pcap", "mongodb/old_opcodes.pcap", "old_format.pcap"]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECORDED)
+def test_every_byte_of_recorded_frames_is_in_a_row(name):
+    for index, sample in enumerate(frames_of(str(CAPTURES / name), payload_policy="full")):
+        for size in {len(sample.frame), len(sample.frame) * (index % 7) // 7}:
+            raw = sample.frame[:size]
+            explanation = explain(
+                raw, sample.direction, sample.api_key, sample.api_version, sample.flags, CODEC, protocol=sample.protocol
+            )
+            offset = explanation.message.error_offset
+            is_whole = offset is None or explanation.message.status in ("ok", "redacted")
+            assert_tiles(explanation.lines, len(raw) if is_whole else offset)
+            if explanation.inside is not None and explanation.inside.message.status == "ok":
+                assert_tiles(explanation.inside.lines, explanation.inside.size)
 
 
 class TestLines:

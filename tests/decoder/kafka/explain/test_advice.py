@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+from typing import ClassVar
 
 import pytest
 
 from decoder import Codec
 from decoder.explain.frame import explain
+from decoder.kafka.codec.bodies import TAGGED_SECTION, FieldSpan
 from decoder.kafka.explain.advice import advise
 from decoder.kafka.explain.guess import guess_response
 from decoder.kafka.explain.prefix import split_length_prefix
@@ -199,3 +201,84 @@ class TestGuesses:
     def test_nothing_fits_noise(self):
         assert guess_response(b"\xff" * 40) == []
         assert guess_response(b"") == []
+
+
+class TestHabits:
+    """Encoders that leave a byte out or add one, in each place of a kind."""
+
+    CONFIGS: ClassVar = [{"name": "a", "value": "1"}, {"name": "b", "value": "2"}]
+    BODY: ClassVar = {"resources": [{"resourceType": 2, "resourceName": "foo", "configs": CONFIGS}]}
+    RAW = request(33, 2, BODY, client_id="cli")
+    TAGS = "the message decodes to its last byte"
+
+    def tags(self) -> list[int]:
+        spans: list[FieldSpan] = []
+        CODEC.decode(self.RAW, trace=spans.append)
+        return [span.start for span in spans if span.type == TAGGED_SECTION]
+
+    def without(self, places: list[int]) -> bytes:
+        return bytes(byte for at, byte in enumerate(self.RAW) if at not in places)
+
+    def test_a_tag_buffer_left_out(self):
+        header, first, _, _, last = self.tags()
+        for at, place in (
+            (header, f"at the end of the request header (byte {header})"),
+            (first, f"after resources[0].configs[0] (byte {first})"),
+            (last, f"at the end of the message (byte {last})"),
+        ):
+            texts = advice(self.without([at]))
+            assert any("tag buffer (one byte 00) is missing" in text and self.TAGS in text for text in texts), texts
+            if at != last:  # zeros in a row: which of them is missing shows in nothing
+                assert f"The empty tag buffer (one byte 00) is missing {place}: with it {self.TAGS}." in texts
+
+    def test_the_only_element_lacks_it(self):
+        raw = bytes.fromhex(
+            "0021 0002 0000007b 0003666f6f 00 02 02 04666f6f 02 0b7365676d656e742e6d73 0531303030 00 00 00"
+        )
+        assert advice(raw) == [
+            "The empty tag buffer (one byte 00) is missing after resources[0].configs[0] (byte 37): with it the "
+            "message decodes to its last byte."
+        ]
+
+    def test_each_is_left_out(self):
+        header, *body = self.tags()
+        assert advice(self.without(body))[-1] == (
+            f"The empty tag buffer (one byte 00) is missing after resources[0].configs[0] (byte {body[0]}) and at 3 "
+            "other places: with it the message decodes to its last byte."
+        )
+        assert "request header" in advice(self.without([header, *body]))[-1]
+
+    def test_a_byte_too_many(self):
+        header, first, *_, last = self.tags()
+        for at, place in ((header, "at the end of the request header"), (first, "after resources[0].configs[0]")):
+            texts = advice(self.RAW[:at] + b"\0" + self.RAW[at:])
+            assert f"One byte 00 too many stands {place} (byte {at + 1}): without it {self.TAGS}." in texts
+        assert "One byte 00 too many" in advice(self.RAW[:last] + b"\0" + self.RAW[last:])[0]
+
+    def test_the_header_of_a_response(self):
+        for version, change in ((12, lambda raw: raw[:4] + raw[5:]), (8, lambda raw: raw[:4] + b"\0" + raw[4:])):
+            raw = change(response(METADATA, version, {"clusterId": "abc", "topics": [{"name": "orders"}]}))
+            texts = advise(explain(raw, "response", METADATA, version), raw, "response", METADATA, version)
+            assert any("at the end of the response header (byte 4)" in text for text in texts), texts
+
+    @pytest.mark.parametrize(("written", "stated", "form"), [(1, 2, "fixed"), (2, 1, "compact")])
+    def test_every_length_in_the_other_form(self, written, stated, form):
+        raw = bytearray(request(33, written, self.BODY, client_id="cli"))
+        raw[3] = stated
+        text = advice(bytes(raw))[-1]
+        assert text.startswith(f"The message writes its lengths in the {form} form")
+        assert text.endswith(self.TAGS + ".")
+
+    def test_the_prefix_must_agree_then(self):
+        raw = self.without([self.tags()[1]])
+        assert advice(raw, declared=len(raw))[-1] == (
+            f"The message is then {len(raw) + 1} bytes long: its length prefix must be "
+            f"{(len(raw) + 1).to_bytes(4, 'big').hex(' ')}, not {len(raw)}."
+        )
+
+
+def test_a_version_far_from_all_releases_is_no_message():
+    texts = advice(bytes.fromhex("00004600 08000700 00000900"))
+    assert texts[0] == "Produce has versions 0 to 13."
+    assert "17920 is far from any release" in texts[1]
+    assert "far from any release" not in " ".join(advice(request(METADATA, 13, {})[:2] + b"\0\x1e" + b"\0" * 9))
