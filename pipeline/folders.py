@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from shlex import quote
 
-from pipeline.tables import TABLES
+from pipeline.tables import TABLES, WRITTEN_BY_DIAGNOSE
 
 _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)(.*)")
 """A letter alone before the colon is a drive of Windows."""
@@ -15,6 +15,11 @@ _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)(.*)")
 def is_lake(place: object) -> bool:
     """Whether a folder of this machine holds tables of a lake, damaged or not."""
     return any(Path(str(place), table.path).exists() for table in TABLES.values())
+
+
+def is_of_diagnose(place: object) -> bool:
+    """Whether ``wirelake diagnose --lake`` wrote a folder of this machine: all at once, so that no job writes to it."""
+    return (Path(str(place)) / WRITTEN_BY_DIAGNOSE).exists()
 
 
 def is_landing_zone(place: object) -> bool:

@@ -40,7 +40,14 @@ def printable_lines(text: str) -> str:
 
 
 class Console(_Console):
-    """A console on which nothing but its own styles can steer the terminal, whatever is drawn."""
+    """A console on which nothing but its own styles can steer the terminal, whatever is drawn.
+
+    Text is printed as it stands: ``pip install '.[spark]'`` keeps its brackets, which Rich would read as a style.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """See rich; without its markup and its names of emoji."""
+        super().__init__(**{"markup": False, "emoji": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """See rich: the pieces of text that anything becomes before it is written."""

@@ -335,7 +335,7 @@ def _deadline(stop: Stop, seconds: float | None) -> Iterator[None]:
 @contextmanager
 def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStats], None]]:
     """A line on the terminal that shows how far we are."""
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(name)
 

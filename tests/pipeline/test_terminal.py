@@ -102,3 +102,12 @@ def test_a_file_gets_no_columns_that_are_only_filled() -> None:
     console.print(Text("  inner  kept  "))
     console.print("x ", end="")
     assert file.getvalue() == "a    two words\nbcd\n  inner  kept\nx "
+
+
+def test_brackets_and_colons_are_printed_as_they_stand() -> None:
+    table = Table("[bold]head[/]")
+    table.add_row("pip install '.[spark]' :warning:")
+    text = drawn("lake[red]x[/] :smile:", table)
+    assert "lake[red]x[/] :smile:" in text
+    assert "pip install '.[spark]' :warning:" in text
+    assert "[bold]head[/]" in text

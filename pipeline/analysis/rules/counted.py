@@ -152,7 +152,7 @@ def _is_in_vain(episode: Episode, settings: FindingSettings) -> bool:
 
 
 def _gets_on(episode: Episode) -> str:
-    return "" if episode.healed_us is None else f"; since {clock(episode.healed_us)} it gets on"
+    return "" if episode.healed_us is None else f"; since {clock(episode.healed_us)} UTC it gets on"
 
 
 _QUOTA = (
@@ -240,7 +240,7 @@ COUNTED = (
         lambda s: s.unknown_topic_times,
         lambda e: (
             f"{clients(e)} asked for topic {e.topic}, which the cluster did not have, {when(e)}"
-            f"{'' if e.healed_us is None else f'; since {clock(e.healed_us)} it uses it'}."
+            f"{'' if e.healed_us is None else f'; since {clock(e.healed_us)} UTC it uses it'}."
         ),
         severity=lambda e, s: "warning" if _is_in_vain(e, s) else "info",
         count=lambda e: e.run,

@@ -139,9 +139,7 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
             sql = sql.replace(APPLICATIONS, _NO_APPLICATIONS)
         return connection.sql(sql, params=used).to_arrow_table()
     except duckdb.CatalogException as error:
-        raise NotThereYetError(
-            f"This lake lacks a table that is read here: let `wirelake stream` run on it. ({_line(error)})"
-        ) from error
+        raise NotThereYetError(f"This lake lacks a table that is read here. ({_line(error)})") from error
     except duckdb.OutOfMemoryException as error:
         raise UserError("This takes more memory than a query may: choose a shorter time range.") from error
     except (duckdb.Error, pa.ArrowException, OSError) as error:

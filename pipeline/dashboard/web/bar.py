@@ -37,6 +37,7 @@ _SPANS = {
     "last 7 days": timedelta(days=7),
 }
 _SOUGHT, _TYPED, _SHOWN = "what is sought", "name that was typed", "name of the address"
+_UNKNOWN = "cluster that is not there"
 SEARCH_PAGE = "page/search.py"
 
 
@@ -96,7 +97,9 @@ def sidebar() -> None:
         if there is not None:
             with controls:
                 scope = replace(_span(there, chosen), protocol=PROTOCOLS.get(protocol or ""), cluster=cluster)
-            st.session_state[HERE] = Here(lake.connection, scope, there.last, taken, lake.unreadable, lake.answers)
+            st.session_state[HERE] = Here(
+                lake.connection, scope, there.first, there.last, taken, lake.unreadable, lake.answers
+            )  # fmt: skip
             st.caption(between(scope.start, scope.end) if scope.start <= scope.end else "")
         st.caption(f"{whose_times()}  \nLake as of {clock(taken)}.")
     if seconds := REFRESHES[refresh]:
@@ -134,15 +137,28 @@ def _tick(seconds: int) -> None:
 
 
 def _cluster(lake: Readable, place: DeltaGenerator) -> str | None:
-    """Let somebody choose a cluster, if there are several, and limit the session's view of the lake to it."""
+    """Let somebody choose a cluster, if there are several, and limit the session's view of the lake to it.
+
+    Raises:
+        UserError: the address names one that is not there.
+    """
     there = lake.answers.once(clusters, lake.connection)
-    if len(there) < 2:
-        return None
-    chosen = place.selectbox(
-        "Cluster", there, index=None, placeholder="all", key="only", bind="query-params", format_func=printable
-    )
+    asked, chosen = st.query_params.get("only"), None
+    if asked is not None and asked not in there:
+        st.session_state[_UNKNOWN] = asked  # Streamlit takes it out of the address
+    if len(there) > 1:
+        chosen = place.selectbox(
+            "Cluster", there, index=None, placeholder="all", key="only", bind="query-params", format_func=printable,
+            on_change=_forget_unknown,
+        )  # fmt: skip
+    if chosen is None and (unknown := st.session_state.get(_UNKNOWN)) is not None:
+        raise UserError(f"There is no cluster {unknown} in this lake. It has {', '.join(there) or 'none'}.")
     show_only(lake.connection, chosen)
     return chosen
+
+
+def _forget_unknown() -> None:
+    st.session_state.pop(_UNKNOWN, None)
 
 
 def _span(there: Extent, chosen: str) -> Scope:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar, cast
 
 import duckdb
 import streamlit as st
 
-from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.queries.scope import NotThereYetError, Scope
 from pipeline.dashboard.sql import Answers
-from pipeline.dashboard.web.words import code, plain
+from pipeline.dashboard.web.words import between, code, plain
 from pipeline.errors import UserError
+from pipeline.folders import is_of_diagnose
 from pipeline.terminal import printable
 
 LAKE = "WIRELAKE_LAKE"
@@ -36,7 +39,7 @@ class Here:
     Attributes:
         connection: to what can be read of the lake.
         scope: the part of it.
-        newest: time of the last that the whole lake has seen.
+        oldest, newest: times of the first and the last that the whole lake has seen.
         taken: when the lake was looked at.
         unreadable: tables that cannot be read, with the reason.
         answers: what was asked of the lake as it is now, in this or another session.
@@ -44,6 +47,7 @@ class Here:
 
     connection: duckdb.DuckDBPyConnection
     scope: Scope
+    oldest: datetime
     newest: datetime
     taken: datetime
     unreadable: Mapping[str, str]
@@ -66,7 +70,7 @@ def run(draw: Callable[[Here], None]) -> None:
         return
     here = cast("Here | None", st.session_state.get(HERE))
     if here is None:
-        st.info("This lake has no exchanges yet. They come with `wirelake stream --landing DIR --lake DIR`.")
+        st.info(f"This lake has no exchanges. {_how_to_fill()}")
         return
     if here.scope.start > here.scope.end:
         st.warning("The time range ends before it begins.")
@@ -79,8 +83,24 @@ def part(draw: Callable[[], None]) -> None:
     """Draw a part of a page; where it cannot be drawn, a sentence why, and the rest of the page is drawn."""
     try:
         draw()
+    except NotThereYetError as error:
+        st.info(f"{plain(str(error))} {_how_to_fill()}")
     except UserError as error:
         st.info(plain(str(error)))
+
+
+def lake_place() -> str:
+    """The lake's folder, with the way to it, or its URL: as a command takes it."""
+    place = os.environ[LAKE]
+    return place if "://" in place else str(Path(place).absolute())
+
+
+def _how_to_fill() -> str:
+    """What adds to this lake what it lacks."""
+    place = lake_place()
+    if is_of_diagnose(place):
+        return "`wirelake diagnose --lake` wrote it and replaces it as a whole when it runs again."
+    return f"Run {code(f'wirelake stream --landing DIR --lake {quote(place)}')} with the landing zone of its captures."
 
 
 def draw_text(*lines: str | None) -> None:
@@ -100,6 +120,9 @@ def _warn_of_unreadable(unreadable: Mapping[str, str]) -> None:
     with st.expander("Why, and what helps"):
         for reason in unreadable.values():
             draw_text(reason)
+        if is_of_diagnose(lake_place()):
+            st.markdown("Run `wirelake diagnose` with `--lake` again: it replaces the whole lake.")
+            return
         st.markdown(
             "Silver and gold follow from `bronze.frames`: move the folder of the damaged table away, and "
             "`wirelake backfill` makes it anew. Frames come again from the landing zone, by `wirelake stream` into an "
@@ -107,7 +130,9 @@ def _warn_of_unreadable(unreadable: Mapping[str, str]) -> None:
         )
 
 
-def choose(place: Any, label: str, key: str, options: Sequence[str], first: str | None, keys: Sequence[str]) -> str:
+def choose(
+    place: Any, label: str, key: str, options: Sequence[str], first: str | None, keys: Sequence[str]
+) -> str | None:
     """A box to choose from, whose choice stands in the address once somebody made it.
 
     Streamlit's own binding leaves out what is chosen at first, which here follows from the data and may be another one
@@ -119,24 +144,63 @@ def choose(place: Any, label: str, key: str, options: Sequence[str], first: str 
         key: name in the address.
         options: not empty.
         first: what is chosen while the address states nothing, if it is one of them.
-        keys: those of all boxes that belong together, whose choices go into the address with this one.
+        keys: those of all boxes that belong together, from left to right, whose choices go into the address with this
+            one.
+
+    Returns:
+        What is chosen; None: the address names what is none of the options, and nothing is shown in its place.
     """
     state, asked = st.session_state, st.query_params.get(key)
     is_new = asked != state.get(f"in address {key}")  # a link, or the browser's way back
     state[f"in address {key}"] = asked
+    follows = state.pop(f"follows {key}", False)
     if asked in options and (is_new or key not in state):
         state[key] = asked
+    elif asked is not None and asked not in options and not follows:
+        state[key] = None
     elif state.get(key) not in options:
         state[key] = first if first in options else options[0]
-    chosen: str = place.selectbox(label, options, key=key, on_change=put_in_address, args=(keys,))
+        if asked is not None:
+            st.query_params[key] = state[f"in address {key}"] = state[key]
+    chosen: str | None = place.selectbox(
+        label, options, index=None if state[key] is None else 0, key=key, placeholder="choose",
+        on_change=_note_chosen, args=(key, keys),
+    )  # fmt: skip
     return chosen
+
+
+def _note_chosen(key: str, keys: Sequence[str]) -> None:
+    """What a person chose goes into the address; the boxes to its right follow, whatever they stood at."""
+    put_in_address(keys)
+    for other in keys[keys.index(key) + 1 :]:
+        st.session_state[f"follows {other}"] = True
 
 
 def put_in_address(keys: Sequence[str]) -> None:
     """Put what is chosen in the boxes of these keys into the address."""
     for key in keys:
-        if key in st.session_state:
+        if st.session_state.get(key) is not None:
             st.query_params[key] = st.session_state[f"in address {key}"] = st.session_state[key]
+
+
+def say_absent(here: Here, page: str, what: str, key: str, in_scope: Callable[[Scope], Collection[str]]) -> None:
+    """Say that what the address names was not seen: in this time range, or in the whole lake. Nothing stands in for it.
+
+    Args:
+        here: what is looked at.
+        page: name of its file, without ``.py``.
+        what: the noun, e.g. ``group``.
+        key: its name in the address.
+        in_scope: the names that there are in a span; asked of the whole lake.
+    """
+    name = st.query_params.get(key) or ""
+    whole = replace(here.scope, start=here.oldest, end=here.newest)
+    if (whole.start, whole.end) == (here.scope.start, here.scope.end) or name not in in_scope(whole):
+        cluster = f"cluster {code(here.scope.cluster)} of " if here.scope.cluster else ""
+        st.warning(f"There is no {what} {code(name)} in {cluster}this lake.")
+        return
+    st.info(f"Nothing was seen of {what} {code(name)} from {between(here.scope.start, here.scope.end)}.")
+    link(page, "Look in the whole lake", "zoom_out", **{**st.query_params.to_dict(), "range": "all"})
 
 
 def fixed(scope: Scope) -> dict[str, str]:

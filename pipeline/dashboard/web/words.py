@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from pipeline.dashboard.web.zone import in_zone, short_zone
+from pipeline.dashboard.web.zone import in_zone, short_zone, text_in_zone
 from pipeline.terminal import printable
 
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
+_FORMATS = re.compile(
+    r"""
+      [`*~[]                              # code, emphasis, struck out, a link
+    | (?<![^\W_])_(?=.*[^\s_]_+(?!\w))     # emphasis, which begins and ends outside words
+    | \\(?=[!-/:-@\[-`{-~])               # takes away the meaning of what follows
+    | <(?=[A-Za-z/!?])                    # a tag
+    | &(?=\#?\w+;)                        # a character by its name
+    | \$(?=.*\$)                          # a formula
+    """,
+    re.VERBOSE,
+)
+"""What formats within a line of Markdown, as tickets and chats read it."""
 _LINKED = re.compile(r"((?:https?://|www\.)\S+|\S+@\S+)", re.IGNORECASE)
 _SPAN = re.compile(r"(`[^`\n]+`)")
+_TEXTS = ("headline", "impact", "do_now", "fix", "why", "summary", "advice")
+"""Columns of findings and incidents that have sentences."""
 _SPAN_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 _BYTES = 1024
 
@@ -29,6 +45,17 @@ def prose(text: str) -> str:
     return "".join(part if index % 2 else plain(part) for index, part in enumerate(_SPAN.split(text)))
 
 
+def literal(text: str) -> str:
+    """``text`` from the wire for Markdown that people read and copy: only what would format has a backslash."""
+    parts = enumerate(_LINKED.split(printable(text)))
+    return "".join(code(part) if index % 2 else _FORMATS.sub(r"\\\g<0>", part) for index, part in parts)
+
+
+def literal_prose(text: str) -> str:
+    """The same of a text of ours, whose code spans are read."""
+    return "".join(part if index % 2 else literal(part) for index, part in enumerate(_SPAN.split(text)))
+
+
 def code(text: str) -> str:
     """``text`` from the wire as a code span of Markdown, in which nothing is read."""
     shown = printable(text)
@@ -45,6 +72,13 @@ def clock(ts: datetime) -> str:
 def moment(ts: datetime) -> str:
     """Date and time to the second, with the zone."""
     return f"{clock(ts)} {short_zone(ts)}"
+
+
+def of_one_zone(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of ``gold.incidents`` or ``gold.findings`` whose sentences have their times in the zone that is chosen."""
+    day = row["last_ts"].date()
+    texts = {name: text_in_zone(row[name], day) for name in _TEXTS if isinstance(row.get(name), str)}
+    return {**row, **texts}
 
 
 def seen(first: datetime, last: datetime) -> str:

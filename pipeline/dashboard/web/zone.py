@@ -5,12 +5,18 @@ A page is drawn in a thread of its own, so each has its own zone.
 
 from __future__ import annotations
 
+import re
 from contextvars import ContextVar
-from datetime import datetime, timezone, tzinfo
+from datetime import date, datetime, timezone, tzinfo
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 _UTC = "UTC"
+_IN_TEXT = re.compile(
+    r"(?:(?P<day>\d{4}-\d\d-\d\d) )?(?P<time>\d\d:\d\d:\d\d)"
+    r"(?: (?P<word>to|and) (?:(?P<last_day>\d{4}-\d\d-\d\d) )?(?P<last_time>\d\d:\d\d:\d\d))? UTC"
+)
+"""A time, or a span, as findings and incidents write it."""
 _zone: ContextVar[tuple[str, tzinfo]] = ContextVar("zone", default=(_UTC, timezone.utc))
 
 
@@ -32,9 +38,8 @@ def zone_name() -> str:
 
 
 def whose_times() -> str:
-    """In which zone times are, for where that stands once: the sentences of findings and incidents stay in UTC."""
-    name = zone_name()
-    return "All times are UTC." if name == _UTC else f"Times are {name}; in texts of findings and incidents UTC."
+    """In which zone times are, for where that stands once."""
+    return f"All times are {zone_name()}."
 
 
 def zoned(label: str) -> str:
@@ -49,6 +54,34 @@ def in_zone(ts: datetime) -> datetime:
         return aware.astimezone(_zone.get()[1])
     except OverflowError:  # the first and the last hours that there are
         return aware
+
+
+def text_in_zone(text: str, day: date) -> str:
+    """A sentence of a finding or incident with its times in the zone, so that a card has times of one zone.
+
+    Args:
+        text: its times are UTC, as the lake has them.
+        day: of a time that has none; it matters where the clock is changed for summer.
+    """
+    return text if zone_name() == _UTC else _IN_TEXT.sub(lambda found: _moved(found, day), text)
+
+
+def _moved(found: re.Match[str], day: date) -> str:
+    try:
+        first = _read(found["day"] or str(day), found["time"])
+        last = _read(found["last_day"] or found["day"] or str(day), found["last_time"]) if found["word"] else first
+    except ValueError:  # no time, but a name of the wire
+        return found[0]
+    begin = f"{first:%Y-%m-%d %H:%M:%S}" if found["day"] else f"{first:%H:%M:%S}"
+    if not found["word"]:
+        return f"{begin} {short_zone(first)}"
+    has_day = found["last_day"] or (found["day"] and last.date() != first.date())
+    end = f"{last:%Y-%m-%d %H:%M:%S}" if has_day else f"{last:%H:%M:%S}"
+    return f"{begin} {found['word']} {end} {short_zone(last)}"
+
+
+def _read(day: str, time: str) -> datetime:
+    return in_zone(datetime.fromisoformat(f"{day}T{time}+00:00"))
 
 
 def of_zone(ts: datetime) -> datetime:

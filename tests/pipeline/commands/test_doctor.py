@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,14 @@ def test_the_right_to_capture(user: int, may: bool, monkeypatch: pytest.MonkeyPa
     assert code == 0
     assert checks["right to capture"]["ok"] is may
     assert checks["right to capture"]["mend"] == f"sudo setcap cap_net_raw=eip {program}"
+
+
+def test_the_command_that_installs_an_extra_is_printed_as_it_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", gone)
+    monkeypatch.setenv("COLUMNS", "200")
+    printed = CliRunner().invoke(app, []).stdout
+    for extra in ("spark", "quality", "sql", "dashboard"):
+        assert f"pip install '.[{extra}]' in the checkout" in printed

@@ -10,6 +10,11 @@ from pipeline.dashboard.queries.scope import Scope, as_of, ask_rows
 
 MOST = 500
 
+_NAMES = """
+SELECT DISTINCT transactional_id FROM silver.transactions
+WHERE transactional_id IS NOT NULL AND first_ts <= $end AND (end_ts IS NULL OR end_ts >= $start)
+"""
+
 _HELD = f"""
 WITH held AS ({as_of("open_transactions")}),
 producers AS (
@@ -55,6 +60,11 @@ WHERE date <= $last_day AND end_ts BETWEEN $start AND $end
 ORDER BY duration_us DESC NULLS LAST, first_ts
 LIMIT $most
 """
+
+
+def names(connection: duckdb.DuckDBPyConnection, scope: Scope) -> set[str]:
+    """Transactional ids that had a transaction in the span, or may have had one open."""
+    return {row["transactional_id"] for row in ask_rows(connection, _NAMES, scope)}
 
 
 def held_partitions(

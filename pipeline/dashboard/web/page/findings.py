@@ -14,7 +14,7 @@ from pipeline.dashboard.web.here import Here, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS
 from pipeline.dashboard.web.parts.rules import rule_page
-from pipeline.dashboard.web.words import between, code, many, moment, prose, seen
+from pipeline.dashboard.web.words import between, code, many, moment, of_one_zone, prose, seen
 
 _OPENED = 3
 """Findings that stand open when the page is drawn: the first, if they are critical."""
@@ -22,7 +22,7 @@ _OPENED = 3
 
 def draw(here: Here) -> None:
     """Draw the page."""
-    found = findings(here.connection, here.scope)
+    found = [of_one_zone(row) for row in findings(here.connection, here.scope)]
     if not found:
         st.success(
             f"No findings: nothing is wrong in what was seen from {between(here.scope.start, here.scope.end)}.",

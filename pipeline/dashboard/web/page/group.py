@@ -6,9 +6,11 @@ from typing import Any
 
 import streamlit as st
 
+from pipeline.analysis.rules.kafka.groups.share_states import SharePlace
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
-from pipeline.dashboard.web.here import Here, choose, fixed, link, run
+from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.web.here import Here, choose, fixed, link, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
 from pipeline.dashboard.web.words import code, many
@@ -64,16 +66,23 @@ def draw(here: Here) -> None:
     if not here.scope.has("kafka"):
         st.info("MongoDB has no groups: choose Kafka, or no protocol.")
         return
-    there = groups.groups(here.connection, here.scope)
-    sharing = shares.shares(here.connection, here.scope)
-    there += [one for pair in sharing.groups if (one := Group(*pair)) not in there]
+    there, sharing = _groups(here, here.scope)
     if not there:
         st.info("No group was seen in this time range.")
         return
     left, right = st.columns(2)
     name = choose(left, "Group", "group", list(dict.fromkeys(one.group_id for one in there)), None, _KEYS)
+    if name is None:
+        say_absent(here, "group", "group", "group", lambda whole: {one.group_id for one in _groups(here, whole)[0]})
+        return
     clusters = [one.cluster for one in there if one.group_id == name]
     cluster = choose(right, "Cluster", "cluster", clusters, None, _KEYS)
+    if cluster is None:
+        say_absent(
+            here, "group", f"group {code(name)} in cluster", "cluster",
+            lambda whole: {one.cluster for one in _groups(here, whole)[0] if one.group_id == name},
+        )  # fmt: skip
+        return
     if (cluster, name) in sharing.groups:
         _share(here, sharing, Group(cluster, name))
         return
@@ -85,6 +94,13 @@ def draw(here: Here) -> None:
     _members(shown)
     _rebalances(shown)
     _rhythm(here, shown)
+
+
+def _groups(here: Here, scope: Scope) -> tuple[list[Group], shares.Shares]:
+    """Those of which something was seen in a span, share groups last; and what share groups did."""
+    there = groups.groups(here.connection, scope)
+    sharing = shares.shares(here.connection, scope)
+    return there + [one for pair in sharing.groups if (one := Group(*pair)) not in there], sharing
 
 
 def _pictures(shown: GroupSeen) -> None:
@@ -151,11 +167,7 @@ def _rhythm(here: Here, shown: GroupSeen) -> None:
 
 def _share(here: Here, known: shares.Shares, group: Group) -> None:
     """A share group: its partitions have states of records in place of owners and committed offsets."""
-    mine = sorted(
-        place
-        for place in {*known.delivered, *known.starts}
-        if (place.cluster, place.group) == (group.cluster, group.group_id)
-    )
+    mine = _places(known, group)
     st.caption(
         "A share group (KIP-932): several members may read one partition; each record is accepted, released or "
         "rejected by itself, and comes again when its lock runs out."
@@ -163,14 +175,34 @@ def _share(here: Here, known: shares.Shares, group: Group) -> None:
     if not mine:
         st.info(f"Nothing was delivered to {code(group.group_id)} in this time range.")
         return
-    names = {f"{place.topic}-{place.partition}": place for place in mine}
-    place = names[choose(st, "Partition", "share", list(names), None, _KEYS)]
+    names = {_name(place): place for place in mine}
+    chosen = choose(st, "Partition", "share", list(names), None, _KEYS)
+    if chosen is None:
+        say_absent(
+            here, "group", f"partition of share group {code(group.group_id)} named", "share",
+            lambda whole: {_name(place) for place in _places(shares.shares(here.connection, whole), group)},
+        )  # fmt: skip
+        return
+    place = names[chosen]
     shown = shares.shares_seen(here.connection, here.scope, known, place)
     if shown is None:
         st.info("Nothing was seen of this partition in this time range.")
         return
     draw_shares(shown, key=f"share {place}")
     _again(shown)
+
+
+def _places(known: shares.Shares, group: Group) -> list[SharePlace]:
+    """Partitions of a share group of which something was seen."""
+    return sorted(
+        place
+        for place in {*known.delivered, *known.starts}
+        if (place.cluster, place.group) == (group.cluster, group.group_id)
+    )
+
+
+def _name(place: SharePlace) -> str:
+    return f"{place.topic}-{place.partition}"
 
 
 def _again(shown: shares.SharesSeen) -> None:

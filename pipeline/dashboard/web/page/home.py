@@ -14,7 +14,7 @@ from pipeline.dashboard.queries.overview.names import Count, counted, names
 from pipeline.dashboard.queries.overview.trends import trends
 from pipeline.dashboard.web.here import Here, link, part, run
 from pipeline.dashboard.web.parts.incidents import draw_cards, draw_over, draw_trend
-from pipeline.dashboard.web.words import between, code, duration, many, moment, number, size
+from pipeline.dashboard.web.words import between, code, duration, many, moment, number, of_one_zone, size
 
 _TRENDS = 8
 """Incidents of which is drawn what grows: the first."""
@@ -30,7 +30,7 @@ def draw(here: Here) -> None:
     summary = st.container()
     seen = st.empty()
     seen.caption("Looking at what was captured …")
-    found = incidents(here.connection, here.scope)
+    found = [of_one_zone(row) for row in incidents(here.connection, here.scope)]
     now = [row for row in found if row["state"] != "closed"]
     numbers = incident_counts(here.connection, here.scope)
     with summary:

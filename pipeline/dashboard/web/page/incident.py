@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,7 +26,7 @@ from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in
 from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
-from pipeline.dashboard.web.words import code, many, plain, seen
+from pipeline.dashboard.web.words import code, many, of_one_zone, plain, seen
 
 
 def draw(here: Here) -> None:
@@ -41,7 +42,8 @@ def draw(here: Here) -> None:
     if row is None:
         st.info("There is no such incident in this lake, or not any more.")
         return
-    findings = findings_of(here.connection, row)
+    row = of_one_zone(row)
+    findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
     draw_head(row)
     draw_words(row)
     st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
-from pipeline.dashboard.web.here import Here, choose, link, run
+from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.web.here import Here, choose, link, run, say_absent
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
@@ -53,8 +56,9 @@ def draw(here: Here) -> None:
         st.info(f"Nothing was asked from {between(here.scope.start, here.scope.end)}.")
         return
     asked = _asked(here, apis)
-    _over_time(here, asked)
-    _heat_by(here, asked)
+    if asked is not None:
+        _over_time(here, asked)
+        _heat_by(here, asked)
     st.header("All apis and commands", anchor=False)
     st.caption(
         "From the last byte of the request to the first byte of the response. A Fetch, and some of MongoDB's commands, "
@@ -64,18 +68,40 @@ def draw(here: Here) -> None:
     _errors(here)
 
 
-def _asked(here: Here, apis: list[dict[str, Any]]) -> Asked:
-    """What is chosen: an api or command, and of those that ask for it a broker and a client."""
-    names = {f"{row['api_name']} ({row['protocol']})": row for row in apis}
+def _asked(here: Here, apis: list[dict[str, Any]]) -> Asked | None:
+    """What is chosen: an api or command, and of those that ask for it a broker and a client.
+
+    None: the address names one that is not there, which is said.
+    """
+    names = _names(apis)
     boxes = st.columns([2, 1, 1])
-    row = names[choose(boxes[0], "Api or command", "api", list(names), None, _KEYS)]
-    asked = Asked(row["protocol"], row["api_name"])
-    servers = [_ANY, *latency.names(here.connection, here.scope, asked, "broker")]
-    server = choose(boxes[1], "Broker or server", "server", servers, None, _KEYS)
-    asked = replace(asked, server=None if server == _ANY else server)
-    clients = [_ANY, *latency.names(here.connection, here.scope, asked, "client")]
-    client = choose(boxes[2], "Client", "client", clients, None, _KEYS)
-    return replace(asked, client=None if client == _ANY else client)
+    name = choose(boxes[0], "Api or command", "api", list(names), None, _KEYS)
+    if name is None:
+        say_absent(here, "latency", "api or command", "api", lambda whole: _names(latency.apis(here.connection, whole)))
+        return None
+    asked = Asked(names[name]["protocol"], names[name]["api_name"])
+    of_both: tuple[tuple[str, str, Row], ...] = (
+        ("Broker or server", "server", "broker"), ("Client", "client", "client"),
+    )  # fmt: skip
+    for box, (label, key, row) in zip(boxes[1:], of_both, strict=True):
+        there = [_ANY, *latency.names(here.connection, here.scope, asked, row)]
+        chosen = choose(box, label, key, there, None, _KEYS)
+        if chosen is None:
+            say_absent(
+                here, "latency", f"{label.lower()} of {code(name)} named", key,
+                partial(_names_of, here, asked, row),
+            )  # fmt: skip
+            return None
+        asked = replace(asked, **{key: None if chosen == _ANY else chosen})
+    return asked
+
+
+def _names(apis: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {f"{row['api_name']} ({row['protocol']})": row for row in apis}
+
+
+def _names_of(here: Here, asked: Asked, row: Row, whole: Scope) -> Sequence[str]:
+    return latency.names(here.connection, whole, asked, row)
 
 
 def _over_time(here: Here, asked: Asked) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -9,8 +10,8 @@ import streamlit as st
 from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.offsets import offsets
 from pipeline.dashboard.queries.progress.partitions import Place
-from pipeline.dashboard.queries.scope import widened
-from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, put_in_address, run
+from pipeline.dashboard.queries.scope import Scope, widened
+from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, put_in_address, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
 from pipeline.dashboard.web.words import code, many, number
@@ -19,6 +20,7 @@ NO_GROUP = "(no group)"
 _DIGITS = 10
 """A partition has fewer."""
 _KEYS = ("group", "topic", "partition", "cluster")
+_COLUMNS = {"group": "group_id", "topic": "topic", "partition": "partition", "cluster": "cluster"}
 
 _LAG = (
     Column("group_id", "group"),
@@ -48,6 +50,22 @@ _COMMITTERS = (
 )
 
 
+def _group(group_id: str) -> str:
+    return group_id or NO_GROUP
+
+
+def _in_order(name: str) -> tuple[int, str]:
+    """Numbers by their value, names by their letters."""
+    return (int(name) if name.isdecimal() and len(name) < _DIGITS else 0), name
+
+
+_NAMES: dict[str, Callable[[Place], str]] = {
+    "group": lambda place: _group(place.group_id), "topic": lambda place: place.topic,
+    "partition": lambda place: str(place.partition), "cluster": lambda place: place.cluster,
+}  # fmt: skip
+"""Of a partition and group what stands in the address."""
+
+
 def draw(here: Here) -> None:
     """Draw the page."""
     if not here.scope.has("kafka"):
@@ -64,13 +82,12 @@ def draw(here: Here) -> None:
         st.info("No partition was produced to, fetched from or committed in this time range.")
         return
     with boxes:
-        place = _choose(standing, places)
-    if named is None:
+        place = _choose(here, standing, places)
+    if named is None and place is not None:
         with picture:
-            if place is not None:
-                _picture(here, place)
+            _picture(here, place)
     with rest:
-        if named is None:
+        if named is None and place is not None:
             _standing(standing)
         else:
             link("partitions", "Where all groups stand", "format_list_numbered")
@@ -107,28 +124,40 @@ def _show(row: dict[str, Any]) -> None:
     put_in_address(_KEYS)
 
 
-def _choose(standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
-    """Selection from left to right, each of what the one before leaves; at first the partition in most trouble."""
-    columns = st.columns([2, 3, 1, 3])
-    groups = sorted({_group(place.group_id) for place in places})
-    group = choose(columns[0], "Group", "group", groups, _worst_group(standing, places), _KEYS)
-    places = [place for place in places if _group(place.group_id) == group]
-    mine = [row for row in standing if row["group_id"] == group]
-    topics = sorted({place.topic for place in places})
-    topic = choose(columns[1], "Topic", "topic", topics, mine[0]["topic"] if mine else None, _KEYS)
-    places = [place for place in places if place.topic == topic]
-    mine = [row for row in mine if row["topic"] == topic]
-    numbers = [str(number) for number in sorted({place.partition for place in places})]
-    partition = choose(
-        columns[2], "Partition", "partition", numbers, str(mine[0]["partition"]) if mine else None, _KEYS
-    )
-    places = [place for place in places if str(place.partition) == partition]
-    cluster = choose(columns[3], "Cluster", "cluster", sorted(place.cluster for place in places), None, _KEYS)
-    return next((place for place in places if place.cluster == cluster), None)
+def _choose(here: Here, standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
+    """Selection from left to right, each of what the one before leaves; at first the partition in most trouble.
+
+    None: the address names a group, topic, partition or cluster that is not there, which is said.
+    """
+    boxes = st.columns([2, 3, 1, 3])
+    chosen: dict[str, str] = {}
+    for box, (key, name_of) in zip(boxes, _NAMES.items(), strict=True):
+        names = sorted({name_of(place) for place in places}, key=_in_order)
+        first = (
+            _worst_group(standing, places) if key == "group" else str(standing[0][_COLUMNS[key]]) if standing else None
+        )
+        name = choose(box, key.capitalize(), key, names, first, _KEYS)
+        if name is None:
+            _say_absent(here, key, chosen)
+            return None
+        chosen[key] = name
+        places = [place for place in places if name_of(place) == name]
+        standing = [row for row in standing if str(row[_COLUMNS[key]]) == name]
+    return places[0]
 
 
-def _group(group_id: str) -> str:
-    return group_id or NO_GROUP
+def _say_absent(here: Here, key: str, chosen: dict[str, str]) -> None:
+    """That what the address names was not seen, or not of what stands to its left."""
+    chosen = {name: value for name, value in chosen.items() if name in st.query_params}
+    of = " of ".join(f"{name} {code(chosen[name])}" for name in reversed(_KEYS) if name in chosen)
+
+    def names(whole: Scope) -> set[str]:
+        there = partitions.places(here.connection, whole)
+        fitting = [place for place in there if all(_NAMES[one](place) == name for one, name in chosen.items())]
+        return {_NAMES[key](place) for place in fitting}
+
+    say_absent(here, "partitions", f"{key} of {of} named" if of else key, key, names)
+    link("partitions", "Where all groups stand", "format_list_numbered")
 
 
 def _worst_group(standing: list[dict[str, Any]], places: list[Place]) -> str | None:

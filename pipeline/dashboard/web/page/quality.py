@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import streamlit as st
 
 from pipeline.dashboard.queries import quality
-from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.here import Here, lake_place, run
 from pipeline.dashboard.web.parts.grid import Column, grid
-from pipeline.dashboard.web.words import many, moment, number
+from pipeline.dashboard.web.words import code, many, moment, number
+from pipeline.folders import is_of_diagnose
 
 _FAILED = (
     Column("severity", "severity"),
@@ -30,7 +33,7 @@ def draw(here: Here) -> None:
     """Draw the page."""
     tables = quality.checked(here.connection)
     if not tables:
-        st.info("This lake was not checked yet: run `wirelake check --lake DIR`.")
+        st.info(_nothing_yet(lake_place()))
         return
     total = sum(row["expectations"] for row in tables)
     broken = quality.failed(here.connection)
@@ -43,6 +46,12 @@ def draw(here: Here) -> None:
         st.success(f"{summary}, and all hold.")
     st.header("Tables", anchor=False)
     grid(tables, _TABLES, key="tables")
+
+
+def _nothing_yet(place: str) -> str:
+    if is_of_diagnose(place):
+        return "`wirelake diagnose` wrote this lake. Quality checks run on lakes of `wirelake stream` only."
+    return f"No quality check has run on this lake. Run {code(f'wirelake check --lake {quote(place)}')}."
 
 
 run(draw)

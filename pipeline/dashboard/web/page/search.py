@@ -10,7 +10,7 @@ from pipeline.dashboard.queries.overview.incidents import incidents
 from pipeline.dashboard.queries.overview.names import Name, ids_like, matching, names
 from pipeline.dashboard.web.here import Here, link, run
 from pipeline.dashboard.web.parts.addresses import address_of
-from pipeline.dashboard.web.words import between, code, many, number, plain
+from pipeline.dashboard.web.words import between, code, many, number, of_one_zone, plain
 
 _TITLES = {
     "group": "Consumer groups", "topic": "Topics", "partition": "Partitions", "client": "Clients", "host": "Hosts",
@@ -32,7 +32,7 @@ def draw(here: Here) -> None:
     wanted = text.casefold()
     troubles = [
         row
-        for row in incidents(here.connection, here.scope)
+        for row in map(of_one_zone, incidents(here.connection, here.scope))
         if any(wanted in (row[part] or "").casefold() for part in ("headline", "culprit", "hurt"))
     ]
     if not found and not troubles:

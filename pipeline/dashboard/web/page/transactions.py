@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.progress import transactions
-from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.here import Here, link, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.words import clock, code, duration, many, moment, number
 
@@ -53,6 +53,12 @@ def draw(here: Here) -> None:
     if name:
         st.markdown(f"Of the transactional id {code(name)} alone.")
         link("transactions", "All transactions", "lock_clock")
+        if name not in transactions.names(here.connection, here.scope):
+            say_absent(
+                here, "transactions", "transactional id", "transaction",
+                lambda whole: transactions.names(here.connection, whole),
+            )  # fmt: skip
+            return
     _held(here, name)
     st.header("Open", anchor=False)
     still_open = transactions.open_transactions(here.connection, here.scope, name)

@@ -14,7 +14,7 @@ from pipeline.dashboard.web.pictures import group_picture, share_picture
 from pipeline.dashboard.web.words import plain, seen
 
 
-def draw_group(shown: GroupSeen, only: Collection[str] = tuple(group_picture.ROOM)) -> None:
+def draw_group(shown: GroupSeen, only: Collection[str] = group_picture.PARTS) -> None:
     """Draw it, with its caption.
 
     Args:
@@ -26,7 +26,7 @@ def draw_group(shown: GroupSeen, only: Collection[str] = tuple(group_picture.ROO
     parts = group_picture.group_picture(shown, dark=is_dark())
     for name, part in parts.items():
         if name in only:
-            chart = part.properties(height=part.height + group_picture.ROOM[name])
+            chart = part.properties(height=part.height + group_picture.room(name, shown))
             draw_chart(chart, key=f"group {name}", alt=words)
 
 

@@ -23,27 +23,30 @@ _LONG = 40
 _NAMES = "A name; `*` stands for anything, `?` for one character."
 
 
-def controls(here: Here) -> Search:
-    """Draw the boxes, and what they state."""
+def controls(here: Here) -> Search | None:
+    """Draw the boxes, and what they state; None: one states what cannot be searched by, which is said."""
     often = st.columns(6)
     seldom = st.expander("More to search by", expanded=any(name in st.query_params for name in _SELDOM))
     with seldom:
         rows = [*st.columns(3), *st.columns(3)]
+    unread: list[str] = []
     given: dict[str, Any] = {
         "topic": _text(often[0], "Topic", "topic", f"{_NAMES} Or a topic's id."),
-        "partition": _number(_text(often[1], "Partition", "partition", "Its number.")),
+        "partition": _number(_text(often[1], "Partition", "partition", "Its number."), unread),
         "group_id": _text(often[2], "Group", "group", _NAMES),
         "api_name": _choice(often[3], "Api or command", "api", exchanges.apis(here.connection, here.scope)),
         "client_id": _text(often[4], "Client id contains", "client", "In any case; or a name with `*` and `?`."),
         "error": _choice(often[5], "Error", "error", [ANY_ERROR, *st.session_state.get("errors seen", ())]),
         "host": _text(rows[0], "Host", "host", "An address, or one with its port, of client or server."),
-        "slower_than_us": _slower(_text(rows[1], "Slower than", "slower", "E.g. 20ms or 1.5s.")),
+        "slower_than_us": _slower(_text(rows[1], "Slower than", "slower", "E.g. 20ms or 1.5s."), unread),
         "status": _choice(rows[2], "Status", "status", _STATUSES),
         "connection_id": _text(rows[3], "Connection", "connection", "Its id, or how that begins."),
         "transactional_id": _text(rows[4], "Transactional id", "transaction", _NAMES),
         "namespace": _text(rows[5], "MongoDB namespace", "namespace", "A database, or `database.collection`."),
     }
-    return Search(**given)
+    for sentence in unread:
+        st.warning(sentence)
+    return None if unread else Search(**given)
 
 
 def facets(counts: Mapping[str, Sequence[tuple[str, int]]]) -> None:
@@ -85,21 +88,17 @@ def _anew() -> None:
     st.query_params.pop("before", None)
 
 
-def _number(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text.isdecimal() and len(text) < 10:
-        return int(text)
-    st.warning(f"Not a partition's number: {plain(text)}.")
+def _number(text: str | None, unread: list[str]) -> int | None:
+    if text is None or (text.isdecimal() and len(text) < 10):
+        return None if text is None else int(text)
+    unread.append(f"Not a partition's number: {plain(text)}.")
     return None
 
 
-def _slower(text: str | None) -> int | None:
-    if text is None:
-        return None
-    found = microseconds(text)
-    if found is None:
-        st.warning(f"Not a duration: {plain(text)}. Write it as 250us, 20ms or 1.5s.")
+def _slower(text: str | None, unread: list[str]) -> int | None:
+    found = None if text is None else microseconds(text)
+    if text is not None and found is None:
+        unread.append(f"Not a duration: {plain(text)}. Write it as 250us, 20ms or 1.5s.")
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
-from pipeline.dashboard.web.words import code, plain, prose, seen
+from pipeline.dashboard.web.words import code, literal, literal_prose, seen
 
 _EVIDENCE = 5
 """Exchanges that are named of each finding."""
@@ -21,14 +21,15 @@ def ticket(incident: dict[str, Any], findings: Sequence[IncidentFinding], addres
         findings: of it, in order.
         address: of its page.
     """
+    state = STATE_WORDS.get(incident["state"], incident["state"])
     lines = [
-        f"## {plain(incident['headline'])}",
+        f"## {literal(incident['headline'])}",
         "",
-        f"{incident['severity']}, {STATE_WORDS.get(incident['state'], incident['state'])}. {plain(incident['impact'])}",
+        f"{incident['severity']}, {state}. {literal(incident['impact'])}",
         "",
-        f"- **Now:** {prose(incident['do_now'])}",
-        f"- **Fix:** {prose(incident['fix'])}",
-        f"- **{incident['certainty'].capitalize()}:** {prose(incident['why'])}",
+        f"- **Now:** {literal_prose(incident['do_now'])}",
+        f"- **Fix:** {literal_prose(incident['fix'])}",
+        f"- **{incident['certainty'].capitalize()}:** {literal_prose(incident['why'])}",
         f"- **Seen:** {seen(incident['first_ts'], incident['last_ts'])}, cluster {code(incident['cluster'])}",
         *([f"- **Page:** <{address}>"] if address else []),
         "",
@@ -47,5 +48,5 @@ def _line(one: IncidentFinding) -> str:
     named = [code(name) for name in one.finding["evidence"][:_EVIDENCE]]
     more = len(one.finding["evidence"]) - len(named)
     exchanges = f" Exchanges {', '.join(named)}{f' and {more} more' if more > 0 else ''}." if named else ""
-    line = f"**{one.finding['rule']}** {code(one.finding['subject'])}: {plain(one.finding['summary'])}"
+    line = f"**{one.finding['rule']}** {code(one.finding['subject'])}: {literal(one.finding['summary'])}"
     return f"{'  ' * one.depth}- {line}{exchanges}"

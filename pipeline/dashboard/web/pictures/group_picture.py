@@ -22,8 +22,12 @@ MOST_WAITING = 40
 _LANE = 22
 _LONG_NAME = 0.12
 """Part of the width from which on a bar has room for a member's name."""
-ROOM = {"owners": 172, "waits": 104, "lag": 188, "gaps": 104}
-"""Pixels that title, axis and legend of each part take; a page fits all of them into a chart's height."""
+PARTS = ("owners", "waits", "lag", "gaps")
+"""Names of the parts, from top to bottom."""
+_ROOM = {"owners": 148, "waits": 104, "lag": 188, "gaps": 104}
+"""Pixels that title, axis and legend of each part take; of owners without the rows of members' names."""
+_LEGEND_ROW, _LEGEND_WIDTH, _LEGEND_LETTER, _LEGEND_SYMBOL, _LONGEST = 28, 700, 8, 40, 320
+"""Of the legend on a page, pixels: a row, all of a row, a character, what stands beside a name, the longest name."""
 _TITLES = {
     "owners": "Who owned which partition; shaded: a rebalance",
     "waits": "JoinGroup, from question to answer; a dash: who was waited for",
@@ -71,7 +75,9 @@ def _title(name: str, colours: Palette) -> alt.TitleParams:
 
 
 def _colour(shown: GroupSeen, colours: Palette, *, legend: bool) -> alt.Color:
-    return alt.Color("member:N", scale=_scale(shown, colours, 0), title="members", legend=_legend() if legend else None)
+    return alt.Color(
+        "member:N", scale=_scale(shown, colours, 0), title="members", legend=_legend(shown) if legend else None
+    )
 
 
 def _scale(shown: GroupSeen, colours: Palette, which: int) -> alt.Scale:
@@ -79,8 +85,26 @@ def _scale(shown: GroupSeen, colours: Palette, which: int) -> alt.Scale:
     return alt.Scale(domain=list(found), range=[look[which] for look in found.values()])
 
 
-def _legend() -> alt.Legend:
-    return alt.Legend(orient="bottom", columns=3, labelLimit=320, symbolSize=90)
+def _legend(shown: GroupSeen) -> alt.Legend:
+    return alt.Legend(orient="bottom", columns=_legend_columns(shown), labelLimit=_LONGEST, symbolSize=90)
+
+
+def _legend_columns(shown: GroupSeen) -> int:
+    """As many as the names have room for, three at most."""
+    longest = max((len(printable(label)) for label in shown.labels), default=0)
+    width = min(longest * _LEGEND_LETTER, _LONGEST) + _LEGEND_SYMBOL
+    return max(1, min(3, _LEGEND_WIDTH // width))
+
+
+def room(name: str, shown: GroupSeen) -> int:
+    """Pixels that a part takes beside its plot: a page fits title, axis and legend into a chart's height.
+
+    Args:
+        name: one of ``PARTS``.
+        shown: what it shows; the legend of owners has a row for some of its members each.
+    """
+    rows = -(-len(shown.labels) // _legend_columns(shown)) if name == "owners" else 0
+    return _ROOM[name] + rows * _LEGEND_ROW
 
 
 def _places(shown: GroupSeen) -> alt.Y:

@@ -96,7 +96,7 @@ def _of_wave(wave: list[Episode], sources: Sources, settings: FindingSettings) -
 
 
 def _summary(one: Episode) -> str:
-    since = "" if one.healed_us is None else f"; since {clock(one.healed_us)} they do"
+    since = "" if one.healed_us is None else f"; since {clock(one.healed_us)} UTC they do"
     return (
         f"{clients(one)} and broker {one.server} do not agree on the leader of {place(one)}: {names(one)} "
         f"{when(one)}{since}."

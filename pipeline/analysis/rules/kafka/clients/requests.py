@@ -132,7 +132,7 @@ def _unsupported_version(
     for episode in last_of_each(filter(is_refused, episodes.get("unsupported_version", []))):
         version = episode.subject.rpartition("/")[2]
         healed_us = episode.healed_us
-        since = "" if healed_us is None else f"; since {clock(healed_us)} it uses another one"
+        since = "" if healed_us is None else f"; since {clock(healed_us)} UTC it uses another one"
         summary = f"{episode.server} did not take the requests {version} of {clients(episode)} {when(episode)}{since}."
         severity = refusal_severity(episode, settings)
         yield finding(episode, severity, summary, _VERSIONS, sources, settings.unsupported_version_times)
@@ -154,7 +154,7 @@ def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSett
         by = sorted({client for e in changes for client in e.clients})
         summary = (
             f"Topic {name} is another one since {clock(first_us)} UTC: it was deleted and created again "
-            f"(id {old_id} was last seen at {clock(last_old_us)}, now it is {new_id})"
+            f"(id {old_id} was last seen at {clock(last_old_us)} UTC, now it is {new_id})"
             f"{', by ' + ', '.join(by) if by else ''}. Its offsets begin anew."
         )
         yield Finding(

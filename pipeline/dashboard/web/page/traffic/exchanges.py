@@ -16,7 +16,7 @@ from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.grid import grid
 from pipeline.dashboard.web.parts.narrowing import controls, facets
 from pipeline.dashboard.web.parts.one_exchange import show_exchange
-from pipeline.dashboard.web.words import code, many, moment, number
+from pipeline.dashboard.web.words import code, many, moment, number, of_one_zone
 
 _FURTHER_SECONDS = 10.0
 """How long a search that was asked to go on looks further back."""
@@ -52,7 +52,7 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
         st.info("There is no such finding in this lake, or not any more.")
         return []
     st.markdown(f"Evidence of **{shown['rule']}** {code(shown['subject'])}")
-    draw_text(shown["summary"])
+    draw_text(of_one_zone(shown)["summary"])
     rows = exchanges.by_ids(here.connection, shown["evidence"], shown["first_ts"], shown["last_ts"])
     if not rows:
         st.info("Its exchanges are older than the lake keeps.")
@@ -74,6 +74,8 @@ def _leave(*names: str) -> None:
 
 def _found(here: Here) -> list[dict[str, Any]]:
     wanted = controls(here)
+    if wanted is None:
+        return []
     before = moment_of(st.query_params.get("before"))
     seconds = {} if before is None else {"seconds": _FURTHER_SECONDS}
     found = search(here.connection, here.scope, wanted, before, **seconds)

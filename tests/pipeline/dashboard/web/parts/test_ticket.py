@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
+
+import pytest
 
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.web.parts.ticket import ticket
+from pipeline.dashboard.web.words import literal
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 
 _INCIDENT = {
@@ -25,7 +29,7 @@ def test_effects_stand_below_their_cause_and_nothing_of_the_wire_formats() -> No
         IncidentFinding(finding("lag_growing", []), 1, "x"),
     ]
     lines = ticket(_INCIDENT, findings, "https://dash.example.org/incident?incident=1f").splitlines()
-    assert lines[0].startswith(r"## \*\*x\*\* \<b\>y\<\/b\>")
+    assert lines[0].startswith(r"## \*\*x\*\* \<b>y\</b>")
     assert "- **Now:** Run `kafka-consumer-groups.sh`" in lines[4]
     assert "- **Page:** <https://dash.example.org/incident?incident=1f>" in lines
     root, effect = (line for line in lines if "stuck_commit" in line or "lag_growing" in line)
@@ -34,3 +38,26 @@ def test_effects_stand_below_their_cause_and_nothing_of_the_wire_formats() -> No
     assert effect.startswith("  - **lag_growing** ``")
     assert lines[-1] == "```"
     assert lines.count("```") == 1  # what the query holds ends no block
+
+
+def test_only_what_would_format_has_a_backslash() -> None:
+    headline = "worker-1 (10.0.0.5) set __consumer_offsets-3 back, 2 times; see `x`, a_b. 3 < 4!"
+    incident = {**_INCIDENT, "headline": headline, "impact": "134 records waiting (153 offsets - 19 markers)."}
+    copied = ticket(incident, [], "")
+    assert copied.splitlines()[0] == f"## {headline.replace('`', chr(92) + '`')}"
+    assert copied.count(chr(92)) == 2
+    assert "134 records waiting (153 offsets - 19 markers)." in copied
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_a_ b __c__", "snake_case_name and __consumer_offsets", "*a* 1 * 2", "~~gone~~", "[l](x) [l] [l][m]",
+        "<b>x</b> <!-- y --> 1 < 2 <3", "&amp; &#38; a && b", r"\\* \\a", "`a` ``b", HOSTILE.replace("http://", ""),
+    ],
+)  # fmt: skip
+def test_a_text_of_the_wire_reads_as_it_is(text: str) -> None:
+    markdown_it = pytest.importorskip("markdown_it")
+    drawn = markdown_it.MarkdownIt("commonmark").enable("strikethrough").renderInline(literal(text))
+    assert "<" not in drawn
+    assert html.unescape(drawn) == text

@@ -11,7 +11,7 @@ import pytest
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.picture import data, time_axis
 from pipeline.dashboard.web.words import between, clock, moment, seen
-from pipeline.dashboard.web.zone import in_zone, of_zone, whose_times, write_times_in, zone_name, zoned
+from pipeline.dashboard.web.zone import in_zone, of_zone, text_in_zone, whose_times, write_times_in, zone_name, zoned
 from tests.paths import ROOT
 from tests.pipeline.rows import T0
 
@@ -26,10 +26,10 @@ def test_times_are_utc_unless_somebody_chooses() -> None:
     assert (zone_name(), moment(T0)) == ("UTC", "2026-03-01 12:00:00 UTC")
 
 
-def test_what_stays_utc_is_named_where_times_are_not() -> None:
+def test_the_zone_of_all_times_is_named() -> None:
     assert whose_times() == "All times are UTC."
     write_times_in("Europe/Berlin")
-    assert whose_times() == "Times are Europe/Berlin; in texts of findings and incidents UTC."
+    assert whose_times() == "All times are Europe/Berlin."
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,22 @@ def test_the_day_is_that_of_the_zone() -> None:
     write_times_in("Europe/Berlin")
     assert between(late, later) == "2026-03-01 23:30:00 to 2026-03-02 00:30:00 CET"
     assert seen(late, late + timedelta(seconds=5)) == "2026-03-01 23:30:00 to 23:30:05 CET, 5.0 s"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("since 2026-03-01 22:59:59 UTC (5 s)", "since 2026-03-01 23:59:59 CET (5 s)"),
+        ("from 22:30:00 to 23:30:00 UTC, over.", "from 23:30:00 to 00:30:00 CET, over."),
+        ("from 2026-03-01 22:30:00 to 23:30:00 UTC", "from 2026-03-01 23:30:00 to 2026-03-02 00:30:00 CET"),
+        ("2026-06-30 23:00:00 to 2026-07-01 01:00:00 UTC", "2026-07-01 01:00:00 to 2026-07-01 03:00:00 CEST"),
+        ("A 10:00:00, B 99:00:00 UTC, 12 UTC", "A 10:00:00, B 99:00:00 UTC, 12 UTC"),
+    ],
+)
+def test_times_of_a_sentence_are_written_in_the_zone(text: str, words: str) -> None:
+    assert text_in_zone(text, T0.date()) == text
+    write_times_in("Europe/Berlin")
+    assert text_in_zone(text, T0.date()) == words
 
 
 @pytest.mark.parametrize("stranger", ["Mars/Olympus", "", "../../etc/passwd", "/etc/passwd", "a\0b", "x" * 5000])
