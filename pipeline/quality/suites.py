@@ -270,7 +270,7 @@ def _timeline(s: _Suite) -> Iterator[Check]:
     yield s.at_least("lag_seconds", 0)
     # Carried forward from different exchanges: a commit can be seen before the fetch that has the new end.
     yield s.ordered("committed_offset", "high_watermark", "warning")
-    yield s.ordered("last_stable_offset", "high_watermark", "warning")
+    yield s.ordered("last_stable_offset", "last_stable_high_watermark", "warning")
 
 
 def _findings(s: _Suite) -> Iterator[Check]:

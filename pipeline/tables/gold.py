@@ -7,8 +7,10 @@ from pipeline.tables.model import DERIVED_DAYS, Table, optional, required
 
 LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
 """Columns of the timeline that hold what was last known of a partition."""
-OFFSET_STATE = (*LOG_STATE, "committed_offset", "pending_offset", "fetch_position")
-"""The same with what was last known of a group and of a client."""
+OFFSET_STATE = (
+    *LOG_STATE, "committed_offset", "pending_offset", "fetch_position", "last_stable_high_watermark", "last_stable_ts",
+)  # fmt: skip
+"""The same with what was last known of a group and of a client, and with what came with the last stable offset."""
 
 OFFSET_TIMELINE = Table(
     "gold",
@@ -33,7 +35,11 @@ OFFSET_TIMELINE = Table(
         optional("event_offset", "bigint", "The offset that this event names"),
         optional("event_next_offset", "bigint", "produced, fetched: one past the last record of this event"),
         optional("log_start_offset", "bigint", "Last known"),
-        optional("last_stable_offset", "bigint", "Last known"),
+        optional(
+            "last_stable_offset",
+            "bigint",
+            "Last known, as of last_stable_ts: compare it with last_stable_high_watermark, not with high_watermark",
+        ),
         optional("high_watermark", "bigint", "Last known (also from produced offsets)"),
         optional("produced_offset", "bigint", "Last known end of acknowledged produce (exclusive)"),
         optional("fetch_position", "bigint", "Last known offset that this client fetched up to (exclusive)"),
@@ -44,7 +50,13 @@ OFFSET_TIMELINE = Table(
             "Records from committed_offset, or log_start_offset if that is later, to high_watermark, known transaction "
             "markers left out; never below 0; null while unknown",
         ),
-        optional("lag_read_committed", "bigint", "The same to last_stable_offset"),
+        optional(
+            "lag_read_committed",
+            "bigint",
+            "Records from committed_offset to last_stable_offset: equal to lag if that is the end of the log; at least "
+            "so many, as of last_stable_ts, if an open transaction held it then; null if it is older than the end of "
+            "the log or the commit",
+        ),
         optional(
             "lag_seconds", "double", "Age of the oldest uncommitted record, from produced events; null if not known"
         ),
@@ -60,6 +72,13 @@ OFFSET_TIMELINE = Table(
             "Offsets from committed_offset to log_start_offset, which the group can no longer read; 0: none",
         ),
         optional("isolation_level", "string", "fetched, listed: what was asked for"),
+        optional(
+            "last_stable_high_watermark",
+            "bigint",
+            "High watermark in the response that stated last_stable_offset; null if it stated none. The only one to "
+            "compare with: if it is greater, a transaction was open",
+        ),
+        optional("last_stable_ts", "timestamp", "Time of that response: the event's own ts if this event stated it"),
     ),
     key=("cluster", "topic", "partition", "group_id", "ts", "ordinal"),
     partition_by=("date",),

@@ -23,11 +23,15 @@ SETS_PENDING = frozenset({"txn_committed", "txn_applied", "txn_discarded"})
 """The kinds of events that state what is pending, also that nothing is."""
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _US = 1_000_000.0
-_HIGH = LOG_STATE.index("high_watermark")
+_HIGH, _STABLE = LOG_STATE.index("high_watermark"), LOG_STATE.index("last_stable_offset")
 
 
 class Offsets(NamedTuple):
-    """Columns of ``gold.offset_timeline``, ``LOG_STATE`` first; None: not stated, or not known."""
+    """Columns of ``gold.offset_timeline``, ``LOG_STATE`` first; None: not stated, or not known.
+
+    ``last_stable_ts`` is in µs since the epoch. It and ``last_stable_high_watermark`` belong to ``last_stable_offset``:
+    all three come from one response and are replaced together.
+    """
 
     log_start_offset: int | None
     last_stable_offset: int | None
@@ -36,6 +40,8 @@ class Offsets(NamedTuple):
     committed_offset: int | None
     pending_offset: int | None
     fetch_position: int | None
+    last_stable_high_watermark: int | None
+    last_stable_ts: int | None
 
 
 class Event(NamedTuple):
@@ -69,6 +75,7 @@ class OffsetState:
 
     lookback: timedelta
     _log: list[int | None] = field(default_factory=lambda: [None] * len(LOG_STATE))
+    _beside: tuple[int | None, int | None] = (None, None)
     _committed: dict[str, int | None] = field(default_factory=dict)
     _pending: dict[str, int | None] = field(default_factory=dict)
     _fetched: dict[tuple[str, str | None], int | None] = field(default_factory=dict)
@@ -107,15 +114,22 @@ class OffsetState:
         # What the log no longer holds, nobody can read: it is lost, and no lag.
         at = committed if committed is None or start is None else max(committed, start)
         lag = self._lag(high, at, hour)
+        lag_read_committed = None if stable is None else self._lag_read_committed(lag, stable, high, at, hour)
         pending = self._pending.get(group) if group else None
         fetched = self._fetched.get((group, event.client_id))
         return (
-            Offsets(start, stable, high, produced, committed, pending, fetched),
-            Lag(lag, self._lag(stable, at, hour), self._lag_seconds(lag, at, event.ts_us), _lost(committed, at)),
+            Offsets(start, stable, high, produced, committed, pending, fetched, *self._beside),
+            Lag(lag, lag_read_committed, self._lag_seconds(lag, at, event.ts_us), _lost(committed, at)),
         )
 
     def _carry(self, event: Event, *, sets_pending: bool) -> None:
-        *log, committed, pending, fetched = event.offsets
+        *log, committed, pending, fetched, high_beside, stated_us = event.offsets
+        stable, known_high = log[_STABLE], self._log[_HIGH]
+        if stable is not None:
+            self._beside = high_beside, stated_us
+            # No log ends before its last stable offset: a listing that states it alone moves on the known end as well.
+            if log[_HIGH] is None and known_high is not None and known_high < stable:
+                self._log[_HIGH] = stable
         for number, value in enumerate(log):
             if value is not None:
                 self._log[number] = value
@@ -125,6 +139,20 @@ class OffsetState:
             self._pending[event.group_id] = pending
         if fetched is not None:
             self._fetched[event.group_id, event.client_id] = fetched
+
+    def _lag_read_committed(
+        self, lag: int | None, stable: int, high: int | None, committed: int | None, hour: int
+    ) -> int | None:
+        """Records up to the last stable offset; None where that is older than the end of the log or the commit.
+
+        Below the end of the log it means something only if the response that stated it shows an open transaction: one
+        that was the end of the log then is older than what was written since.
+        """
+        if high is None or lag == 0 or stable >= high:
+            return lag if high is not None else self._lag(stable, committed, hour)
+        high_beside = self._beside[0]
+        is_held = high_beside is not None and stable < high_beside and committed is not None and committed <= stable
+        return self._lag(stable, committed, hour) if is_held else None
 
     def _lag(self, ahead: int | None, committed: int | None, hour: int) -> int | None:
         """Records between the two, without markers; None if that is not known.

@@ -1,7 +1,8 @@
 """Where does each partition, and each group that reads it, stand over time? ``gold.offset_timeline`` from silver.
 
 One row for each offset event, with everything that was known at that moment carried forward: the partition's log state
-from all its events, the group's committed offset from the group's, the fetch position from the client's. Order is
+from all its events, the group's committed offset from the group's, the fetch position from the client's. A last stable
+offset is carried with the high watermark and the time of the response that stated it. Order is
 (ts, exchange_id, kind, ordinal), so that the result does not depend on arrival. Log positions follow the last
 statement, also downwards: a truncated log shows. A late answer to a producer sets no high watermark back.
 """
@@ -37,13 +38,18 @@ _OF_ENDED = (
 )  # fmt: skip
 ENDED = tuple(Column(name, _TYPES[name], "") for name in _OF_ENDED)
 """What :func:`ended` gives."""
+_STABLE = """
+    coalesce(last_stable_offset, CASE WHEN kind = 'listed' AND list_timestamp = -1
+        AND isolation_level = 'read_committed' THEN "offset" END)
+"""
 _STATEMENTS = f"""
     SELECT date, {_LOG}, group_id, ts, exchange_id, kind, ordinal AS event_ordinal, client_id, member_id, generation,
         error_name, "offset" AS event_offset, next_offset AS event_next_offset,
         coalesce(log_start_offset, CASE WHEN kind = 'listed' AND list_timestamp = -2 THEN "offset" END)
             AS log_start_offset,
-        coalesce(last_stable_offset, CASE WHEN kind = 'listed' AND list_timestamp = -1
-            AND isolation_level = 'read_committed' THEN "offset" END) AS last_stable_offset,
+        {_STABLE} AS last_stable_offset,
+        CASE WHEN last_stable_offset IS NOT NULL THEN high_watermark END AS last_stable_high_watermark,
+        CASE WHEN {_STABLE} IS NOT NULL THEN epoch_us(ts) END AS last_stable_ts,
         coalesce(high_watermark, CASE WHEN kind = 'listed' AND list_timestamp = -1
             AND isolation_level = 'read_uncommitted' THEN "offset" END,
             CASE WHEN kind = 'produced' THEN next_offset END) AS high_watermark,
@@ -74,7 +80,7 @@ _INPUTS = f"""
         UNION ALL BY NAME
         SELECT {_LOG}, group_id, client_id, epoch_us(ts) AS ts, exchange_id, kind, {", ".join(OFFSET_STATE)},
             {KNOWN} AS what
-        FROM known
+        FROM (SELECT * REPLACE (epoch_us(last_stable_ts) AS last_stable_ts) FROM known)
     ), lowest AS (
         SELECT {_LOG}, min(committed_offset) AS lowest FROM stated GROUP BY ALL
     ), produced AS (

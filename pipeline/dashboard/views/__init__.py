@@ -24,10 +24,15 @@ _LAG = """CASE
   WHEN l.{end} < g.committed_offset THEN 0
   ELSE l.{end} - g.committed_offset
 END"""
-_SHARED = {
-    "lag": _LAG.format(end="high_watermark", end_then="high_watermark_then", lag="lag"),
-    "lag_read_committed": _LAG.format(end="last_stable_offset", end_then="last_stable_then", lag="lag_read_committed"),
-}
+_LAG_NOW = _LAG.format(end="high_watermark", end_then="high_watermark_then", lag="lag")
+_LAG_HELD = _LAG.format(end="last_stable_offset", end_then="last_stable_then", lag="lag_read_committed")
+# A last stable offset below the end holds readers only if the response that stated it shows so; else it is just older.
+_LAG_READ_COMMITTED = f"""CASE
+  WHEN l.last_stable_offset >= l.high_watermark OR l.last_stable_offset IS NOT NULL AND {_LAG_NOW} = 0 THEN {_LAG_NOW}
+  WHEN l.last_stable_offset < l.last_stable_high_watermark AND l.last_stable_offset >= g.committed_offset
+    THEN {_LAG_HELD}
+END"""
+_SHARED = {"lag": _LAG_NOW, "lag_read_committed": _LAG_READ_COMMITTED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ WITH ends AS (
 newest AS (
   SELECT
     t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation, t.group_id, t.ts, t.exchange_id,
-    t.ordinal, t.committed_offset, t.lag, t.lag_read_committed, t.lag_seconds, t.high_watermark, t.last_stable_offset
+    t.ordinal, t.committed_offset, t.lag, t.lag_read_committed, t.lag_seconds, t.high_watermark, t.last_stable_offset,
+    t.last_stable_high_watermark, t.last_stable_ts
   FROM gold.offset_timeline AS t
   JOIN ends AS e
     ON e.cluster = t.cluster AND e.topic = t.topic AND e.partition = t.partition
@@ -18,6 +19,7 @@ newest AS (
 log_state AS (
   SELECT
     t.cluster, t.topic, t.partition, t.incarnation, t.ts, t.high_watermark, t.last_stable_offset,
+    t.last_stable_high_watermark, t.last_stable_ts,
     row_number() OVER (
       PARTITION BY t.cluster, t.topic, t.partition
       ORDER BY t.incarnation DESC, t.ts DESC, t.exchange_id DESC, t.ordinal DESC
@@ -38,7 +40,7 @@ group_state AS (
 lagging AS (
   SELECT
     g.cluster, g.topic, g.partition, g.group_id,
-    g.committed_offset, l.last_stable_offset, l.high_watermark,
+    g.committed_offset, l.last_stable_offset, l.last_stable_high_watermark, l.last_stable_ts, l.high_watermark,
     {lag} AS lag,
     {lag_read_committed} AS lag_read_committed,
     g.lag AS lag_then,
@@ -59,5 +61,6 @@ SELECT
     WHEN s.lag_then > 0
       THEN s.lag_seconds + (unix_micros(s.partition_seen) - unix_micros(s.group_seen)) / 1e6
   END AS lag_seconds,
-  s.committed_offset, s.last_stable_offset, s.high_watermark, s.group_seen, s.partition_seen, s.cluster
+  s.committed_offset, s.last_stable_offset, s.high_watermark, s.group_seen, s.partition_seen, s.cluster,
+  s.last_stable_high_watermark, s.last_stable_ts
 FROM lagging AS s

@@ -2,7 +2,8 @@
 WITH log_minutes AS (
   SELECT
     t.cluster, t.topic, t.partition, date_trunc('minute', t.ts) AS stated,
-    t.log_start_offset, t.last_stable_offset, t.high_watermark, t.produced_offset,
+    t.log_start_offset, t.last_stable_offset, t.last_stable_high_watermark, t.last_stable_ts, t.high_watermark,
+    t.produced_offset,
     row_number() OVER (
       PARTITION BY t.cluster, t.topic, t.partition, date_trunc('minute', t.ts)
       ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
@@ -11,15 +12,16 @@ WITH log_minutes AS (
 ),
 log_spans AS (
   SELECT
-    m.cluster, m.topic, m.partition, m.stated, m.log_start_offset, m.last_stable_offset, m.high_watermark,
-    m.produced_offset,
+    m.cluster, m.topic, m.partition, m.stated, m.log_start_offset, m.last_stable_offset, m.last_stable_high_watermark,
+    m.last_stable_ts, m.high_watermark, m.produced_offset,
     lead(m.stated) OVER (PARTITION BY m.cluster, m.topic, m.partition ORDER BY m.stated) AS next_stated
   FROM log_minutes AS m
   WHERE m.age = 1
 ),
 log_filled AS (
   SELECT
-    s.cluster, s.topic, s.partition, s.log_start_offset, s.last_stable_offset, s.high_watermark, s.produced_offset,
+    s.cluster, s.topic, s.partition, s.log_start_offset, s.last_stable_offset, s.last_stable_high_watermark,
+    s.last_stable_ts, s.high_watermark, s.produced_offset,
     explode(
       sequence(s.stated, coalesce(s.next_stated - INTERVAL 1 MINUTE, s.stated), INTERVAL 1 MINUTE)
     ) AS minute
@@ -65,7 +67,8 @@ SELECT
   g.committed_offset, g.pending_offset, g.fetch_position,
   {lag} AS lag,
   {lag_read_committed} AS lag_read_committed,
-  f.minute IS NOT NULL AS is_fetched
+  f.minute IS NOT NULL AS is_fetched,
+  l.last_stable_high_watermark, l.last_stable_ts
 FROM log_filled AS l
 LEFT JOIN group_spans AS g
   ON g.cluster = l.cluster AND g.topic = l.topic AND g.partition = l.partition

@@ -36,6 +36,15 @@ def at(seconds: float) -> Any:
     return T0 + timedelta(seconds=seconds)
 
 
+def stable(seconds: float, offset: int, high: int | None) -> dict[str, Any]:
+    """A last stable offset, the high watermark in the response that states it, and when that came."""
+    return {
+        "last_stable_offset": offset,
+        "last_stable_high_watermark": high,
+        "last_stable_ts": at(seconds),
+    }
+
+
 def _exchanges() -> list[dict[str, Any]]:
     fetches = [
         row(EXCHANGES, exchange_id=f"f{n}", api_name="Fetch", api_version=12, client_id="app", ts=at(n), latency_us=n)
@@ -74,10 +83,10 @@ def _timeline() -> list[dict[str, Any]]:
         # Partition 0: "old" commits 3 over and over while "new" has gone on; the end is 60.
         commit(1, 0, 2, "old", 10), commit(2, 0, 3, "old", 20), commit(3, 0, 3, "old", 30),
         commit(4, 0, 40, "new", 40), commit(5, 0, 3, "old", 50),
-        event(9, 0, kind="produced", high_watermark=60, last_stable_offset=1),
+        event(9, 0, kind="produced", high_watermark=60, **stable(3, 5, 20)),
         # Partition 1: caught up, commits again and again what is the end: not stuck.
         commit(1, 1, 7, "new", 7), commit(2, 1, 7, "new", 7), commit(3, 1, 7, "new", 7),
-        event(1, 1, kind="fetched", high_watermark=7, last_stable_offset=7),
+        event(1, 1, kind="fetched", high_watermark=7, **stable(1, 7, 7)),
         # Partition 2: was caught up, then records came, and nobody reads them.
         *(commit(n, 2, 7, "new", 7) | {"lag_seconds": 0.0} for n in (1, 2, 3)),
         event(9, 2, kind="produced", high_watermark=50),
@@ -101,11 +110,11 @@ def _filled() -> list[dict[str, Any]]:
 
     committed = {"group_id": "g", "committed_offset": 4, "kind": "committed"}
     return [
-        event(1, 0, high_watermark=10, last_stable_offset=8),
-        event(2, 0, high_watermark=10, last_stable_offset=8, lag=5, lag_read_committed=3, **committed),
-        event(181, 0, high_watermark=30, last_stable_offset=8),
+        event(1, 0, high_watermark=10, **stable(1, 8, 10)),
+        event(2, 0, high_watermark=10, lag=5, lag_read_committed=3, **stable(1, 8, 10), **committed),
+        event(181, 0, high_watermark=30, **stable(1, 8, 10)),
         event(
-            180.5, 0, high_watermark=10, last_stable_offset=8, lag=5, lag_read_committed=3,
+            180.5, 0, high_watermark=10, lag=5, lag_read_committed=3, **stable(1, 8, 10),
             **(committed | {"pending_offset": 9, "kind": "txn_committed"}),
         ),
         event(1, 1, high_watermark=MAX, group_id="g", committed_offset=0, lag=MAX),

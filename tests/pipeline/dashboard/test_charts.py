@@ -14,7 +14,7 @@ from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.tables import ASSIGNMENTS, EXCHANGES, OFFSET_TIMELINE, TABLES
-from tests.pipeline.dashboard.conftest import HOSTILE, at
+from tests.pipeline.dashboard.conftest import HOSTILE, at, stable
 from tests.pipeline.rows import row, write
 
 pytest.importorskip("altair")
@@ -41,8 +41,8 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(commit(n, 5, HOSTILE, **rejected) for n in range(1, 9)),
         *(commit(n + 0.5, 10 * n, "new") for n in range(1, 9)),
         commit(9, 99, "new", kind="txn_committed"),
-        event(5, kind="fetched", group_id="", high_watermark=80, last_stable_offset=50),
-        event(8, kind="fetched", group_id="", high_watermark=95, last_stable_offset=50),
+        event(5, kind="fetched", group_id="", high_watermark=80, **stable(5, 50, 80)),
+        event(8, kind="fetched", group_id="", high_watermark=95, **stable(8, 50, 95)),
     ]
     owned = [
         row(

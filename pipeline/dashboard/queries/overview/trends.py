@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import duckdb
 
+from pipeline.dashboard.queries.progress.partitions import IS_STABLE_STATED
 from pipeline.dashboard.queries.scope import Scope, ask_rows, widened
 
 POINTS = 40
@@ -38,12 +39,14 @@ class Trend:
     points: tuple[tuple[datetime, float], ...]
 
 
+_IS_STATED = f"{IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL"
+"""Both from one response: what is known from elsewhere of the end of the log says nothing of what is held back."""
 # Each place by itself: its rows lie together, so that most files are not read.
-_OFFSETS = """
+_OFFSETS = f"""
 SELECT least($points - 1, floor($points * epoch(ts - $start) / epoch($end - $start)))::INT AS point,
   arg_max(high_watermark, (ts, ordinal)) FILTER (high_watermark IS NOT NULL) AS high_watermark,
-  arg_max(last_stable_offset, (ts, ordinal)) FILTER (kind = 'fetched' AND last_stable_offset IS NOT NULL)
-    AS last_stable_offset,
+  arg_max(last_stable_offset, (ts, ordinal)) FILTER ({_IS_STATED}) AS last_stable_offset,
+  arg_max(last_stable_high_watermark, (ts, ordinal)) FILTER ({_IS_STATED}) AS last_stable_high_watermark,
   arg_max(committed_offset, (ts, ordinal)) FILTER (group_id = $group_id AND committed_offset IS NOT NULL)
     AS committed_offset
 FROM gold.offset_timeline
@@ -51,7 +54,7 @@ WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   AND cluster = $cluster AND topic = $topic AND partition = $partition
 GROUP BY ALL
 ORDER BY ALL
-"""
+"""  # noqa: S608 - our own text
 
 _EVIDENCE = """
 SELECT incident_id, list_distinct(flatten(list(evidence)))[:$most] AS ids
@@ -120,7 +123,11 @@ def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span
         step = (within.end - within.start) / POINTS
         return _of_offsets(connection, row, Scope(within.start + first * step, within.start + (last + 1) * step))
     is_held = row["rule"] in _HELD_BACK
-    values = behind(stated, "last_stable_offset" if is_held else "committed_offset")
+    values = (
+        behind(stated, "last_stable_offset", "last_stable_high_watermark")
+        if is_held
+        else behind(stated, "committed_offset")
+    )
     if len(values) < 2:
         return None
     return Trend("held back" if is_held else "lag", tuple((_time(within, at), value) for at, value in values))
@@ -131,20 +138,21 @@ def _time(span: Scope, point: int) -> datetime:
     return span.start + (span.end - span.start) * (point + 1) / POINTS
 
 
-def behind(stated: Sequence[dict[str, Any]], reader: str) -> list[tuple[int, float]]:
-    """How many records a reader is behind the high watermark, from when both are known to the last that was seen.
+def behind(stated: Sequence[dict[str, Any]], reader: str, end: str = "high_watermark") -> list[tuple[int, float]]:
+    """How many records a reader is behind the end of the log, from when both are known to the last that was seen.
 
     Args:
-        stated: rows with ``point``, an index, in its order, ``high_watermark`` and the reader's offset, each None where
-            nothing was stated: it stands as it was then.
+        stated: rows with ``point``, an index, in its order, and both offsets, each None where nothing was stated: it
+            stands as it was then.
         reader: name of the reader's offset.
+        end: name of the offset that ends the log.
     """
     known = {row["point"]: row for row in stated}
     high = offset = None
     values: list[tuple[int, float]] = []
     for point in range(min(known, default=0), max(known, default=-1) + 1):
         row = known.get(point, {})
-        high = row.get("high_watermark") if row.get("high_watermark") is not None else high
+        high = row.get(end) if row.get(end) is not None else high
         offset = row.get(reader) if row.get(reader) is not None else offset
         if high is not None and offset is not None:
             values.append((point, float(max(0, high - offset))))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.held import Hold, Stated, holds
 from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS, Member, label_of, label_of_client, members
-from pipeline.dashboard.queries.progress.partitions import COMMIT_KINDS, HERE, OUTCOMES, ROWS, Place
+from pipeline.dashboard.queries.progress.partitions import COMMIT_KINDS, HERE, IS_STABLE_STATED, OUTCOMES, ROWS, Place
 from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask, ask_rows, rows_if_there
 
 POINTS = 1500
@@ -92,9 +92,11 @@ ORDER BY client_id, ts
 
 _STATED = f"""
 WITH stated AS (
-  SELECT ts, ordinal, last_stable_offset, high_watermark, time_bucket($bucket, ts, $start) AS bucket
+  SELECT ts, ordinal, last_stable_offset, last_stable_high_watermark AS high_watermark,
+         time_bucket($bucket, ts, $start) AS bucket
   FROM {ROWS}
-  WHERE {HERE} AND kind = 'fetched' AND last_stable_offset IS NOT NULL AND high_watermark IS NOT NULL
+  -- Both from one response: what is known from elsewhere of the end of the log says nothing of open transactions.
+  WHERE {HERE} AND {IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL
 ),
 -- A bucket that has several is shown open if one of them is: a transaction that lasts a moment is seen at any width.
 last AS (

@@ -66,6 +66,8 @@ ROWS = """(
 """The rows of one partition, of all groups, on the days of the span."""
 HERE = "ts BETWEEN $start AND $end"
 """Which of them are of the span."""
+IS_STABLE_STATED = "last_stable_ts = ts"
+"""Which of them state a last stable offset themselves: the others carry it on from before."""
 
 _SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM {ROWS} WHERE {HERE}"  # noqa: S608 - our own text
 
@@ -75,7 +77,7 @@ WITH known AS (
   SELECT time_bucket($bucket, ts, $start) AS bucket, coalesce(incarnation, 0) AS incarnation, epoch_us(ts) AS us,
          epoch_us(ts)::HUGEINT * 2147483648 + ordinal AS place, log_start_offset, high_watermark,
          -- Only where it was stated: carried on, it would look as if a transaction held it.
-         CASE WHEN kind = 'fetched' THEN last_stable_offset END AS last_stable_offset,
+         CASE WHEN {IS_STABLE_STATED} THEN last_stable_offset END AS last_stable_offset,
          CASE WHEN group_id = $group_id AND group_id <> '' THEN committed_offset END AS committed_offset
   FROM {ROWS} WHERE {HERE}
 ),
@@ -160,7 +162,7 @@ def span(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> S
 def lines(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> pa.Table:
     """Offsets of the log and the group over time: ``line``, ``incarnation``, ``ts``, ``value``; the last of a bucket.
 
-    ``line`` is log_start_offset, last_stable_offset (as far as somebody fetched), high_watermark or committed_offset.
+    ``line`` is log_start_offset, last_stable_offset (where it was stated), high_watermark or committed_offset.
     """
     return ask(connection, _LINES, scope, **place.parameters())
 

@@ -32,7 +32,14 @@ _LAG = (
     Column("committed_offset", "committed", "number"),
     Column("last_stable_offset", "last stable offset", "number"),
     Column("high_watermark", "high watermark", "number"),
-    Column("lag_read_committed", "lag, read_committed", "number", "Records up to the last stable offset."),
+    Column(
+        "lag_read_committed",
+        "lag, read_committed",
+        "number",
+        "Records up to the last stable offset, as of its time if an open transaction held it. Empty if it is older "
+        "than the high watermark.",
+    ),
+    Column("last_stable_ts", "last stable offset as of", "time"),
     Column("group_seen", "group seen", "time"),
     Column("cluster", "cluster"),
 )

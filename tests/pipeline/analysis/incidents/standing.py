@@ -77,7 +77,7 @@ def _goes_to_and_fro(row: Row, end: Any) -> bool:
 def _fault(row: Row, place: tuple[str, str, int, str], at: Mapping[str, Any]) -> str | None:
     details = json.loads(row["details"])
     if row["rule"] in _TRANSACTION:
-        stable, high = at.get("last_stable_offset"), at.get("high_watermark")
+        stable, high = at.get("last_stable_offset"), at.get("last_stable_high_watermark")
         stands = stable == details.get("last_stable_offset") and stable != high
         if row["state"] == "open" and not stands:
             return f"the last stable offset is {stable} of {high}"

@@ -67,7 +67,8 @@ def at(committed: int, high: int, **values: Any) -> dict[str, Any]:
     return {
         "cluster": "k", "topic": "t", "partition": 0, "group_id": "g", "ts": committed, "ordinal": 0,
         **dict.fromkeys(("log_start_offset", "produced_offset", "pending_offset", "fetch_position")),
-        "committed_offset": committed, "high_watermark": high, "last_stable_offset": high, **values,
+        "committed_offset": committed, "high_watermark": high, "last_stable_offset": high,
+        "last_stable_high_watermark": high, "last_stable_ts": committed, **values,
     }  # fmt: skip
 
 

@@ -18,6 +18,8 @@ def event(
     seconds: float = 0, kind: str = "listed", group_id: str = "", client_id: str | None = "c", **more: Any
 ) -> Event:
     ts_us = round(seconds * SECOND)
+    if "last_stable_offset" in more:  # one response states both
+        more = {"last_stable_high_watermark": more.get("high_watermark"), "last_stable_ts": ts_us} | more
     offsets = Offsets(**dict.fromkeys(Offsets._fields) | more)
     return Event(ts_us, kind, group_id, client_id, offsets)
 
@@ -35,7 +37,7 @@ def test_each_value_stays_with_what_it_is_known_of(partition: OffsetState) -> No
     partition.take(event(high_watermark=10, group_id="g", committed_offset=4))
     partition.take(event(group_id="g", client_id="reader", fetch_position=8))
     same_group, _ = partition.take(event(group_id="g"))
-    assert same_group == (None, None, 10, None, 4, None, None)
+    assert same_group[:7] == (None, None, 10, None, 4, None, None)
     same_client, _ = partition.take(event(group_id="g", client_id="reader"))
     assert same_client.fetch_position == 8
     other_group, _ = partition.take(event(group_id="h", client_id="reader"))
@@ -55,7 +57,7 @@ def test_a_late_answer_to_a_producer_does_not_set_the_high_watermark_back(partit
 
 def test_without_a_group_there_is_neither_a_commit_nor_lag(partition: OffsetState) -> None:
     known = partition.take(event(high_watermark=10, committed_offset=4, pending_offset=5))
-    assert known == (Offsets(None, None, 10, None, None, None, None), Lag(None, None, None))
+    assert known == (Offsets(None, None, 10, None, None, None, None, None, None), Lag(None, None, None))
 
 
 def test_what_is_pending_may_end_in_nothing(partition: OffsetState) -> None:
@@ -68,7 +70,7 @@ def test_what_was_known_before_holds_until_something_else_is_stated(partition: O
     before = {"high_watermark": 10, "last_stable_offset": 9, "committed_offset": 4, "pending_offset": 6}
     partition.restore(event(group_id="g", **before))
     known, lag = partition.take(event(1, group_id="g"))
-    assert (known, lag[:2]) == ((None, 9, 10, None, 4, 6, None), (6, 5))
+    assert (known, lag[:2]) == ((None, 9, 10, None, 4, 6, None, 10, 0), (6, 5))
     assert partition.take(event(2, group_id="g", high_watermark=3))[1].lag == 0
 
 
@@ -80,6 +82,44 @@ def test_markers_between_commit_and_end_are_no_lag(partition: OffsetState) -> No
     for hour in (0, 1):
         assert partition.take(commit(hour * 3600, 4))[1][:2] == (4, 1)
     assert partition.take(commit(2 * 3600, 10))[1].lag == 0
+
+
+HELD = {"high_watermark": 10, "last_stable_offset": 6}
+FREE = {"high_watermark": 6, "last_stable_offset": 6}
+
+
+@pytest.mark.parametrize(
+    ("stated", "then", "lags"),
+    [
+        pytest.param(HELD, {}, (8, 4), id="held by a transaction"),
+        pytest.param(FREE, {}, (4, 4), id="nothing is held"),
+        pytest.param(HELD, {"high_watermark": 30}, (28, 4), id="held, then records came: as of when it was stated"),
+        pytest.param(FREE, {"high_watermark": 30}, (28, None), id="nothing was held, then records came"),
+        pytest.param({"last_stable_offset": 6}, {"high_watermark": 30}, (28, None), id="listed alone"),
+        pytest.param({"high_watermark": 30}, {"last_stable_offset": 6}, (28, None), id="listed alone, later"),
+        pytest.param({"high_watermark": 4}, {"last_stable_offset": 6}, (4, 4), id="listed beyond the known end"),
+        pytest.param(HELD, {"high_watermark": 2}, (0, 0), id="a log that was cut"),
+        pytest.param({"high_watermark": 10}, {}, (8, None), id="a client that is not told of it"),
+    ],
+)
+def test_a_last_stable_offset_is_compared_with_what_the_same_response_states(
+    partition: OffsetState, stated: dict[str, int], then: dict[str, int], lags: tuple[int, int | None]
+) -> None:
+    partition.take(event(1, **stated))
+    partition.take(event(2, "fetched", **then))
+    known, lag = partition.take(commit(3, 2))
+    assert (lag.lag, lag.lag_read_committed) == lags
+    stable = {**stated, **then}.get("last_stable_offset")
+    told = then if "last_stable_offset" in then else stated
+    as_of = None if stable is None else (2 if told is then else 1) * SECOND
+    beside = None if stable is None else told.get("high_watermark")
+    assert (known.last_stable_offset, known.last_stable_high_watermark, known.last_stable_ts) == (stable, beside, as_of)
+
+
+def test_a_commit_beyond_a_last_stable_offset_makes_the_lag_up_to_it_unknown(partition: OffsetState) -> None:
+    partition.take(event(1, **HELD))
+    assert partition.take(commit(2, 8))[1][:2] == (2, None)
+    assert partition.take(commit(3, 10))[1][:2] == (0, 0)
 
 
 def test_an_hour_knows_the_markers_seen_until_then_and_within_the_lookback() -> None:

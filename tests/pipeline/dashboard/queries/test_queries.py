@@ -28,7 +28,7 @@ from pipeline.tables import (
     OFFSET_TIMELINE,
     TRANSACTIONS,
 )
-from tests.pipeline.dashboard.conftest import at
+from tests.pipeline.dashboard.conftest import at, stable
 from tests.pipeline.rows import T0, row, write
 
 DAY = Scope(at(0), at(300))
@@ -108,14 +108,15 @@ def test_a_transaction_is_open_where_one_response_shows_it(lake: duckdb.DuckDBPy
     assert found == {0: True, 1: False, 2: False, 4: False}
 
 
-def test_the_last_stable_offset_ends_with_the_last_fetch(tmp_path: Path) -> None:
-    common = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "", "last_stable_offset": 5}
+def test_the_last_stable_offset_ends_with_the_last_response_that_states_it(tmp_path: Path) -> None:
+    common = {"cluster": "k", "topic": "orders", "partition": 0, "group_id": "", **stable(1, 5, 5)}
     write(
         tmp_path,
         OFFSET_TIMELINE,
         [
             row(OFFSET_TIMELINE, ts=at(1), kind="fetched", high_watermark=5, **common),
             row(OFFSET_TIMELINE, ts=at(2), kind="produced", high_watermark=9, **common),
+            row(OFFSET_TIMELINE, ts=at(3), kind="fetched", high_watermark=9, **common),  # of an old client
         ],
     )
     with connect(tmp_path) as connection:
@@ -123,6 +124,7 @@ def test_the_last_stable_offset_ends_with_the_last_fetch(tmp_path: Path) -> None
     assert [(r["line"], r["ts"], r["value"]) for r in rows] == [
         ("high_watermark", at(1), 5),
         ("high_watermark", at(2), 9),
+        ("high_watermark", at(3), 9),
         ("last_stable_offset", at(1), 5),
     ]
 

@@ -49,8 +49,9 @@ _POINTS = f"""
     ), ends AS (
         SELECT cluster, topic, partition, epoch_us(ts) // {SPAN_US} AS span, max(epoch_us(ts)) AS ts_us,
             max(high_watermark) AS "end", max(log_start_offset) AS start,
-            max(last_stable_offset) FILTER (kind = 'fetched') AS stable,
-            max(high_watermark) FILTER (kind = 'fetched') AS stable_end
+            arg_max(
+                {{'stable': last_stable_offset, 'end': last_stable_high_watermark}}, (ts, exchange_id, ordinal)
+            ) FILTER (last_stable_ts = ts AND last_stable_high_watermark IS NOT NULL) AS stated
         FROM timeline WHERE high_watermark IS NOT NULL GROUP BY ALL
     ), groups AS (
         SELECT DISTINCT cluster, topic, group_id, partition FROM commits
@@ -64,7 +65,8 @@ _POINTS = f"""
         SELECT cluster, topic, group_id, partition, ts_us, position, fetched_from, is_committed_only
         FROM positions SEMI JOIN groups USING (cluster, topic, group_id, partition)
         UNION ALL BY NAME
-        SELECT cluster, topic, group_id, partition, ts_us, "end", start, stable, stable_end
+        SELECT cluster, topic, group_id, partition, ts_us, "end", start, stated.stable AS stable,
+            stated.end AS stable_end
         FROM ends JOIN groups USING (cluster, topic, partition)
     )
     ORDER BY cluster, topic, group_id, partition, ts_us, latest IS NULL, position IS NULL

@@ -23,7 +23,7 @@ from pipeline.tables import (
     TABLES,
     TRANSACTIONS,
 )
-from tests.pipeline.dashboard.conftest import at
+from tests.pipeline.dashboard.conftest import at, stable
 from tests.pipeline.rows import row, write
 
 DAY = Scope(at(0), at(300))
@@ -130,8 +130,8 @@ def test_fetch_positions_are_those_of_fetches(tmp_path: Path) -> None:
 
 
 def test_an_open_transaction_is_named_by_the_batch_where_the_last_stable_offset_stands(tmp_path: Path) -> None:
-    def fetched(seconds: float, stable: int, high: int) -> dict[str, Any]:
-        return event(seconds, kind="fetched", group_id="", last_stable_offset=stable, high_watermark=high)
+    def fetched(seconds: float, offset: int, high: int) -> dict[str, Any]:
+        return event(seconds, kind="fetched", group_id="", high_watermark=high, **stable(seconds, offset, high))
 
     batch = {"cluster": "k", "topic": "orders", "base_offset": 14, "is_transactional": True, "producer_id": 9}
     tables = {
@@ -145,6 +145,18 @@ def test_an_open_transaction_is_named_by_the_batch_where_the_last_stable_offset_
         (hold,) = offsets.held(connection, DAY, ORDERS)
     assert (hold.since, hold.until, hold.records, hold.is_over) == (at(2), at(7), 25, True)
     assert hold.producer == "transaction pay of till"
+
+
+def test_a_last_stable_offset_that_is_older_than_the_high_watermark_shows_no_transaction(tmp_path: Path) -> None:
+    rows = [
+        event(1, kind="fetched", group_id="", high_watermark=14, **stable(1, 14, 14)),
+        event(2, kind="produced", group_id="", high_watermark=39, **stable(1, 14, 14)),
+        event(3, kind="fetched", high_watermark=39, **stable(1, 14, 14)),  # an old client, or a session without news
+        event(4, kind="listed", group_id="", high_watermark=39, **stable(4, 20, None)),  # read_committed: alone
+        event(5, kind="fetched", high_watermark=39, **stable(4, 20, None)),
+    ]
+    with opened(tmp_path, {OFFSET_TIMELINE.full_name: rows}) as connection:
+        assert offsets.held(connection, DAY, ORDERS) == []
 
 
 def test_a_rebalance_begins_with_the_first_member_that_is_told_and_ends_with_the_last_assignment(
@@ -196,9 +208,7 @@ def test_losses_are_those_of_connections_that_spoke_of_the_partition_or_the_grou
 
 
 def test_a_lake_without_tables_of_groups_or_losses_still_has_a_picture(tmp_path: Path) -> None:
-    write(
-        tmp_path, OFFSET_TIMELINE, [commit(1, 5, "c"), event(2, kind="fetched", last_stable_offset=1, high_watermark=5)]
-    )
+    write(tmp_path, OFFSET_TIMELINE, [commit(1, 5, "c"), event(2, kind="fetched", high_watermark=5, **stable(2, 1, 5))])
     with connect(tmp_path) as connection:
         shown = offsets.offsets(connection, DAY, ORDERS)
     assert shown is not None
