@@ -118,8 +118,10 @@ def _network_layer(data, at, end, linktype):
         return at + 20 if _uint16(data, at) in (0x0800, 0x86DD) else -1
     elif linktype in (0, 108):
         return at + 4
-    else:
+    elif linktype == 12 or linktype == 14 or linktype == 101 or linktype == 228 or linktype == 229:
         return at
+    else:
+        return -1
     if at > end:
         return -1
     return at if _uint16(data, at - 2) in (0x0800, 0x86DD) else -1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 IPV4 = 0x0800
 IPV6 = 0x86DD
@@ -26,6 +27,11 @@ _PPP_PROTOCOLS = {0x0021: IPV4, 0x0057: IPV6, 0x0281: _MPLS}
 _GRE_FIELDS = (0x8000, 0x2000, 0x1000)  # checksum, key, sequence number: 4 bytes each if the flag is set
 _GRE_ROUTING_OR_VERSION = 0x4007
 _UDP_HEADER = 8
+_PKTAP_PACKET = 1  # a packet follows; 0: nothing does
+_PKTAP_SHORTEST, _PKTAP_WHOLE, _PKTAP_LONGEST = 12, 108, 4096  # bytes: the fields that are read; all that Apple writes
+_PKTAP_LINKS = (149, 258)
+_LARGEST_LINK = 400
+"""Link types are numbered below it; what a packet states beyond it is not counted by its number."""
 
 _UINT16 = struct.Struct("!H")
 _UINT32 = struct.Struct("!I")
@@ -82,6 +88,37 @@ def _raw_ip(data: bytes, at: int) -> tuple[int, int]:
     if version == 6:
         return IPV6, at
     raise Skip("not_ip")
+
+
+def _pktap(data: bytes, at: int) -> tuple[int, int]:
+    """Apple's header of ``tcpdump -i any`` and ``-i pktap``: its length, what follows it, and of which link type.
+
+    Numbers are in the byte order of the capturing host: little-endian, but for Macs older than this header.
+    """
+    order = "little" if int.from_bytes(data[at : at + 4], "little") <= _PKTAP_LONGEST else "big"
+    length, following, link = (_number(data, at + place, order) for place in (0, 4, 8))
+    if not _PKTAP_SHORTEST <= length <= _PKTAP_LONGEST:
+        raise Skip("bad_pktap_header")
+    if following != _PKTAP_PACKET:
+        raise Skip("not_ip")
+    inner = LINKS.get(link)
+    if inner is None or link in _PKTAP_LINKS:
+        raise Skip(f"link_type_{link}" if link <= _LARGEST_LINK else "bad_pktap_header")
+    return inner(data, at + length)
+
+
+def _user_2(data: bytes, at: int) -> tuple[int, int]:
+    """Apple's header had this number before 258 was given to it; others use the number for their own link layers."""
+    length, following = (_number(data, at + place, "little") for place in (0, 4))
+    if not _PKTAP_WHOLE <= length <= _PKTAP_LONGEST or following != _PKTAP_PACKET:
+        raise Skip("link_type_149")
+    return _pktap(data, at)
+
+
+def _number(data: bytes, at: int, order: Literal["little", "big"]) -> int:
+    if at + 4 > len(data):
+        raise IndexError
+    return int.from_bytes(data[at : at + 4], order)
 
 
 def _vlan(data: bytes, at: int) -> tuple[int, int]:
@@ -173,8 +210,10 @@ LINKS: Mapping[int, Layer] = {
     101: _raw_ip,
     108: _bsd_loopback,
     113: _linux_cooked,
+    149: _user_2,
     228: lambda _, at: (IPV4, at),
     229: lambda _, at: (IPV6, at),
+    258: _pktap,
     276: _linux_cooked_2,
 }
 """By LINKTYPE_ number."""

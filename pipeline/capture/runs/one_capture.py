@@ -83,6 +83,6 @@ def check_link_types(stats: CaptureStats, path: str) -> None:
         numbers = ", ".join(sorted(reason.removeprefix("link_type_") for reason in unknown))
         raise CaptureError(
             path,
-            f"link type {numbers} is not supported (Ethernet, Linux cooked, BSD loopback and raw IP are); "
+            f"link type {numbers} is not supported (Ethernet, Linux cooked, BSD loopback, raw IP and PKTAP are); "
             "capture on another interface, e.g. tcpdump -i any",
         )

@@ -57,6 +57,14 @@ def ethertype(packet: bytes) -> bytes:
     return b"\x08\x00" if packet[0] >> 4 == 4 else b"\x86\xdd"
 
 
+def pktap(packet: bytes, link: int = 1, length: int = 156) -> bytes:
+    """Behind Apple's header, as ``tcpdump -i any`` writes it on macOS."""
+    family = 2 if packet[0] >> 4 == 4 else 30
+    name, command = b"en0".ljust(24, b"\0"), b"java".ljust(20, b"\0")
+    head = struct.pack("<III24sIIIIi20s", length, 1, link, name, 2, family, 14, 0, 123, command)
+    return head.ljust(length, b"\0") + (ethernet(packet) if link == 1 else struct.pack("<I", family) + packet)
+
+
 LINKS = {
     "ethernet": (1, ethernet),
     "vlan": (1, lambda p: bytes(12) + b"\x81\x00\x00\x05" + ethertype(p) + p),
@@ -69,6 +77,9 @@ LINKS = {
     "raw_bsd": (12, bytes),
     "raw": (101, bytes),
     "raw_openbsd": (14, bytes),
+    "pktap": (258, pktap),
+    "pktap_loopback": (258, lambda p: pktap(p, 0, 108)),
+    "pktap_user_2": (149, pktap),
 }
 
 

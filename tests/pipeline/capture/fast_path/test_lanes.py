@@ -26,7 +26,7 @@ from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
 from tests.paths import CAPTURES
-from tests.pipeline.capture.wire import Flow, request, response
+from tests.pipeline.capture.wire import LINKS, Flow, request, response
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +96,22 @@ def test_the_same_rows_of_clients_with_odd_ids(client_id, lost):
     found = [row for row in expected if isinstance(row, Frame)]
     assert len(found) == 80 - (lost is not None)
     assert {frame.api_key for frame in found if not frame.flags & FrameFlags.ORPHAN_RESPONSE} == {18}
+    rows, counted, _ = by_blocks(given, "lengths", 7)
+    assert Counter(rows) == Counter(expected)
+    assert counted.as_dict() == stats.as_dict()
+
+
+@pytest.mark.parametrize("link", [*LINKS, None])
+def test_the_same_rows_on_every_link_layer(link):
+    """None: bytes that begin as an IP packet does, of a link type that nobody reads."""
+    flow = Flow(link=link or "raw").open()
+    for number in range(40):
+        flow.send(0, request(number)).send(1, response(number))
+    given = flow.close().packets
+    if link is None:
+        given = [packet._replace(linktype=147) for packet in given]
+    expected, stats = one_by_one(given, "lengths")
+    assert len(expected) == (80 if link else 0)
     rows, counted, _ = by_blocks(given, "lengths", 7)
     assert Counter(rows) == Counter(expected)
     assert counted.as_dict() == stats.as_dict()

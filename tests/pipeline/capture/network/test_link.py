@@ -8,7 +8,7 @@ import pytest
 from pipeline.capture.network.fragments import MAX_PACKETS, TIMEOUT_US, Fragment, Fragments
 from pipeline.capture.network.link import ACK, Dissector
 from pipeline.capture.packets.packet import Packet
-from tests.pipeline.capture.wire import CLIENT, LINKS, SERVER, ethernet, ip, tcp_ip
+from tests.pipeline.capture.wire import CLIENT, LINKS, SERVER, ethernet, ip, pktap, tcp_ip
 
 CLIENT6, SERVER6 = ("2001:db8::1", 40000), ("2001:db8::2", 9092)
 
@@ -175,6 +175,16 @@ class TestFragments:
         (b"\x02\x00\x00\x00", 147, "link_type_147"),
         (b"\x07\x00\x00\x00" + bytes(40), 0, "not_ip"),
         (b"\x10", 101, "not_ip"),
+        (pktap(tcp_ip(CLIENT, SERVER, 1, 1, ACK))[:9], 258, "cut_in_header"),
+        (pktap(tcp_ip(CLIENT, SERVER, 1, 1, ACK))[:156], 258, "cut_in_header"),
+        (struct.pack("<III", 3, 1, 1) + bytes(160), 258, "bad_pktap_header"),
+        (struct.pack("<III", 0xFFFFFFFF, 1, 1) + bytes(160), 258, "bad_pktap_header"),
+        (struct.pack("<III", 4096, 1, 1) + bytes(160), 258, "cut_in_header"),
+        (struct.pack("<III", 156, 0, 1) + bytes(160), 258, "not_ip"),
+        (struct.pack("<III", 156, 1, 147) + bytes(160), 258, "link_type_147"),
+        (struct.pack("<III", 156, 1, 258) + bytes(160), 258, "link_type_258"),
+        (struct.pack("<III", 156, 1, 2**31) + bytes(160), 258, "bad_pktap_header"),
+        (struct.pack("<III", 45, 7, 1) + bytes(160), 149, "link_type_149"),
     ],
 )
 def test_what_is_no_segment_is_counted_by_reason(data, linktype, reason):
