@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import TypeVar
 
@@ -17,12 +17,19 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.analysis.fit import table_of
+from pipeline.tables import INTERNAL_ERRORS
+
 T = TypeVar("T")
 
 MOST_NOTED = 1_000
 """Distinct failures that are noted at once: a fault of ours may show in each of a million exchanges."""
 _INFRASTRUCTURE = (OSError, duckdb.IOException)
 """A disk or a network that fails is no fault of a step: the run stops, and can be repeated."""
+_ENGINES = ("pyspark", "py4j", "deltalake", "_internal")
+"""Packages whose exceptions are no fault of a step either; delta-rs names its own module `_internal`."""
+_STORAGE = ("pipeline.streaming.storage", "pipeline.open_tables")
+"""Modules of ours that read and write tables for steps: likewise."""
 _OURS = ("decoder", "pipeline", "wirelake")
 
 
@@ -83,6 +90,21 @@ class Noted:
         return tuple(self._errors)
 
 
+def errors_table(
+    errors: Iterable[InternalError], query: str, noted_us: int, batch_id: int = -1, checkpoint: str = ""
+) -> pa.Table:
+    """Rows of ``ops.internal_errors``.
+
+    Args:
+        errors: the failures.
+        query: name of the query or command that ran the steps.
+        noted_us: wall clock, µs since the epoch.
+        batch_id, checkpoint: of the query's batch; by default it is outside of batches.
+    """
+    of_batch = {"query": query, "batch_id": batch_id, "checkpoint": checkpoint, "noted_at": noted_us}
+    return table_of(({**of_batch, **asdict(error)} for error in errors), INTERNAL_ERRORS)
+
+
 _NOTED: ContextVar[Noted | None] = ContextVar("noted", default=None)
 
 
@@ -109,6 +131,13 @@ def contain(error: Exception, step: str, subject: str = "") -> None:
     noted.add([InternalError.of(error, step, subject)])
 
 
+def report(error: Exception, step: str, subject: str = "") -> None:
+    """Note a failure whose place something has taken already, if anybody notes."""
+    noted = _NOTED.get()
+    if noted is not None:
+        noted.add([InternalError.of(error, step, subject)])
+
+
 def attempt(step: str, work: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """What ``work`` gives; if it raises, the failure is contained, and ``otherwise`` gives what takes its place."""
     try:
@@ -120,7 +149,11 @@ def attempt(step: str, work: Callable[[], T], otherwise: Callable[[], T]) -> T:
 
 def is_infrastructure(error: Exception) -> bool:
     """Whether a disk, a network or a file failed, also within a query of DuckDB that reads one."""
-    return isinstance(error, _INFRASTRUCTURE) or (isinstance(error, duckdb.Error) and "IOError" in str(error))
+    if isinstance(error, _INFRASTRUCTURE) or (isinstance(error, duckdb.Error) and "IOError" in str(error)):
+        return True
+    if type(error).__module__.partition(".")[0] in _ENGINES:
+        return True
+    return _place(error.__traceback__).startswith(_STORAGE)
 
 
 def _place(trace: TracebackType | None) -> str:
@@ -134,9 +167,7 @@ def _place(trace: TracebackType | None) -> str:
     return found
 
 
-def by_parts(
-    step: str, work: Callable[[pa.Table], pa.Table], rows: pa.Table, by: str, nothing: Callable[[], pa.Table]
-) -> pa.Table:
+def by_parts(step: str, work: Callable[[pa.Table], pa.Table], rows: pa.Table, by: str) -> list[pa.Table]:
     """What ``work`` makes of rows. If it raises, of each half of them, until the part that fails is left out and noted.
 
     Args:
@@ -144,15 +175,14 @@ def by_parts(
         work: takes some of the rows, those with one value of ``by`` together.
         rows: what to work on.
         by: the column that distinguishes parts.
-        nothing: takes the place of what a failing part gives.
     """
     try:
-        return work(rows)
+        return [work(rows)]
     except Exception as error:
         parts = pc.unique(rows.column(by))
         if len(parts) < 2 or _NOTED.get() is None or is_infrastructure(error):
-            contain(error, step, str(parts[0]) if len(parts) else "")
-            return nothing()
+            contain(error, step, str(parts[0]) if len(parts) and pa.types.is_string(parts.type) else "")
+            return []
     middle = len(parts) // 2
     halves = (rows.filter(pc.is_in(rows.column(by), some)) for some in (parts[:middle], parts[middle:]))
-    return pa.concat_tables([by_parts(step, work, half, by, nothing) for half in halves])
+    return [one for half in halves for one in by_parts(step, work, half, by)]

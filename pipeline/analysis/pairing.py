@@ -127,7 +127,8 @@ def exchanges(
     def pair(some: pa.Table) -> pa.Table:
         return _paired(some, clocks, answer_timeout, abandon_timeout)
 
-    return by_parts("table silver.exchanges", pair, frames, "connection_id", schema_of(EXCHANGES).empty_table)
+    found = by_parts(f"table {EXCHANGES.full_name}", pair, frames, "connection_id")
+    return pa.concat_tables(found) if found else schema_of(EXCHANGES).empty_table()
 
 
 def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:

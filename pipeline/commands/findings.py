@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeline.commands.incidents import SEVERITIES, Row, by_severity, chosen, headed, nothing, show_incidents
+from pipeline.commands.unjudged import demand_judged, errors_of_lake, warn_of_errors
 from pipeline.conf_option import Lake
 from pipeline.errors import UserError, no_lake
 from pipeline.folders import is_lake
@@ -51,7 +52,8 @@ def findings(
 ) -> None:
     """Show what is wrong and what to do, the first thing first: incidents, with the findings that they follow from.
 
-    The exit code is 1 if one of them is critical, 2 if there is no lake.
+    The exit code is 1 if one of them is critical, else 2 if there is no lake, if nothing in it was judged, or if a rule
+    failed.
 
     Examples:
 
@@ -65,6 +67,8 @@ def findings(
     """
     _demand_known(rule or (), severity or ())
     incidents, findings = read_incidents(lake)
+    demand_judged(lake, has_findings=bool(findings))
+    has_failed = warn_of_errors(errors_of_lake(lake), Console(stderr=True))
     kept, rows = chosen(incidents, findings, rule or (), severity or (), only_open=only_open)
     if as_json:
         for row in rows:
@@ -80,6 +84,8 @@ def findings(
         show_incidents(kept, findings, partial(lake_commands, lake), console, hidden=hidden)
     if any(row["severity"] == "critical" for row in (rows if as_json or flat else kept)):
         raise typer.Exit(1)
+    if has_failed:
+        raise typer.Exit(2)
 
 
 def _demand_known(rules: Collection[str], severities: Collection[str]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from pipeline.commands.unjudged import warn_of_errors
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.lines import many
@@ -36,7 +37,8 @@ def stream(
 ) -> None:
     """Decode what lands into the lake's tables, and keep the findings up to date. Running it again changes nothing.
 
-    The exit code is 2 if the landing zone or the lake cannot be used, or this machine lacks what Spark needs.
+    The exit code is 2 if the landing zone or the lake cannot be used, this machine lacks what Spark needs, or a rule or
+    table failed: `ops.internal_errors` names it, everything else is up to date.
 
     Examples:
 
@@ -57,6 +59,8 @@ def stream(
     frames = summary.rows_out.get("frames", 0)
     done = Text(f"{many(frames, 'new frame')} in {place}. Next: wirelake findings --lake {quote(place)}")
     Console().print(done, soft_wrap=True)
+    if warn_of_errors(summary.errors.errors, Console(stderr=True)):
+        raise typer.Exit(2)
 
 
 def backfill(

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pipeline.analysis.guard import InternalError
+from pipeline.errors import UserError
 from pipeline.lines import many
+from pipeline.tables import EXCHANGES, FRAMES, INTERNAL_ERRORS, STREAM_PROGRESS, WRITTEN_BY_DIAGNOSE, Table
 from pipeline.terminal import Console
+
+if TYPE_CHECKING:
+    from pipeline.analysis.guard import InternalError
 
 _SHOWN = 10
 
@@ -30,3 +37,60 @@ def warn_of_errors(errors: Sequence[InternalError], console: Console) -> bool:
     for sentence in error_sentences(errors):
         console.print(Text(f"warning: {sentence}", "yellow"), soft_wrap=True)
     return bool(errors)
+
+
+def errors_of_lake(lake: Path | str) -> list[InternalError]:
+    """Failures that still leave a hole in a lake's tables.
+
+    Those of the newest refresh of gold, which looks at the same rows as the ones before it; and all of the queries that
+    take each frame once.
+
+    Raises:
+        UserError: a table cannot be read.
+    """
+    from pipeline.analysis.guard import InternalError  # noqa: PLC0415 - loads DuckDB and Arrow
+
+    rows = _rows(lake, INTERNAL_ERRORS)
+    newest = _newest_gold_batch(lake) if any(row["query"] == _GOLD for row in rows) else None
+    still = (row for row in rows if row["query"] != _GOLD or (row["checkpoint"], row["batch_id"]) == newest)
+    found = (InternalError(row["step"], row["subject"], row["error"], row["place"]) for row in still)
+    return list(dict.fromkeys(found))
+
+
+def demand_judged(lake: Path | str, *, has_findings: bool) -> None:
+    """Refuse a lake whose frames no rule has looked at.
+
+    Raises:
+        UserError: gold was never computed, there is no traffic in the lake, or no request with its response.
+    """
+    if has_findings or (Path(lake) / WRITTEN_BY_DIAGNOSE).exists() or _newest_gold_batch(lake) is not None:
+        return
+    from pipeline.open_tables import count_rows  # noqa: PLC0415 - by delta-rs
+
+    name = quote(str(lake))
+    if count_rows(str(lake), EXCHANGES):
+        raise UserError(
+            f"nothing in {lake} was judged: its gold tables were never computed. Run "
+            f"`wirelake stream --landing DIR --lake {name} --once`, and look at why it ended"
+        )
+    if count_rows(str(lake), FRAMES):
+        raise UserError(f"nothing in {lake} was judged: no request has its response yet")
+    raise UserError(f"nothing in {lake} was judged: it holds no Kafka or MongoDB message yet")
+
+
+_GOLD = "gold"
+"""Name of the query that computes gold."""
+
+
+def _newest_gold_batch(lake: Path | str) -> tuple[str, int] | None:
+    done = [row for row in _rows(lake, STREAM_PROGRESS) if row["query"] == _GOLD]
+    newest = max(done, key=lambda row: row["finished_at"], default=None)
+    return None if newest is None else (newest["checkpoint"], newest["batch_id"])
+
+
+def _rows(lake: Path | str, table: Table) -> list[dict[str, Any]]:
+    from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs
+
+    found = read_table(str(lake), table)
+    rows: list[dict[str, Any]] = [] if found is None else found.to_pylist()
+    return rows

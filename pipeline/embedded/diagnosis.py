@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,13 +12,13 @@ from decoder import Codec
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
-from pipeline.analysis.guard import InternalError, noting
+from pipeline.analysis.guard import InternalError, errors_table, noting
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
-from pipeline.tables import FINDINGS, FRAMES, INCIDENTS
+from pipeline.tables import FINDINGS, FRAMES, INCIDENTS, INTERNAL_ERRORS
 
 KERNEL_AFTER = 10_000
 """Frames from which on loading the compiled kernel, which takes seconds, pays for itself."""
@@ -66,7 +67,8 @@ class Diagnosis:
     def tables(self) -> Mapping[str, pa.Table]:
         """All tables, by their full name."""
         judged = {FINDINGS.full_name: self.findings, INCIDENTS.full_name: self.incidents}
-        return {**self.derived.tables, **judged}
+        failed = errors_table(self.errors, "diagnose", time.time_ns() // 1000)
+        return {**self.derived.tables, **judged, INTERNAL_ERRORS.full_name: failed}
 
 
 def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:

@@ -186,8 +186,8 @@ class Following:
             self._gathering.drop()
         self._derived = None
         self.frames += frames.num_rows
-        rows = decoded(frames, by_kernel=self._by_kernel)
         with self.noting_errors():
+            rows = decoded(frames, by_kernel=self._by_kernel)
             self._gathering.add(rows, gaps)
         return rows
 

@@ -50,8 +50,10 @@ from pipeline.streaming.places import check_made, check_places
 from pipeline.streaming.queries import Progress, Queries, StreamSummary, errors_as
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoints
+from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal import printable_lines
 
@@ -118,12 +120,15 @@ class _Job:
                 maintain_tables(self.spark, self.lake, request, self.settings, catch_up, progress)
             return
         catch_up()
-        with errors_as(RefusedError, "the backfill"):
+        rows = Rows(self.spark, self.lake)
+        with errors_as(RefusedError, "the backfill"), noting_steps(rows, "backfill", None) as noted:
             backfill_days(
                 self.spark, self.lake, request.first, request.last,
                 recode=request.recode, settings=self.settings, progress=progress,
             )  # fmt: skip
         queries.run(queries.gold)
+        for error in noted.errors:
+            progress(f"backfill: warning: {error}")
 
 
 def run_stream(
@@ -296,7 +301,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         spark = build_session("wirelake", extra_conf=settings.spark)
         stream = settings.stream
         if chosen.landing is not None:
-            run_stream(chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=report)
+            done = run_stream(
+                chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=report
+            )
+            if done.errors.errors:
+                return 2
         elif chosen.maintain:
             run_maintenance(chosen.lake, settings.maintain, settings=stream, spark=spark, progress=report)
         else:

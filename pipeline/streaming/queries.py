@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pipeline.analysis.guard import Noted
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
@@ -27,8 +28,10 @@ from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.refresh import gold_news, take_news
 from pipeline.streaming.silver.batches import Look, record_progress, write_exchanges
+from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import names_alone, new_files
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import FRAMES, NEWS, Table
 
@@ -37,6 +40,8 @@ Step = Callable[[DataFrame, Batch], Counted]
 _GOLD_RESTS = 2.0
 """A refresh of gold takes the longer the more there is of an hour and a day. So that two thirds of the time are left to
 what comes before it, the next one waits twice as long. What cannot wait is judged ahead."""
+_ERRORS_SHOWN = 10
+"""Of each batch; ``ops.internal_errors`` has all of them."""
 _ENDING_S = 60.0
 """How long Spark may take to note the end of a batch, in seconds."""
 
@@ -47,10 +52,11 @@ class StreamError(UserError):
 
 @dataclass(slots=True)
 class StreamSummary:
-    """Rows that each query read and wrote, by its name."""
+    """Rows that each query read and wrote, by its name, and the steps that failed."""
 
     rows_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
+    errors: Noted = field(default_factory=Noted)
 
     def add(self, query: str, counted: Counted) -> None:
         """Count a batch."""
@@ -140,11 +146,15 @@ class Queries:
             with self.gate.batch():
                 batch = Batch.current(self.spark, number, may_repeat=not begun or not self.lake.is_local)
                 begun.append(number)
-                counted = step(frame, batch)
+                with noting_steps(Rows(self.spark, self.lake), name, batch) as noted:
+                    counted = step(frame, batch)
                 record_progress(frame.sparkSession, self.lake, name, batch, counted)
             rested = time.monotonic() + rests * (time.monotonic() - began)
             self.summary.add(name, counted)
             self.progress(f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out}")
+            self.summary.errors.add(noted.errors)
+            for error in noted.errors[:_ERRORS_SHOWN]:
+                self.progress(f"{name}: warning: {error}")
 
         writer = source.writeStream.queryName(name).foreachBatch(run)
         writer = writer.option("checkpointLocation", self.lake.checkpoint(name))

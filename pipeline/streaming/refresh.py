@@ -6,7 +6,7 @@ however often it is repeated and wherever the stream was cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.guard import attempt
 from pipeline.analysis.news import (
     ABOUTS,
     ASSIGNED,
@@ -44,7 +45,17 @@ from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.news import read_news
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import day_of
-from pipeline.tables import NEWS
+from pipeline.tables import (
+    API_LATENCY,
+    ASSIGNMENTS,
+    CLIENTS,
+    FETCH_SESSIONS,
+    MONGO_MINUTES,
+    NEWS,
+    OFFSET_TIMELINE,
+    Table,
+)
+from pipeline.tables import TRANSACTIONS as TXN_TABLE
 
 _NEWS_FILES = 100_000
 """One refresh takes in all that is new."""
@@ -96,11 +107,11 @@ def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | 
 def _refresh_traffic(rows: Rows, facts: Facts, found: _News) -> None:
     """Who asked what, and how long it took."""
     if (since := found.since([EXCHANGED, NAMES])) is not None:
-        refresh_latency(rows, since)
+        _refresh(API_LATENCY, refresh_latency, rows, since)
     if (since := found.since([COMMANDS])) is not None:
-        refresh_mongo_minutes(rows, since)
+        _refresh(MONGO_MINUTES, refresh_mongo_minutes, rows, since)
     if (since := found.since([EXCHANGED, NAMES, COMMANDS])) is not None:
-        refresh_clients(rows, facts, since)
+        _refresh(CLIENTS, refresh_clients, rows, facts, since)
 
 
 def _refresh_holders(rows: Rows, facts: Facts, found: _News, settings: StreamSettings) -> None:
@@ -108,14 +119,19 @@ def _refresh_holders(rows: Rows, facts: Facts, found: _News, settings: StreamSet
     if NAMES in found.first_us:
         drop_provisional(rows, facts)
     if (since := found.since([ASSIGNED])) is not None:
-        refresh_assignments(rows, day_of(since))
+        _refresh(ASSIGNMENTS, refresh_assignments, rows, day_of(since))
     if (since := found.since([TRANSACTIONS])) is not None:
-        refresh_transactions(rows, since, settings.lag_lookback)
+        _refresh(TXN_TABLE, refresh_transactions, rows, since, settings.lag_lookback)
     if (since := found.since([SESSIONS, FETCHED])) is not None:
-        refresh_fetch_sessions(rows, day_of(since))
+        _refresh(FETCH_SESSIONS, refresh_fetch_sessions, rows, day_of(since))
 
 
 def _refresh_offsets(rows: Rows, facts: Facts, found: _News, settings: StreamSettings) -> None:
     """Where partitions and groups stood."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
-        refresh_timeline(rows, facts, since, settings.lag_lookback)
+        _refresh(OFFSET_TIMELINE, refresh_timeline, rows, facts, since, settings.lag_lookback)
+
+
+def _refresh(table: Table, refresh: Callable[..., object], *arguments: object) -> None:
+    """Bring a table up to date; where deriving its rows fails, it stays as it is, and the failure is noted."""
+    attempt(f"table {table.full_name}", partial(refresh, *arguments), lambda: None)

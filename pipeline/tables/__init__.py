@@ -29,7 +29,7 @@ from pipeline.tables.model import (
     quoted,
     required,
 )
-from pipeline.tables.ops import LANDING_FILES, NEWS, QUALITY_RESULTS, STREAM_PROGRESS
+from pipeline.tables.ops import INTERNAL_ERRORS, LANDING_FILES, NEWS, QUALITY_RESULTS, STREAM_PROGRESS
 from pipeline.tables.silver import COPIES, EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
 from pipeline.tables.silver_state import (
     ASSIGNMENTS,
@@ -56,6 +56,7 @@ __all__ = [
     "GAPS",
     "GAP_LANDING_COLUMNS",
     "INCIDENTS",
+    "INTERNAL_ERRORS",
     "LANDING_COLUMNS",
     "LANDING_FILES",
     "LOG_STATE",
@@ -112,6 +113,7 @@ TABLES: dict[str, Table] = {
         NEWS,
         STREAM_PROGRESS,
         LANDING_FILES,
+        INTERNAL_ERRORS,
         QUALITY_RESULTS,
     )
 }

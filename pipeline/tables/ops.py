@@ -59,6 +59,25 @@ LANDING_FILES = Table(
     key=("query", "checkpoint", "batch_id", "file"),
 )
 
+INTERNAL_ERRORS = Table(
+    "ops",
+    "internal_errors",
+    "Steps that failed and were left out: a rule, a table, an exchange, a frame; everything else was judged",
+    (
+        required("query", "string", "Name of the query or command that ran the step"),
+        required("batch_id", "bigint", "Batch id of the query's checkpoint; -1: outside of batches"),
+        required("checkpoint", "string", "Id of the checkpoint; empty: outside of batches"),
+        required("step", "string", "What failed, for example `rule offset_reset`"),
+        required("subject", "string", "What it was about, for example an exchange id; empty: not known"),
+        required("error", "string", "Class of the exception; TooMuchToJudge: the step is over its budget"),
+        required("place", "string", "Module and line that raised; of TooMuchToJudge what there was too much of"),
+        required("noted_at", "timestamp", "Wall clock"),
+    ),
+    key=("query", "checkpoint", "batch_id", "step", "subject", "error", "place", "noted_at"),
+    keep_days=OPS_DAYS,
+    aged_by="noted_at",
+)
+
 QUALITY_RESULTS = Table(
     "ops",
     "quality_results",

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from decoder.protocol import WireProtocol
 from decoder.protocols import protocols
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, rejected_row, with_columns
+from pipeline.analysis.guard import report
 from pipeline.arrow import arrow_type, byte_lengths, int_values
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
@@ -46,6 +47,8 @@ def decode_or_halve(
 
 
 def _rejected(piece: pa.RecordBatch, error: Exception) -> pa.RecordBatch:
+    names = (piece.column(name)[0].as_py() for name in ("connection_id", "direction", "seq"))
+    report(error, "decoding of a frame", "/".join(map(str, names)))
     row = rejected_row(error)
     return with_columns(piece, {c.name: pa.array([row[c.name]], arrow_type(c.type)) for c in DECODED_COLUMNS})
 

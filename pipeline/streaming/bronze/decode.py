@@ -16,6 +16,7 @@ from decoder import Codec
 from pipeline.analysis.frames.plain import DECODED_COLUMNS
 from pipeline.settings import DecodeThrough, StreamSettings
 from pipeline.streaming.spark.arrow_backed import map_in_pandas
+from pipeline.streaming.spark.failures import failures_of, noting_in_worker
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 
@@ -51,13 +52,15 @@ def decode_frames(
 def _decoder(
     spark: SparkSession, codec: Codec, kernel_after: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    shared = spark.sparkContext.broadcast(codec)
+    shared, failures = spark.sparkContext.broadcast(codec), failures_of(spark)
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pipeline.analysis.frames.decode import decode_batch  # noqa: PLC0415 - on the worker only
 
         for batch in batches:
-            yield from decode_batch(shared.value, batch, by_kernel=_Worker.frames_read >= kernel_after)
+            with noting_in_worker(failures):
+                decoded = list(decode_batch(shared.value, batch, by_kernel=_Worker.frames_read >= kernel_after))
+            yield from decoded
             _Worker.frames_read += batch.num_rows
 
     return decode_batches

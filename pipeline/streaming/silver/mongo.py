@@ -25,6 +25,7 @@ from pipeline.streaming.storage.sinks import Batch, day_of
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES
 
 _NAMES = ("connection_id", "date", "ts", "exchange_id", *FROM_HANDSHAKE)
+_STEP = f"table {MONGO_COMMANDS.full_name}"
 
 
 def write_commands(rows: Rows, stated: Stated, batch: Batch) -> News:
@@ -50,7 +51,7 @@ def named_commands(rows: Rows, commands: Made) -> Made:
     known = handshakes_of(rows, commands)
     if isinstance(commands, pa.Table):
         return with_handshakes(commands, known)
-    return map_tables(commands, lambda some: with_handshakes(some, known), struct_type(MONGO_COMMANDS.columns))
+    return map_tables(commands, lambda some: with_handshakes(some, known), struct_type(MONGO_COMMANDS.columns), _STEP)
 
 
 def handshakes_of(rows: Rows, statements: Made) -> pa.Table:

@@ -37,6 +37,7 @@ from pipeline.tables import (
 
 _FACT = (*FACT, Column("first_us", "bigint", ""), Column("last_us", "bigint", ""))
 """Of each Fact, in its order."""
+_STEP = "statements of exchanges"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,12 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
     of_mongodb = complete.where("protocol = 'mongodb'")
     try:
         counted = rows.agg(*(F.count(part).alias(part) for part in PARTS)).collect()[0]
-        found = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT)).collect() if counted.fact else []
-        facts = [Fact(*row) for row in found]
+        stating = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT), _STEP)
+        facts = [Fact(*row) for row in stating.collect()] if counted.fact else []
 
         def events(known: Facts) -> list[tuple[Table, Made]]:
             return [
-                (table, map_tables(rows, _table_of(part, known), struct_type(table.columns)))
+                (table, map_tables(rows, _table_of(part, known), struct_type(table.columns), _STEP))
                 for part, table in TABLES.items()
                 if counted[part]
             ]
@@ -95,8 +96,11 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
             of_mongodb.where(F.col("request_body").contains('"driver":')),
             lambda some: mongodb_statements(some)[1],
             struct_type(MONGO_HANDSHAKES.columns),
+            _STEP,
         )
-        commands = map_tables(of_mongodb, lambda some: mongodb_statements(some)[0], struct_type(MONGO_COMMANDS.columns))
+        commands = map_tables(
+            of_mongodb, lambda some: mongodb_statements(some)[0], struct_type(MONGO_COMMANDS.columns), _STEP
+        )
         yield Stated(
             lambda before: before.merged(facts) if facts else before,
             events,
@@ -112,7 +116,7 @@ def statement_frame(complete: DataFrame) -> DataFrame:
     context = struct_type(Column(name, "bigint" if name == "ts_us" else "string", "") for name in CONTEXT)
     parts = [StructField(name, struct_type(part.columns)) for name, part in PARTS.items()]
     output = StructType([*context.fields, *parts])
-    return map_tables(complete.where("protocol = 'kafka'"), statement_rows, output)
+    return map_tables(complete.where("protocol = 'kafka'"), statement_rows, output, _STEP)
 
 
 def _facts(rows: pa.Table) -> pa.Table:

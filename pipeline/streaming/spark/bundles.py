@@ -8,12 +8,15 @@ no more in memory than a bundle or the largest group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
+
+from pipeline.analysis.guard import attempt, by_parts
+from pipeline.streaming.spark.failures import failures_of, noting_in_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +33,7 @@ def map_bundles(
     by: Sequence[Column],
     function: Derivation,
     output: StructType,
+    step: str,
     *,
     bundle_rows: int = BUNDLE_ROWS,
 ) -> DataFrame:
@@ -40,6 +44,7 @@ def map_bundles(
         by: what distinguishes groups, of columns that all inputs have. A group is never cut.
         function: run by workers, on tables with the columns of the inputs; one that a bundle has no row of is empty.
         output: the columns that it gives.
+        step: what fails where the function does (see pipeline.analysis.guard): it costs the group alone.
         bundle_rows: so many rows make a bundle, whole groups of them.
     """
     key = F.xxhash64(*by)  # groups that share one are in a bundle together, which the function does not mind
@@ -49,23 +54,35 @@ def map_bundles(
     )
     both = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parts)
     names = list(inputs)
+    failures = failures_of(both.sparkSession)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def derive(bundle: pa.Table) -> pa.Table:
+            return function({name: _rows_of(bundle, name) for name in names})
+
         for bundle in bundles(batches, bundle_rows):
-            yield from _fitted(function({name: _rows_of(bundle, name) for name in names}), output)
+            with noting_in_worker(failures):
+                made = by_parts(step, derive, bundle, _KEY)
+            for one in made:
+                yield from _fitted(one, output)
 
     return both.repartition(_KEY).sortWithinPartitions(_KEY).mapInArrow(run, output)
 
 
-def map_tables(rows: DataFrame, function: Callable[[pa.Table], pa.Table], output: StructType) -> DataFrame:
-    """What ``function`` makes of each batch of rows, whatever rows are in it."""
+def map_tables(rows: DataFrame, function: Callable[[pa.Table], pa.Table], output: StructType, step: str) -> DataFrame:
+    """What ``function`` makes of each batch of rows, whatever rows are in it; ``step`` as of :func:`map_bundles`."""
+    failures = failures_of(rows.sparkSession)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415 - on the worker only
 
         for batch in batches:
             if batch.num_rows:
-                yield from _fitted(function(pa.Table.from_batches([batch])), output)
+                some = pa.Table.from_batches([batch])
+                with noting_in_worker(failures):
+                    made = attempt(step, partial(function, some), lambda: None)
+                if made is not None:
+                    yield from _fitted(made, output)
 
     return rows.mapInArrow(run, output)
 

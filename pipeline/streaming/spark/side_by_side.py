@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeVar
 
 from pyspark import InheritableThread
@@ -30,10 +31,12 @@ def side_by_side(*steps: Callable[[], T], at_once: int = _AT_ONCE) -> list[T]:
     errors: dict[int, BaseException] = {}
     waiting = iter(enumerate(steps))  # taking the next of it is atomic
 
+    context = copy_context()  # a failure in a step is noted where those of the caller are
+
     def work() -> None:
         for number, step in waiting:
             try:
-                results[number] = step()
+                results[number] = context.copy().run(step)
             except BaseException as error:
                 errors[number] = error
             if errors:

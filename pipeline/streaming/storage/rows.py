@@ -158,7 +158,7 @@ class Rows:
             rows = rows.where(F.col(name).isNotNull())
         if wanted.once and not self.is_empty(COPIES):
             copies = self._held_copies()
-            rows = map_tables(rows, lambda some: counted(some, copies), rows.schema)
+            rows = map_tables(rows, lambda some: counted(some, copies), rows.schema, "copies left out")
         rows = rows.select(*wanted.columns) if wanted.columns else rows
         return rows.distinct() if wanted.distinct else rows
 
@@ -204,9 +204,10 @@ class Rows:
     ) -> DataFrame:
         """The same of frames, by Spark's workers."""
         columns = output.columns if isinstance(output, Table) else output
+        step = f"table {output.full_name}" if isinstance(output, Table) else "derivation by workers"
         given = dict(shared or {})
         return map_bundles(
-            rows, [F.expr(one) for one in by], lambda tables: function({**given, **tables}), struct_type(columns)
+            rows, [F.expr(one) for one in by], lambda tables: function({**given, **tables}), struct_type(columns), step
         )
 
     def is_empty(self, table: Table) -> bool:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.streaming.spark.bundles import bundles, map_bundles, map_tables
+from pipeline.streaming.spark.failures import taken_failures
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.tables import Column
 
@@ -42,10 +43,31 @@ def test_each_group_comes_once_with_all_its_rows(spark: SparkSession, least: int
     left = spark.range(50).select(F.concat(F.lit("k"), F.col("id") % 7).alias("key"), "id")
     right = spark.range(9).select(F.when(F.col("id") > 0, F.lit("k3")).alias("key"), (-F.col("id")).alias("other"))
     found = map_bundles(
-        {"left": left, "right": right}, [F.col("key")], count, struct_type(OUTPUT), bundle_rows=least
+        {"left": left, "right": right}, [F.col("key")], count, struct_type(OUTPUT), "a step", bundle_rows=least
     ).collect()
     wanted = [("k0", 8, 0), ("k1", 7, 0), ("k2", 7, 0), ("k3", 7, 8), ("k4", 7, 0), ("k5", 7, 0), ("k6", 7, 0)]
     assert sorted((tuple(row) for row in found), key=str) == sorted([*wanted, (None, 0, 1)], key=str)
+
+
+def canary(key: str) -> pa.Table:
+    raise ValueError(f"canary of {key}")
+
+
+@pytest.mark.spark
+def test_a_group_that_fails_costs_itself_and_comes_back_noted(spark: SparkSession) -> None:
+    rows = spark.range(50).select(F.concat(F.lit("k"), F.col("id") % 7).alias("key"), "id")
+
+    def but_one(tables: Mapping[str, pa.Table]) -> pa.Table:
+        return canary("k3") if "k3" in tables["rows"].column("key").to_pylist() else tables["rows"]
+
+    assert taken_failures(spark) == ()
+    found = map_bundles({"rows": rows}, [F.col("key")], but_one, rows.schema, "table gold.something").collect()
+    assert {row["key"] for row in found} == {"k0", "k1", "k2", "k4", "k5", "k6"}
+    assert len(found) == 43
+    (error,) = taken_failures(spark)
+    assert (error.step, error.error) == ("table gold.something", "ValueError")
+    assert "canary" not in str(error)
+    assert taken_failures(spark) == ()
 
 
 @pytest.mark.spark
@@ -59,6 +81,6 @@ def test_values_of_all_types_go_through_unharmed(spark: SparkSession) -> None:
     schema = struct_type(columns)
     rows = spark.createDataFrame(values, schema)
     wanted = sorted(map(str, rows.collect()))
-    assert sorted(map(str, map_tables(rows, lambda table: table, schema).collect())) == wanted
-    made = map_bundles({"all": rows}, [F.col("a")], lambda tables: tables["all"], schema)
+    assert sorted(map(str, map_tables(rows, lambda table: table, schema, "a step").collect())) == wanted
+    made = map_bundles({"all": rows}, [F.col("a")], lambda tables: tables["all"], schema, "a step")
     assert sorted(map(str, made.collect())) == wanted

@@ -1,0 +1,76 @@
+"""A planted fault in the streaming job costs the step that has it, is noted in the lake, and ends no query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from pipeline.analysis.news import of_all
+from pipeline.analysis.rules import run
+from pipeline.analysis.statements import kafka
+from pipeline.settings import StreamSettings
+from pipeline.streaming import refresh
+from pipeline.streaming.gold import minutes
+from pipeline.streaming.job import run_stream
+from pipeline.streaming.storage.internal_errors import noting_steps
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.rows import Rows
+from pipeline.tables import API_LATENCY, FINDINGS, FRAMES, INTERNAL_ERRORS, OFFSET_EVENTS, OFFSET_TIMELINE, Table
+
+
+def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(str(lake / table.path)).to_pyarrow_table().to_pylist()
+    return found
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    raise ValueError("canary")
+
+
+def test_faults_are_noted_once_and_everything_else_is_written(
+    spark: SparkSession, landing: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    stated, seen = kafka._stated, list[object]()
+
+    def one_fails(item: kafka.ParsedExchange, values: Any) -> Any:
+        seen.append(item)
+        return fails() if len(seen) == 5 else stated(item, values)
+
+    monkeypatch.setattr(kafka, "_stated", one_fails)
+    monkeypatch.setattr(run, "newest_versions", fails)
+    monkeypatch.setattr(minutes, "api_latency", fails)
+    summary = run_stream(landing, lake, once=True, spark=spark)
+    steps = {error.step for error in summary.errors.errors}
+    assert steps == {
+        "statements of an exchange", "what rules share: offered versions", f"table {API_LATENCY.full_name}"
+    }  # fmt: skip
+    noted = rows(lake, INTERNAL_ERRORS)
+    assert {row["step"] for row in noted} == steps
+    assert "canary" not in str(noted)
+    (lost,) = (row["subject"] for row in noted if row["step"] == "statements of an exchange")
+    assert len(rows(lake, FRAMES)) == len(rows(whole, FRAMES))
+    kept = [row["exchange_id"] for row in rows(whole, OFFSET_EVENTS) if row["exchange_id"] != lost]
+    assert sorted(row["exchange_id"] for row in rows(lake, OFFSET_EVENTS)) == sorted(kept)
+    assert len(rows(lake, OFFSET_TIMELINE)) > 0
+    assert "stuck_commit" in {row["rule"] for row in rows(lake, FINDINGS)}
+    assert rows(lake, API_LATENCY) == []
+    assert run_stream(landing, lake, once=True, spark=spark).errors.errors == ()
+    assert rows(lake, INTERNAL_ERRORS) == noted
+
+
+def test_a_table_whose_refresh_fails_stays_as_it_was(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows(lake, API_LATENCY)
+    monkeypatch.setattr(minutes, "api_latency", fails)
+    of_lake = Rows(spark, Lake.at(lake))
+    with noting_steps(of_lake, "gold", None) as noted:
+        refresh.write_gold(of_lake, of_all(1, 0), StreamSettings())
+    assert {error.step for error in noted.errors} == {f"table {API_LATENCY.full_name}"}
+    assert rows(lake, API_LATENCY) == before
+    assert [row["query"] for row in rows(lake, INTERNAL_ERRORS)] == ["gold"]
