@@ -95,7 +95,9 @@ def _pktap(data: bytes, at: int) -> tuple[int, int]:
 
     Numbers are in the byte order of the capturing host: little-endian, but for Macs older than this header.
     """
-    order = "little" if int.from_bytes(data[at : at + 4], "little") <= _PKTAP_LONGEST else "big"
+    order: Literal["little", "big"] = (
+        "little" if int.from_bytes(data[at : at + 4], "little") <= _PKTAP_LONGEST else "big"
+    )
     length, following, link = (_number(data, at + place, order) for place in (0, 4, 8))
     if not _PKTAP_SHORTEST <= length <= _PKTAP_LONGEST:
         raise Skip("bad_pktap_header")

@@ -320,8 +320,10 @@ class Agent:
         """Take what happened; ``is_read``: whether its content is worth a look."""
         session = self._sessions.get(event.connection)
         if session is None or event.kind is Kind.DECRYPTED:
-            session = Session(event.connection, self._protocols, self.agent_id, self._policy)
+            before, session = session, Session(event.connection, self._protocols, self.agent_id, self._policy)
             self._sessions[event.connection] = session
+            if before is not None:
+                session.follow(before)
         if event.kind not in (Kind.CLOSED, Kind.ENDED):
             for item in session.take(event):
                 yield from self._pass_on(item)

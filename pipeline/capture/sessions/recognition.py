@@ -11,6 +11,7 @@ from decoder.model import FrameFlags
 from decoder.protocol import WireProtocol
 from decoder.work import METER
 from pipeline.capture.network.link import Endpoint
+from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
 from pipeline.capture.sessions.tls import is_client_hello, looks_like_tls, server_name
 from pipeline.capture.stats import TlsPeers
 from pipeline.capture.tcp.connection import Connection
@@ -44,10 +45,19 @@ MAX_RUNS = 16
 
 
 class Recognised(NamedTuple):
-    """What a connection speaks, and in which direction its requests go."""
+    """What a connection speaks, and in which direction its requests go; behind which header of a proxy, if any."""
 
     protocol: WireProtocol
     client: int
+    header: ProxyHeader | None = None
+
+
+class _Header(NamedTuple):
+    """A proxy's header in front of one direction, of which more bytes may be to come."""
+
+    direction: int
+    header: ProxyHeader
+    is_whole: bool
 
 
 class _Run(NamedTuple):
@@ -66,6 +76,7 @@ class Recognition:
         seen: what came so far, in bytes; each event counts at least MIN_EVENT_BYTES.
         verdict: why it was given up, see CaptureStats.not_recognised; empty before.
         tls: who talks to whom, if that is ``tls``.
+        proxied: the client that a proxy's header names, if it was given up.
     """
 
     def __init__(self, connection: Connection, protocols: Sequence[WireProtocol]) -> None:
@@ -74,6 +85,7 @@ class Recognition:
         self.seen = 0
         self.verdict = ""
         self.tls: TlsPeers | None = None
+        self.proxied: Client | None = None
         self._connection = connection
         self._protocols = protocols
         self._kept = 0
@@ -100,7 +112,7 @@ class Recognition:
                 self._next_try = self.seen + self._kept // 4
             return None
         joined_midway = self._connection.client is None or any(e.lost for e in self.events)
-        if not joined_midway or self.seen > GIVE_UP_BYTES or self._is_tls():
+        if not joined_midway or self.seen > GIVE_UP_BYTES or _is_tls(self._content()[0]):
             self.give_up()
             return None
         # From here on look less often, at a window that moves: otherwise the cost would grow with the square.
@@ -116,8 +128,9 @@ class Recognition:
         return found
 
     def hand_over(self) -> list[StreamEvent]:
-        """What was kept; it is kept no longer."""
-        events, self.events, self._kept = self.events, [], 0
+        """What was kept, without a proxy's header; it is kept no longer."""
+        events, _ = self._content()
+        self.events, self._kept = [], 0
         return events
 
     def kept(self) -> tuple[int, int]:
@@ -139,32 +152,39 @@ class Recognition:
 
     def give_up(self) -> None:
         """Nobody knows what it speaks."""
-        if self._is_tls():
-            self.verdict, self.tls = "tls", self._tls_peers()
-        elif any(event.data for event in self.events) or any(self.dropped):
+        events, header = self._content()
+        self.proxied = None if header is None else header.header.client
+        if _is_tls(events):
+            self.verdict, self.tls = "tls", self._tls_peers(events, header)
+        elif any(event.data for event in events) or any(self.dropped):
             self.verdict = "not_recognised"
         else:
-            self.verdict = "not_captured" if self.events else "no_data"
+            is_cut = bool(self.events) if header is None else any(event.lost for event in events)
+            self.verdict = "not_captured" if is_cut else "no_data"
         self.events.clear()
         self._kept = 0
 
     def _look(self, *, at_end: bool) -> Recognised | None:
         METER.units += LOOK_UNITS + EVENT_UNITS * len(self.events) + self._kept // LOOKED_AT_BYTES
-        runs = [_runs(self.events, direction) for direction in (0, 1)]
+        events, header = self._content(at_end=at_end)
+        if header is not None and not header.is_whole:
+            return None
+        runs = [_runs(events, direction) for direction in (0, 1)]
         best: tuple[int, float, WireProtocol, int] | None = None
-        is_client_known = self._connection.client is not None
-        for client in (0, 1) if self._connection.client is None else (self._connection.client,):
+        sender = self._connection.client if header is None else header.direction
+        is_client_known = sender is not None
+        for client in (0, 1) if sender is None else (sender,):
             from_start = self._connection.opened_in_capture(client) and not self.dropped[client]
             for protocol in self._protocols:
                 sure = _recognise(protocol, runs[client], runs[1 - client], from_start=from_start)
-                pairs = self._pairs(protocol, client) if sure and not is_client_known else 0
+                pairs = self._pairs(protocol, client, events) if sure and not is_client_known else 0
                 if sure and (best is None or (pairs, sure) > best[:2]):
                     best = (pairs, sure, protocol, client)
         if best is None or not (at_end or is_client_known or best[0]):
             return None
-        return Recognised(best[2], best[3])
+        return Recognised(best[2], best[3], None if header is None else header.header)
 
-    def _pairs(self, protocol: WireProtocol, client: int) -> int:
+    def _pairs(self, protocol: WireProtocol, client: int, events: Sequence[StreamEvent]) -> int:
         """On trial: responses that find their request, if this side is the client.
 
         Messages that carry captured messages look like requests in either direction.
@@ -173,10 +193,10 @@ class Recognition:
         framers = {client: protocol.framer("request", pairer), 1 - client: protocol.framer("response", pairer)}
         for framer in framers.values():
             framer.lost(0, 0)
-        if any(event.data for event in self.events if event.direction == client):
+        if any(event.data for event in events if event.direction == client):
             pairer.expect_requests()
         pairs = 0
-        for event in self.events:
+        for event in events:
             framer = framers[event.direction]
             if event.kind is Kind.LOST:
                 frames = [*framer.conclude(event.lost).frames, *framer.lost(event.lost, event.ts).frames]
@@ -187,19 +207,47 @@ class Recognition:
                 pairs += event.direction != client and not key.flags & FrameFlags.ORPHAN_RESPONSE
         return pairs
 
-    def _is_tls(self) -> bool:
-        return any(looks_like_tls(run.data) for direction in (0, 1) for run in _runs(self.events, direction))
+    def _content(self, *, at_end: bool = True) -> tuple[list[StreamEvent], _Header | None]:
+        """What is kept without a proxy's header, and that header; ``at_end``: nothing more comes, it must be whole."""
+        for direction in (0, 1) if self._connection.client is None else (self._connection.client,):
+            first = next((event for event in self.events if event.direction == direction), None)
+            if first is None or self.dropped[direction] or not may_begin_header(first.data):
+                continue
+            data = _runs(self.events, direction)[0].data
+            header = read_proxy_header(data)
+            if header is not None and (header.size <= len(data) or not at_end):
+                is_whole = header.size <= len(data)
+                return _behind(self.events, direction, header.size), _Header(direction, header, is_whole)
+        return self.events, None
 
-    def _tls_peers(self) -> TlsPeers:
+    def _tls_peers(self, events: Sequence[StreamEvent], header: _Header | None) -> TlsPeers:
         """Without a SYN or a ClientHello the lower port is taken for the server's."""
         connection = self._connection
-        first = [_runs(self.events, direction)[0].data for direction in (0, 1)]
+        first = [_runs(events, direction)[0].data for direction in (0, 1)]
         hello = next((direction for direction in (0, 1) if is_client_hello(first[direction])), None)
         client = connection.client if connection.client is not None else hello
         if client is None:
             client = int(connection.a[1] < connection.b[1])
         ends = [readable(connection.a), readable(connection.b)]
-        return TlsPeers(ends[client][0], *ends[1 - client], server_name(first[client]))
+        named = header.header.client if header is not None and header.direction == client else None
+        return TlsPeers((named or ends[client])[0], *ends[1 - client], server_name(first[client]))
+
+
+def _behind(events: Sequence[StreamEvent], direction: int, size: int) -> list[StreamEvent]:
+    """The events without the first bytes of a direction."""
+    found = []
+    for event in events:
+        cut = min(size, len(event.data)) if event.direction == direction else 0
+        size -= cut
+        if cut and (cut < len(event.data) or event.conflict):
+            found.append(event._replace(data=event.data[cut:], start=event.start + cut))
+        elif not cut:
+            found.append(event)
+    return found
+
+
+def _is_tls(events: Sequence[StreamEvent]) -> bool:
+    return any(looks_like_tls(run.data) for direction in (0, 1) for run in _runs(events, direction))
 
 
 def readable(endpoint: Endpoint) -> tuple[str, int]:

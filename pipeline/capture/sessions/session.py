@@ -10,6 +10,7 @@ from decoder.kafka.stream.framing import KafkaFramer
 from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
 from decoder.protocol import Framed, Pairer, WireProtocol
+from pipeline.capture.sessions.proxy_protocol import Client
 from pipeline.capture.sessions.recognition import Recognised, Recognition, readable
 from pipeline.capture.sessions.sides import GoodOrder, Labels, OpenGap, Side
 from pipeline.capture.stats import TlsPeers
@@ -48,8 +49,19 @@ class Session:
         self._refused: list[tuple[int, int, int]] = []  # direction, bytes, when, of a stranger that was not read on
         self._pairer: Pairer
         self._labels: Labels
+        self._proxied: Client | None = None  # whom a proxy's header names
         self._exchanges = 0  # ordinals below it were given out
         self._sure_from = 0  # responses to requests of lower ordinals may have been lost
+
+    @property
+    def proxied(self) -> Client | None:
+        """The client that a proxy named in front of the connection's bytes; None if none did."""
+        return self._proxied or self._early.proxied
+
+    def follow(self, before: Session) -> None:
+        """Take the place of a session whose bytes turned out to be encrypted: what a proxy wrote came before them."""
+        before._early.give_up()
+        self._proxied = before.proxied
 
     @property
     def tls(self) -> TlsPeers | None:
@@ -159,6 +171,7 @@ class Session:
         protocol = next((p for p in self._protocols if p.name == state.verdict), None)
         if protocol is None or state.client is None:
             return
+        self._proxied = state.proxied
         self._label(protocol, state.client)
         self._pairer = protocol.pairer(state.pairer)
         self._exchanges, self._sure_from = state.exchanges, state.sure_from
@@ -220,6 +233,7 @@ class Session:
             self._exchanges,
             self._sure_from,
             dropped=(self._early.dropped[0], self._early.dropped[1]),
+            proxied=self._proxied,
         )
 
     def _settle(self, found: Recognised | None) -> Iterator[Frame | Gap]:
@@ -227,7 +241,10 @@ class Session:
         self.verdict = self._early.verdict
         if found is None:
             return
-        self._label(*found)
+        if found.header is not None:
+            self._proxied = found.header.client or self._proxied
+            self._origin[found.client] = (self._origin[found.client] or 0) + found.header.size
+        self._label(found.protocol, found.client)
         self._pairer = found.protocol.pairer()
         self._sides = {
             way: Side(found.protocol.framer(name, self._pairer), name, way)
@@ -247,8 +264,9 @@ class Session:
         else:  # joined midway: the first packet is the best there is
             flow_id = _hash("flow", *ends[0], *ends[1], connection.first_ts, connection.first_seq)
         self._labels = Labels(
-            self._agent_id, self._policy, protocol.name, self._connection_id(), flow_id, ends[client], ends[1 - client]
-        )
+            self._agent_id, self._policy, protocol.name, self._connection_id(), flow_id, self._proxied or ends[client],
+            ends[1 - client],
+        )  # fmt: skip
 
     def _connection_id(self) -> str:
         connection = self._connection

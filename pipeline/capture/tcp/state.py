@@ -60,6 +60,7 @@ class SessionState:
         sides: requests and responses of a recognised connection.
         exchanges, sure_from: ordinal of the next exchange, and of the first whose response cannot have been lost.
         seen, dropped: bytes of one that is not recognised yet, and those of each direction that were given up.
+        proxied: address and port of the client that a proxy's header named, of a recognised connection.
     """
 
     verdict: str
@@ -72,6 +73,7 @@ class SessionState:
     sure_from: int = 0
     seen: int = 0
     dropped: tuple[int, int] = (0, 0)
+    proxied: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

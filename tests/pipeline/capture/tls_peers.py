@@ -49,16 +49,21 @@ def record(
     *,
     ciphers: str | None = None,
     resume: bool = False,
+    header: bytes = b"",
 ) -> Recording:
-    """Speak each dialogue on a connection of its own, one after the other; ``resume`` the session of the one before."""
+    """Speak each dialogue on a connection of its own, one after the other; ``resume`` the session of the one before.
+
+    ``header`` is sent in clear before the handshake, as a proxy does.
+    """
     server_context, client_context = _contexts(folder, version, ciphers)
     versions = []
     with socket.create_server(("127.0.0.1", 0)) as listener, _tcpdump(folder, listener):
         session = None
         for dialogue in dialogues:
-            serving = threading.Thread(target=_serve, args=(listener, server_context, dialogue))
+            serving = threading.Thread(target=_serve, args=(listener, server_context, dialogue, len(header)))
             serving.start()
             raw = socket.create_connection(listener.getsockname(), timeout=30)
+            raw.sendall(header)
             with client_context.wrap_socket(raw, server_hostname=SERVER_NAME, session=session) as client:
                 _speak(client, dialogue, 0)
                 versions.append((client.version(), client.session_reused))
@@ -89,9 +94,10 @@ def _port(listener: socket.socket) -> int:
     return port
 
 
-def _serve(listener: socket.socket, context: ssl.SSLContext, dialogue: Dialogue) -> None:
+def _serve(listener: socket.socket, context: ssl.SSLContext, dialogue: Dialogue, header: int) -> None:
     raw, _ = listener.accept()
     raw.settimeout(30)
+    raw.recv(header, socket.MSG_WAITALL)
     with context.wrap_socket(raw, server_side=True) as server:
         _speak(server, dialogue, 1)
         server.recv(1)  # until the client closes
