@@ -87,7 +87,7 @@ def diagnose(
       wirelake diagnose --follow /var/ring --json >> changes.jsonl    # of findings: see docs/howto/alerts.md
     """
     from pipeline.commands.findings import in_order  # noqa: PLC0415
-    from pipeline.commands.unjudged import warn_of_errors  # noqa: PLC0415
+    from pipeline.commands.unjudged import warn_of_errors, why_nothing_was_judged  # noqa: PLC0415
 
     settings = writing_settings(conf)
     if follow:
@@ -108,7 +108,8 @@ def diagnose(
     found, inputs = _diagnosed(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
-    has_failed = warn_of_errors(found.errors, Console(stderr=True))
+    unjudged = why_nothing_was_judged(found.looked)
+    has_failed = warn_of_errors(found.errors, Console(stderr=True)) or unjudged is not None
     rows = in_order(found.findings.to_pylist())
     # Before anything is printed: whoever reads that may go away.
     trouble = _write(lake, found) if lake is not None else None
@@ -116,6 +117,8 @@ def diagnose(
         for row in rows:
             sys.stdout.buffer.write(json_line(row))
         sys.stdout.flush()
+        if unjudged is not None:
+            _warn(Console(stderr=True), unjudged)
     else:
         _show(found, rows, inputs, files, lake if trouble is None else None, flat=flat)
     if open_page and trouble is None:
@@ -158,9 +161,15 @@ def _show(
         what_was_read,
     )
     from pipeline.commands.incidents import show_incidents  # noqa: PLC0415
+    from pipeline.commands.unjudged import why_nothing_was_judged  # noqa: PLC0415
 
     console = Console()
     console.print(Text(what_was_read(found, inputs.stats, is_whole=inputs.is_whole)), soft_wrap=True)
+    unjudged = why_nothing_was_judged(found.looked)
+    if unjudged is not None:
+        console.print(Text(unjudged, "bold yellow"), soft_wrap=True)
+        if not rows:
+            return
     if flat:
         show_findings(rows, console)
     else:

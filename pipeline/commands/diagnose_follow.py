@@ -27,7 +27,7 @@ from pipeline.commands.findings import (
     what_was_read,
 )
 from pipeline.commands.incidents import print_incident, show_incidents
-from pipeline.commands.unjudged import error_sentences
+from pipeline.commands.unjudged import error_sentences, why_nothing_was_judged
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.following import Change, Following
@@ -85,7 +85,7 @@ def follow_and_report(
     show.end(found, stats, is_whole=is_whole and (stats is None or stats.is_whole))
     if any(severity == "critical" for severity in found.findings.column("severity").to_pylist()):
         raise typer.Exit(1)
-    if has_failed or not is_whole:
+    if has_failed or not is_whole or why_nothing_was_judged(found.looked) is not None:
         raise typer.Exit(2)
 
 
@@ -146,6 +146,11 @@ class _ShowText(_Notes):
         """All of it."""
         read = what_was_read(found, stats, is_whole=is_whole)
         self._console.print(Text(f"\nThe end. {read}", "bold"), soft_wrap=True)
+        unjudged = why_nothing_was_judged(found.looked)
+        if unjudged is not None:
+            self._console.print(Text(unjudged, "bold yellow"), soft_wrap=True)
+            if not found.findings.num_rows:
+                return
         self._all(found)
         if not found.findings.num_rows:
             self._console.print(Text(what_was_looked_at(found)), soft_wrap=True)

@@ -16,6 +16,7 @@ from pipeline.terminal import Console
 
 if TYPE_CHECKING:
     from pipeline.analysis.guard import InternalError
+    from pipeline.embedded.diagnosis import Looked
 
 _SHOWN = 10
 
@@ -30,6 +31,23 @@ def error_sentences(errors: Sequence[InternalError]) -> list[str]:
     if all(error.is_excess for error in errors):
         return [*shown, "the other rules have judged everything; judge a shorter time to get these, too"]
     return [*shown, "everything else was judged. Please report this: it is a fault of Wirelake"]
+
+
+def why_nothing_was_judged(looked: Looked) -> str | None:
+    """Why silence about a capture means nothing; None: exchanges were judged."""
+    if looked.judged:
+        return None
+    if looked.exchanges and looked.cut == looked.exchanges:
+        return "Nothing was judged: every message is cut off before its content. Capture whole packets (tcpdump -s 0)."
+    if looked.pending and not looked.exchanges:
+        return (
+            f"Nothing was judged: the capture holds {many(looked.pending, 'request')} and no response to any. Capture "
+            "both directions, and for longer than a request takes."
+        )
+    return (
+        f"Nothing was judged: of {many(looked.exchanges + looked.pending, 'message')} none is a request with its "
+        "response. Capture both directions (tcpdump without `src` or `dst`), from the connections' beginning."
+    )
 
 
 def warn_of_errors(errors: Sequence[InternalError], console: Console) -> bool:

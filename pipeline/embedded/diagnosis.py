@@ -31,6 +31,9 @@ class Looked:
     """How much was looked at, so that silence means something.
 
     Attributes:
+        judged: exchanges of which a decoded half says something about both: paired ones, and requests without an answer
+            by design.
+        cut: exchanges of which no half could be decoded, since it was cut off or is damaged.
         first_us, last_us: of the first and the last frame, µs since the epoch; None without any.
     """
 
@@ -42,6 +45,8 @@ class Looked:
     clients: int
     servers: int
     bytes_lost: int
+    judged: int
+    cut: int
     first_us: int | None
     last_us: int | None
 
@@ -116,6 +121,13 @@ def looked_at(derived: Derived) -> Looked:
                 (SELECT count(*) FROM gold_clients) AS clients,
                 (SELECT count(DISTINCT (server_ip, server_port)) FROM halves) AS servers,
                 (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps) AS bytes_lost,
+                (SELECT count(*) FROM silver_exchanges WHERE status IN ('paired', 'no_response_expected') AND (
+                    coalesce(request_status, '') IN ('ok', 'partial', 'redacted')
+                    OR coalesce(response_status, '') IN ('ok', 'partial', 'redacted')
+                )) AS judged,
+                (SELECT count(*) FROM silver_exchanges
+                    WHERE coalesce(request_status, 'truncated') IN ('truncated', 'malformed')
+                    AND coalesce(response_status, 'truncated') IN ('truncated', 'malformed')) AS cut,
                 (SELECT min(least(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS first_us,
                 (SELECT max(greatest(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS last_us
         """)

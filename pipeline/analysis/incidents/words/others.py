@@ -14,7 +14,7 @@ from pipeline.analysis.incidents.words.model import (
     not_why,
     own_clients,
 )
-from pipeline.analysis.rules.capture.words import FILE, MORE_ROOM, NOT_READ, WHOLE
+from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, MORE_ROOM, NOT_READ, WHOLE
 
 
 def _command(case: Case) -> str:
@@ -57,6 +57,8 @@ def _leaker(case: Case) -> str:
 def _whole(case: Case) -> str:
     """What the kernel dropped was not read; what is missing from a connection may have been cut off as well."""
     names = [str(name) for one in case.bundle.findings for name in one.details.get("connections", ())]
+    if _captured(case):
+        return f"{BOTH_WAYS[:1].upper()}{BOTH_WAYS[1:]}."
     if names and all(name.startswith(FILE) for name in names):
         return "Look in `ops.landing_files` at what was wrong with the file, and read the capture again."
     more_room = f"{MORE_ROOM[:1].upper()}{MORE_ROOM[1:]}"
@@ -65,7 +67,33 @@ def _whole(case: Case) -> str:
     return f"{WHOLE[:1].upper()}{WHOLE[1:]}. If they were whole, {MORE_ROOM}."
 
 
+def _captured(case: Case) -> set[str]:
+    """Which directions alone were captured, if that is what all findings say."""
+    found = {str(one.details.get("captured") or "") for one in case.bundle.findings}
+    return set() if "" in found else found
+
+
+def _lost_now(case: Case) -> str:
+    if _captured(case):
+        return "Conclude nothing about these connections, also not that requests went unanswered."
+    return "Do not conclude from what is missing: counts, unanswered requests and offsets of that time."
+
+
+def _one_way(case: Case) -> str:
+    details = [one.details for one in case.bundle.findings]
+    servers = sorted({str(some.get("server")) for some in details if some.get("captured") == "requests"})
+    answering = sorted({str(some["answering"]) for some in details if some.get("answering")})
+    if answering:
+        return f"{listed(answering)} answers what {listed(servers)} is asked: the capture is beside a translation"
+    (captured, *others) = sorted(_captured(case))
+    servers = sorted({str(some.get("server")) for some in details})
+    only = f"only {captured}" if not others else "only one direction"
+    return f"The capture holds {only} of the connections to {listed(servers)}: nothing on them was judged"
+
+
 def _lost(case: Case) -> str:
+    if _captured(case):
+        return _one_way(case)
     lost = sum(int(one.details.get("bytes_lost") or 0) for one in case.bundle.findings)
     agents = sorted({str(one.row["subject"]).partition("/")[0] for one in case.bundle.findings})
     names = sorted({entity[-1] for entity in case.bundle.named.get("client", ())})
@@ -129,7 +157,7 @@ OTHERS: dict[str, Words] = {
     ),
     "capture_loss": Words(
         _lost,
-        lambda _case: "Do not conclude from what is missing: counts, unanswered requests and offsets of that time.",
+        _lost_now,
         _whole,
         f"{SEEN}sequence numbers of TCP show the holes, `bronze.gaps` lists them.",
         LATER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.capture.words import FILE, INTERFACE, MORE_ROOM, STRANGERS, WHOLE
+from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, INTERFACE, MORE_ROOM, STRANGERS, WHOLE
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
@@ -18,7 +18,7 @@ DROPPED = f"Now: do not trust counts, unanswered requests, and offsets in the ti
 FILE_LOST = (
     "Now: read the capture again if it is still there. Fix: look in `ops.landing_files` at what was wrong with it."
 )
-
+ONE_WAY = f"Now: conclude nothing about these connections, also not that requests went unanswered. Fix: {BOTH_WAYS}."
 
 RULE = Rule(
     "capture_loss",
@@ -26,33 +26,54 @@ RULE = Rule(
     ("warning",),
     "The capture lost bytes, so that some of what the tables say is incomplete.",
     (),
-    reads=("gaps", "exchanges"),
-    advice=(ADVICE, DROPPED, FILE_LOST),
+    reads=("gaps", "exchanges", "waiting"),
+    advice=(ADVICE, DROPPED, FILE_LOST, ONE_WAY),
 )
 
 
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
-    """Apply the rule: one finding for each agent and server; exchanges show to which server a connection went."""
+    """Apply the rule: one finding for each agent and server; exchanges show to which server a connection went.
+
+    Connections of which one direction alone was captured are findings of their own: TCP acknowledges bytes of the other
+    direction, of which no frame was seen.
+    """
     rows = sources.tables.rows(f"""
         WITH losses AS (
             SELECT connection_id, agent_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
-                min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+                min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
+                bool_or(direction = 'request') AS lost_requests, bool_or(direction = 'response') AS lost_responses
             FROM gaps GROUP BY ALL
-        ), touched AS (
-            SELECT connection_id, {ADDRESS["server"]} AS server,
-                list(DISTINCT client_id) FILTER (client_id IS NOT NULL) AS client_ids,
-                coalesce(min(exchange_id) FILTER (status <> 'paired'), min(exchange_id)) AS evidence
+        ), halves AS (
+            SELECT connection_id, {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, exchange_id,
+                status = 'paired' AS is_paired, request_ts IS NOT NULL AS is_asked,
+                response_ts IS NOT NULL AS is_answered
             FROM exchanges WHERE connection_id IN (SELECT connection_id FROM losses)
+            UNION ALL
+            SELECT connection_id, {ADDRESS["server"]}, {ADDRESS["client"]}, client_id, exchange_id, false, true, false
+            FROM waiting WHERE request_ts IS NOT NULL AND connection_id IN (SELECT connection_id FROM losses)
+        ), touched AS (
+            SELECT connection_id, server, any_value(client) AS client,
+                list(DISTINCT client_id) FILTER (client_id IS NOT NULL) AS client_ids,
+                coalesce(min(exchange_id) FILTER (NOT is_paired), min(exchange_id)) AS evidence,
+                bool_or(is_asked) AS is_asked, bool_or(is_answered) AS is_answered
+            FROM halves GROUP BY ALL
+        ), connections AS (
+            SELECT *, CASE WHEN lost_responses AND NOT is_answered THEN 'requests'
+                WHEN lost_requests AND NOT is_asked THEN 'responses' ELSE '' END AS captured
+            FROM losses JOIN touched USING (connection_id)
+        ), translated AS (
+            SELECT one.connection_id, min(other.server) AS answering FROM connections AS one JOIN connections AS other
+                ON one.client = other.client AND one.captured = 'requests' AND other.captured = 'responses'
             GROUP BY ALL
         )
-        SELECT agent_id, server, sum(gaps)::BIGINT AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
-            min(first_us) AS first_us, max(last_us) AS last_us,
+        SELECT agent_id, server, captured, sum(gaps)::BIGINT AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
+            min(first_us) AS first_us, max(last_us) AS last_us, min(answering) AS answering,
             list(connection_id ORDER BY connection_id) AS connections,
             list_sort(list_distinct(flatten(list(coalesce(client_ids, []))))) AS client_ids,
             list(evidence ORDER BY evidence) FILTER (evidence IS NOT NULL) AS evidence
-        FROM losses JOIN touched USING (connection_id)
-        GROUP BY agent_id, server ORDER BY agent_id, server
+        FROM connections LEFT JOIN translated USING (connection_id)
+        GROUP BY agent_id, server, captured ORDER BY agent_id, server, captured
     """)
     elsewhere = sources.tables.rows(f"""
         SELECT agent_id, connection_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost, max(seq) AS packets,
@@ -98,19 +119,41 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
 
 def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
     cluster = sources.facts.cluster_at(row.server, row.last_us)
+    is_one_way = bool(row.captured)
     summary = (
-        f"The capture agent {row.agent_id} lost {count(row.bytes_lost, 'byte')} in {count(row.gaps, 'place')} of "
-        f"{count(len(row.connections), 'connection')} to {row.server}, from {clock(row.first_us)} to "
-        f"{clock(row.last_us)} UTC; they belong to {', '.join(row.client_ids[:5]) or 'clients without client_id'}. "
-        "What the tables say of them is incomplete."
+        _one_way(row)
+        if is_one_way
+        else (
+            f"The capture agent {row.agent_id} lost {count(row.bytes_lost, 'byte')} in {count(row.gaps, 'place')} of "
+            f"{count(len(row.connections), 'connection')} to {row.server}, from {clock(row.first_us)} to "
+            f"{clock(row.last_us)} UTC; they belong to {', '.join(row.client_ids[:5]) or 'clients without client_id'}. "
+            "What the tables say of them is incomplete."
+        )
     )
+    subject = f"{row.agent_id}/{row.server}" + (f"/{row.captured}" if is_one_way else "")
     return Finding(
-        rule=NAME, severity="warning", subject=f"{row.agent_id}/{row.server}",
+        rule=NAME, severity="warning", subject=subject,
         state=sources.state(cluster, row.first_us, row.last_us, row.gaps), cluster=cluster, topic=None, partition=None,
-        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary, advice=ADVICE,
+        group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary,
+        advice=ONE_WAY if is_one_way else ADVICE,
         evidence=row.evidence[: settings.max_evidence],
         details={
             "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": row.connections[: settings.max_evidence],
             "client_ids": row.client_ids, "enough_us": row.first_us,
+            **({"captured": row.captured, "server": row.server, "answering": row.answering} if is_one_way else {}),
         },
     )  # fmt: skip
+
+
+def _one_way(row: Row) -> str:
+    missing = "responses" if row.captured == "requests" else "requests"
+    translated = (
+        f" {row.answering} answers what {row.server} is asked: an address is translated between the two."
+        if row.answering
+        else ""
+    )
+    return (
+        f"The capture agent {row.agent_id} holds only the {row.captured} of "
+        f"{count(len(row.connections), 'connection')} to {row.server}, and none of their {missing}.{translated} "
+        "Nothing on these connections was judged."
+    )

@@ -11,4 +11,9 @@ MORE_ROOM = (
     "give the capture more room (`--buffer-mib` of `wirelake capture live`; `-B KIB` of tcpdump, in KiB; a quieter "
     "machine; a filter for the broker's port only)"
 )
+BOTH_WAYS = (
+    "capture both directions: no filter on source or destination alone (`tcpdump port 9092`, not `dst port 9092`), on "
+    "an interface that requests and responses pass (a mirror port may copy one of them; behind address translation, on "
+    "the broker or inside the client's pod)"
+)
 WHOLE = "capture whole packets (`-s 0` of tcpdump): a snap length cuts each of them off"
