@@ -39,6 +39,8 @@ class ErrorCode(str, Enum):
     """A response whose request was never seen: api key and version are unknown."""
     FRAME_TRUNCATED = "frame_truncated"
     """The capture holds only the beginning of the frame."""
+    CONNECTION_CLOSED = "connection_closed"
+    """Client or server ended the connection in the middle of the frame. The capture lost nothing of it."""
     FRAME_TOO_LARGE = "frame_too_large"
     """The frame is larger than limits.MAX_FRAME_BYTES (MongoDB: limits.MAX_MONGODB_MESSAGE_BYTES)."""
     TOO_MANY_VALUES = "too_many_values"

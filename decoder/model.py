@@ -76,7 +76,15 @@ class FrameFlags(IntFlag):
     TIME_CLAMPED = 262144
     """``ts`` or ``ts_end`` stands at the end of the span that times may have (:data:`MIN_TS_US` to :data:`MAX_TS_US`):
     the capture gave a time outside of it, or none. The bytes are none the worse for it."""
+    CLOSED_BY_CLIENT = 524288
+    """The client ended the connection (FIN or RST) in the middle of this frame: the rest was never sent, or never
+    wanted. The frame is TRUNCATED as well, and the capture lost none of it."""
+    CLOSED_BY_SERVER = 1048576
+    """The same, by the server."""
 
+
+CLOSED = FrameFlags.CLOSED_BY_CLIENT | FrameFlags.CLOSED_BY_SERVER
+"""Somebody ended the connection in the middle of the frame."""
 
 MIN_TS_US = 0
 MAX_TS_US = 7_258_118_399_999_999

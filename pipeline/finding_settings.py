@@ -217,6 +217,9 @@ class FindingSettings(BaseModel):
     churn_work: Annotated[float, Field(ge=0)] = Field(
         default=3.0, description="At most so many requests beside the handshake on each (median)"
     )
+    churn_closed: Count = Field(
+        default=3, description="Connections that a client closes, one after the other, while their answer is coming"
+    )
     churn_checks: Annotated[int, Field(ge=3)] = Field(
         default=5, description="Connections in a steady rhythm without any work that are a health check"
     )

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.model import Frame, FrameFlags, Gap
+from decoder.model import CLOSED, Frame, FrameFlags, Gap
 from decoder.mongodb.codec.wire import OPCODES
 from pipeline.capture.packets.packet import DamagedCaptureError
 
-_TRUNCATED = int(FrameFlags.TRUNCATED)
+_TRUNCATED, _CLOSED = int(FrameFlags.TRUNCATED), int(CLOSED)
+_BY_CLIENT = int(FrameFlags.CLOSED_BY_CLIENT)
 
 MAX_TLS_PEERS = 1000
 """Pairs of an encrypting client and server that are listed. A crowd of them must not fill the memory."""
@@ -36,6 +37,15 @@ NOTICES = {
     "requests_forgotten": "requests no longer waited for: too many without a response on one connection",
 }
 """What was unusual, and which limits were reached, in words for the summary."""
+
+
+CLOSINGS = {
+    "client_in_response": ("client", "while an answer was coming"),
+    "server_in_response": ("server", "in the middle of an answer"),
+    "client_in_request": ("client", "in the middle of a request"),
+    "server_in_request": ("server", "in the middle of a request"),
+}
+"""Who closed connections in the middle of a message, in words: the capture lost nothing there."""
 
 
 class TlsPeers(NamedTuple):
@@ -65,7 +75,9 @@ class CaptureStats:
         decrypted: connections that were decrypted, whatever they speak inside.
         unused_keys: captures that hold keys of TLS connections, which nobody asked to use.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
-        truncated: frames of which the end is missing.
+        truncated: frames of which the capture lacks the end.
+        closed: frames in the middle of which a peer closed the connection, by who and where,
+            see CLOSINGS.
         frames: frames by protocol.
         gaps: losses.
         bytes_lost: bytes of recognised connections in gaps; see decoder.model.Gap.
@@ -90,6 +102,7 @@ class CaptureStats:
     responses: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
     frames: Counter[str] = field(default_factory=Counter)
     truncated: int = 0
+    closed: Counter[str] = field(default_factory=Counter)
     gaps: int = 0
     bytes_lost: int = 0
     notices: Counter[str] = field(default_factory=Counter)
@@ -108,7 +121,10 @@ class CaptureStats:
             return
         self.frames[item.protocol] += 1
         if item.flags & _TRUNCATED:
-            self.truncated += 1
+            if item.flags & _CLOSED:
+                self.closed[f"{'client' if item.flags & _BY_CLIENT else 'server'}_in_{item.direction}"] += 1
+            else:
+                self.truncated += 1
             return
         counter = self.requests if item.direction == "request" else self.responses
         counter[item.api_key, item.api_version] += 1
@@ -154,6 +170,7 @@ class CaptureStats:
         self.responses.update(other.responses)
         self.frames.update(other.frames)
         self.notices.update(other.notices)
+        self.closed.update(other.closed)
         self.files += other.files
         self.files_present += other.files_present
         self.cut_off += other.cut_off
@@ -165,7 +182,7 @@ class CaptureStats:
     @classmethod
     def of_dict(cls, values: Mapping[str, Any]) -> CaptureStats:
         """What :meth:`as_dict` gave; but how many of each api there were, and who encrypts, is not taken."""
-        counters = {"skipped", "connections", "not_recognised", "frames", "notices"}
+        counters = {"skipped", "connections", "not_recognised", "frames", "notices", "closed"}
         taken: dict[str, Any] = {name: Counter(values[name]) for name in counters}
         others = values.keys() - counters - {"requests", "responses", "tls"}
         return cls(**taken, **{name: values[name] for name in others})
@@ -173,7 +190,7 @@ class CaptureStats:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: counters as sorted objects, Kafka's apis as ``key:version``, MongoDB's opcodes by name."""
         result = asdict(self)
-        for name in ("skipped", "connections", "not_recognised", "frames", "notices"):
+        for name in ("skipped", "connections", "not_recognised", "frames", "notices", "closed"):
             result[name] = dict(sorted(getattr(self, name).items()))
         result["tls"] = [{**peers._asdict(), "connections": self.tls[peers]} for peers in sorted(self.tls, key=str)]
         for name in ("requests", "responses"):

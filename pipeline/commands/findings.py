@@ -223,13 +223,16 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
     if not is_whole or (stats is not None and not stats.is_whole):
         missing.append("not all of it could be read")
     lost = ", ".join(missing) or "nothing lost"
+    from pipeline.capture.runs.summary import closings as closings_of  # noqa: PLC0415 - the capture's own words
+
+    closings = "".join(f"; {closing}" for closing in closings_of(stats)) if stats is not None else ""
     span = ""
     if looked.first_us is not None and looked.last_us is not None:
         seconds = (looked.last_us - looked.first_us) / 1_000_000
         span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
     waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
     connections, exchanges = many(looked.connections, "connection"), many(looked.exchanges, "exchange")
-    return f"Read {packets}{connections}, {exchanges}{waiting}{span}, {lost}."
+    return f"Read {packets}{connections}, {exchanges}{waiting}{span}, {lost}{closings}."
 
 
 def what_was_looked_at(found: Diagnosis) -> str:

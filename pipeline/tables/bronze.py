@@ -34,7 +34,8 @@ LANDING_COLUMNS = (
         "4096 record batch headers removed too, 8192 a body that did not decode removed, 16384 the reply to a command "
         "with credentials, 32768 a further reply to a request that was answered (exhaust), 65536 removed message sets "
         "left their count and first offset, 131072 a body that takes too much work removed, 262144 the capture gave a "
-        "time outside of 1970 to 2199, or none: ts or ts_end is the nearest end of that span",
+        "time outside of 1970 to 2199, or none: ts or ts_end is the nearest end of that span, 524288 the client closed "
+        "the connection in the middle of the frame, 1048576 the server did",
     ),
     required("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
     required(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoder.errors import DecodeError, ErrorCode
+from decoder.incomplete import incomplete
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.codec.bodies import BodyReader, Trace
 from decoder.kafka.codec.program import Entry, Programs
@@ -78,8 +79,7 @@ class _Frame:
         """Finish: what the agent knows of the frame (its flags) goes before what the bytes show."""
         if self.flags & _TRUNCATED:
             stopped = error.offset if error else len(self.cursor.data)
-            status = "truncated"
-            error = DecodeError(ErrorCode.FRAME_TRUNCATED, stopped, "the capture holds only the beginning of the frame")
+            status, error = incomplete(self.flags, stopped)
         elif self.flags & _REDACTED:
             status = "redacted"
             error = DecodeError(

@@ -35,7 +35,7 @@ def advise(
         declared: bytes that the length prefix in front of it announces, None if there is none.
     """
     message = explanation.message
-    if message.error_code is None or message.status in ("redacted", "truncated"):
+    if message.status in ("redacted", "truncated") or message.error_code in (None, ErrorCode.CONNECTION_CLOSED):
         return []
     if message.status == "unknown_version" and message.api_key is not None:
         low, high = api_versions()[message.api_key]

@@ -25,6 +25,8 @@ _ACKS = {-1: "acks all", 0: "acks 0, no answer expected"}
 _TIMES = {-1: "latest", -2: "earliest", -3: "max timestamp", -4: "earliest local", -5: "latest tiered"}
 _MAGIC = 2
 """Of record batches (KIP-98); message sets before them have 0 or 1."""
+_INCOMPLETE = ("truncated", "partial", "malformed")
+"""Statuses of answers that may say less than was sent."""
 
 
 def produce(exchange: Exchange) -> str:
@@ -98,7 +100,9 @@ def fetch(exchange: Exchange) -> str:
     silent = [(place, offset) for place, offset in wanted.items() if place not in places]
     news = [listed(found, lambda part: _fetched(part, wanted.get(part.place)), "; ")] if found else []
     if silent:
-        news.append(f"nothing new of {listed(silent, lambda one: f'{one[0]} from {one[1]}')}")
+        is_whole = exchange.response is None or exchange.response.status not in _INCOMPLETE
+        begin = "nothing new of" if is_whole else "no complete answer for"
+        news.append(f"{begin} {listed(silent, lambda one: f'{one[0]} from {one[1]}')}")
     return "; ".join(word for word in (*(news or ["nothing new"]), *rest) if word) + throttled(exchange.answer)
 
 

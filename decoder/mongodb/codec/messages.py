@@ -10,6 +10,7 @@ import crc32c
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
+from decoder.incomplete import incomplete
 from decoder.model import Direction, FrameFlags, Message, Status
 from decoder.mongodb.codec.compression import CHANGED, COMPRESSED_AT, Compression, read_compression, uncompressed
 from decoder.mongodb.codec.documents import as_json, document_end
@@ -228,10 +229,7 @@ def reads_well(message: Message) -> bool:
 def _failed(error: DecodeError, flags: int) -> Message:
     status: Status = "malformed"
     if flags & _TRUNCATED:
-        status = "truncated"
-        error = DecodeError(
-            ErrorCode.FRAME_TRUNCATED, error.offset, "the capture holds only the beginning of the frame"
-        )
+        status, error = incomplete(flags, error.offset)
     return Message({}, {}, status, error.code.value, error.offset, error.detail)
 
 
@@ -240,8 +238,7 @@ def _status(reading: _Reading, flags: int, size: int) -> tuple[Status, DecodeErr
     error = reading.error
     if flags & _TRUNCATED:
         stopped = error.offset if error is not None and error.code is not ErrorCode.MESSAGE_LENGTH else size
-        detail = "the capture holds only the beginning of the frame"
-        return "truncated", DecodeError(ErrorCode.FRAME_TRUNCATED, min(stopped, size), detail)
+        return incomplete(flags, min(stopped, size))
     if flags & _SECRET:
         detail = "credentials were removed before the frame was stored"
         return "redacted", DecodeError(ErrorCode.CREDENTIALS_REDACTED, 0, detail)

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.closed_midway import CLOSED_ADVICE, closed_midway
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
@@ -46,9 +47,9 @@ RULE = Rule(
     "capture",
     ("warning", "info"),
     "A client connects anew for each little piece of work.",
-    ("churn_connections", "churn_work", "churn_checks"),
+    ("churn_connections", "churn_work", "churn_checks", "churn_closed"),
     ("exchanges", "commands"),
-    advice=(_KAFKA_ADVICE, _MONGO_ADVICE, _CHECK_ADVICE),
+    advice=(_KAFKA_ADVICE, _MONGO_ADVICE, _CHECK_ADVICE, *CLOSED_ADVICE),
 )
 _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 """A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
@@ -101,6 +102,12 @@ class Connection:
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each client and host."""
+    closed = closed_midway(sources, settings, RULE.name)
+    known = {(one.cluster, one.subject) for one in closed}
+    return [*closed, *(one for one in _churn(sources, settings) if (one.cluster, one.subject) not in known)]
+
+
+def _churn(sources: Sources, settings: FindingSettings) -> list[Finding]:
     by_client: defaultdict[tuple[str, str, str], list[Connection]] = defaultdict(list)
     least = min(settings.churn_checks, settings.churn_connections)
     for one in (*_of_kafka(sources, least), *_of_mongodb(sources.tables, least)):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
 from decoder.mongodb.codec.wire import OPCODES
-from pipeline.capture.stats import NOTICES, CaptureStats, order
+from pipeline.capture.stats import CLOSINGS, NOTICES, CaptureStats, order
 from pipeline.lines import many
 from pipeline.terminal import Console, json_line
 
@@ -52,6 +52,8 @@ def print_summary(stats: CaptureStats) -> None:
         _print_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
         console.print(Text(f"  skipped: {many(count, 'packet')}, {reason.replace('_', ' ')}"))
+    for closing in closings(stats):
+        console.print(Text(f"  {closing}"))
     for unusual in (*_losses(stats), *_unusual(stats)):
         console.print(Text(f"  {unusual}", "yellow"))
     if stats.ring_files_missed:
@@ -62,6 +64,15 @@ def print_summary(stats: CaptureStats) -> None:
         console.print(Text("No Kafka or MongoDB connection found: nothing landed.", "yellow"))
     present = f", {len(stats.files_present):,} were there already" if stats.files_present else ""
     console.print(Text(f"{len(stats.files):,} landing {'file' if len(stats.files) == 1 else 'files'} written{present}"))
+
+
+def closings(stats: CaptureStats) -> list[str]:
+    """Who closed connections in the middle of a message, a clause each."""
+    return [
+        f"{f'a {who}' if count == 1 else f'{who}s'} closed {many(count, 'connection')} {where}"
+        for name, (who, where) in CLOSINGS.items()
+        if (count := stats.closed[name])
+    ]
 
 
 def warnings(stats: CaptureStats) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 from decoder.kafka.stream.framing import KafkaFramer
 from decoder.kafka.stream.pairing import KafkaPairer
-from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
+from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Pairer, WireProtocol
+from decoder.stream.resync import LENGTH_BYTES
 from pipeline.capture.sessions.proxy_protocol import Client
 from pipeline.capture.sessions.recognition import Recognised, Recognition, readable
 from pipeline.capture.sessions.sides import GoodOrder, Labels, OpenGap, Side
@@ -22,6 +24,7 @@ REFUSED = "budget"
 """Method of gaps, and verdict of connections, that were not read because they cost too much (see budgets)."""
 
 _DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
+_CLOSED_BY = {"request": FrameFlags.CLOSED_BY_CLIENT, "response": FrameFlags.CLOSED_BY_SERVER}
 
 
 class Session:
@@ -133,11 +136,27 @@ class Session:
             if not side.is_started:
                 self._start(side, ts)
             yield from self._outcome(side, side.framer.conclude(), ts)
-            yield from self._outcome(side, side.framer.close(), ts)
+            yield from self._end(side, side.framer.close(), ts)
             yield from self._close_gap(side)
         for way, count, since in self._refused:
             direction = _DIRECTIONS[int(way != (self._connection.client or 0))]
             yield Gap(self._agent_id, self._connection_id(), 0, direction, since, count, REFUSED, 0.0)
+
+    def closed_by(self) -> int:
+        """The flag of the peer that ended the connection; 0 if the capture does not show who."""
+        way = self._connection.closed_by
+        return int(_CLOSED_BY[self._sides[way].direction]) if way is not None and self._sides else 0
+
+    def _end(self, side: Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
+        """What was left open where the connection ended: if a peer ended it, the capture lost none of it."""
+        closed = self.closed_by() if side.gap is None or side.gap.method != REFUSED else 0
+        if closed and side.gap is None and not framed.frames and framed.bytes_skipped < LENGTH_BYTES:
+            return
+        for item in self._outcome(side, framed, ts):
+            if closed and isinstance(item, Frame) and item.flags & FrameFlags.TRUNCATED:
+                yield replace(item, flags=item.flags | closed)
+            else:
+                yield item
 
     def unanswered(self) -> list[str]:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
@@ -350,44 +369,12 @@ class Session:
             )
 
     def _frame(self, side: Side, raw: RawFrame) -> Frame:
-        labels = self._labels
         pair = self._pairer.request if side.direction == "request" else self._pairer.response
         key = pair(raw)
         self._exchanges = max(self._exchanges, key.exchange_ordinal + 1)
-        flags = key.flags
-        if len(raw.data) < raw.size:
-            flags |= FrameFlags.TRUNCATED
-        if raw.after_gap:
-            flags |= FrameFlags.AFTER_GAP
-        if raw.disputed:
-            flags |= FrameFlags.CONFLICT
-        flags |= time_flags(raw.ts, raw.ts_end)
         side.is_lost = False
-        seq = side.frames
         side.frames += 1
-        return Frame(
-            agent_id=labels.agent_id,
-            connection_id=labels.connection_id,
-            exchange_id=self._exchange_id(key.exchange_ordinal),
-            seq=seq,
-            direction=side.direction,
-            ts=raw.ts,
-            ts_end=raw.ts_end,
-            client_ip=labels.client[0],
-            client_port=labels.client[1],
-            server_ip=labels.server[0],
-            server_port=labels.server[1],
-            protocol=labels.protocol,
-            api_key=key.api_key,
-            api_version=key.api_version,
-            correlation_id=key.correlation_id,
-            reply_to=key.reply_to,
-            size=raw.size,
-            frame=raw.data,
-            flags=int(flags),
-            flow_id=labels.flow_id,
-            payload_policy=labels.payload_policy,
-        )
+        return self._labels.frame(side.direction, side.frames - 1, raw, key, self._exchange_id(key.exchange_ordinal))
 
     def _exchange_id(self, ordinal: int) -> str:
         return f"{self._labels.connection_id}-{ordinal}"

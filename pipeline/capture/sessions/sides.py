@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from decoder.kafka.stream.pairing import KafkaPairer
-from decoder.model import Direction, PayloadPolicy
-from decoder.protocol import Framer
+from decoder.model import Direction, Frame, FrameFlags, PayloadPolicy, RawFrame, time_flags
+from decoder.protocol import FrameKey, Framer
 
 
 @dataclass(slots=True)
@@ -54,6 +54,40 @@ class Labels:
     flow_id: str
     client: tuple[str, int]
     server: tuple[str, int]
+
+    def frame(self, direction: Direction, seq: int, raw: RawFrame, key: FrameKey, exchange_id: str) -> Frame:
+        """A frame of the connection: its bytes, what pairing made of it, and what all share."""
+        flags = key.flags
+        if len(raw.data) < raw.size:
+            flags |= FrameFlags.TRUNCATED
+        if raw.after_gap:
+            flags |= FrameFlags.AFTER_GAP
+        if raw.disputed:
+            flags |= FrameFlags.CONFLICT
+        flags |= time_flags(raw.ts, raw.ts_end)
+        return Frame(
+            agent_id=self.agent_id,
+            connection_id=self.connection_id,
+            exchange_id=exchange_id,
+            seq=seq,
+            direction=direction,
+            ts=raw.ts,
+            ts_end=raw.ts_end,
+            client_ip=self.client[0],
+            client_port=self.client[1],
+            server_ip=self.server[0],
+            server_port=self.server[1],
+            protocol=self.protocol,
+            api_key=key.api_key,
+            api_version=key.api_version,
+            correlation_id=key.correlation_id,
+            reply_to=key.reply_to,
+            size=raw.size,
+            frame=raw.data,
+            flags=int(flags),
+            flow_id=self.flow_id,
+            payload_policy=self.payload_policy,
+        )
 
 
 class GoodOrder(NamedTuple):

@@ -50,7 +50,7 @@ class Connection:
     """
 
     __slots__ = (
-        "__weakref__", "_clock", "_held", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
+        "__weakref__", "_clock", "_first_fin", "_held", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
         "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices", "waited",
     )  # fmt: skip
 
@@ -75,6 +75,7 @@ class Connection:
         self._hole_since: list[tuple[int, int] | None] = [None, None]
         self._joined: list[tuple[int, int] | None] = [None, None]
         self._reset: _Reset | None = None
+        self._first_fin: int | None = None
 
     @classmethod
     def from_state(
@@ -90,6 +91,7 @@ class Connection:
         connection.last_ts = connection._clock.steady(state.last_ts)
         connection.client, connection.client_isn = state.client, state.client_isn
         connection._over = state.over
+        connection._first_fin = state.first_fin
         for half, (isn, first, following, fin) in zip(connection.halves, state.halves, strict=True):
             half.isn, half.first, half.next, half.fin = isn, first, following, fin
         return connection
@@ -113,6 +115,7 @@ class Connection:
             self.client_isn,
             self._over,
             (forward, backward),
+            self._first_fin,
         )
 
     def held_since(self) -> int | None:
@@ -145,6 +148,13 @@ class Connection:
     def is_over(self) -> bool:
         """Whether both sides closed it, one reset it, or :meth:`end` was called."""
         return self._over
+
+    @property
+    def closed_by(self) -> int | None:
+        """The direction of the first FIN, or of the RST that ended it; None if neither was seen."""
+        if self._first_fin is not None and self.halves[self._first_fin].fin is not None:
+            return self._first_fin
+        return self._reset.direction if self._reset is not None else None
 
     def begins_anew(self, segment: Segment) -> bool:
         """Whether this segment cannot belong to this connection, but to a later one on the same ports."""
@@ -179,6 +189,8 @@ class Connection:
         pieces = half.add(seq, segment.payload, segment.length, ts, needs) if segment.length else []
         if segment.flags & FIN:
             half.finish(half.position(seq + segment.length))
+            if self._first_fin is None and half.fin is not None:
+                self._first_fin = direction
         if segment.flags & SYN:
             self._held.hold(direction, pieces)
             for way in (0, 1):

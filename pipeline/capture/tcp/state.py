@@ -32,6 +32,8 @@ class ConnectionState:
     client_isn: int | None
     over: bool
     halves: tuple[HalfState, HalfState]
+    first_fin: int | None = None
+    """The direction of the first FIN."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
+from decoder.errors import ErrorCode
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
 from pipeline.lines import Lines, Part, columns_of, cut
@@ -49,6 +50,8 @@ class MessageLines:
             parts.append((words, "yellow" if is_wrong else ""))
         if message.error_code is not None:
             problem = f"{' ' if words else ''}{message.status} {message.error_code} at byte {message.error_offset}"
+            if message.error_code == ErrorCode.CONNECTION_CLOSED:
+                problem += f": {message.error_detail}"
             parts.append((problem, _STATUS_STYLES.get(message.status, "red")))
         self._lines.write(parts)
 

@@ -15,7 +15,7 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.embedded.feed import open_feed
 from pipeline.settings import Settings
 from tests.paths import CAPTURES, ROOT
-from tests.pipeline.capture.wire import Flow, pcap
+from tests.pipeline.capture.wire import Flow, large_fetched, pcap, request, response
 from tests.pipeline.embedded.test_diagnose import HEALTHY, STUCK, refusal, run
 
 _NOT_ALL = "not all of it could be read."
@@ -42,8 +42,17 @@ def test_a_damaged_landing_file_is_told_by_the_exit_code_too(tmp_path: Path) -> 
     assert done.exit_code == 2
 
 
-def test_messages_whose_end_was_not_captured_are_no_loss_of_nothing() -> None:
+def test_a_connection_that_a_client_closed_lost_nothing() -> None:
     done = run(CAPTURES / "version_negotiation.pcap")
+    first = done.stdout.splitlines()[0]
+    assert first.endswith("nothing lost; a client closed 1 connection while an answer was coming.")
+    assert "cut off" not in done.stdout + done.stderr
+
+
+def test_messages_whose_end_was_not_captured_are_no_loss_of_nothing(tmp_path: Path) -> None:
+    flow = Flow().open().send(0, request(1)).send(1, response(1))
+    flow.send(0, request(2, key=1, version=11, body=bytes(40))).send(1, large_fetched(2, 200)[:20_000])
+    done = run(flow.write(tmp_path / "ends.pcap"))
     assert "1 message cut off." in done.stdout.splitlines()[0]
     assert "warning: cut off: 1 message whose end was not captured" in done.stderr
 

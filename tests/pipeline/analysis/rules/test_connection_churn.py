@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from decoder.model import FrameFlags
 from pipeline.analysis.rules import connection_churn
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS
@@ -50,10 +51,37 @@ def later(seconds: float, rows: list[Row]) -> list[Row]:
     ]
 
 
+CUT = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
+
+
+def answered(flags: int, at: float, **more: Any) -> Row:
+    when = T0 + timedelta(seconds=at)
+    return {"response_flags": flags, "response_size": 21_000_000, "response_ts": when, "api_name": "Fetch"} | more
+
+
+def closing(count: int, every: float = 2, at: float = 1, flags: int = CUT, **more: Any) -> list[Row]:
+    """Connections that fetch once each, and are closed in the middle of the answer, a while after they began."""
+    rows = spread(count, every, FETCH)
+    return [
+        one | (answered(flags, n // 3 * every + at, **more) if one["api_key"] == FETCH else {})
+        for n, one in enumerate(rows)
+    ]
+
+
 STARTS = [*spread(40, 1.2), *chain.from_iterable(kafka(n * 1.2 + 0.1, 1000 + n, *[FETCH] * 60) for n in range(40))]
 IDLE_POOL = list(chain.from_iterable(kafka(n / 100, n, FETCH) for n in range(60)))
 PLAYS: dict[str, tuple[list[Row], str | None]] = {
     "one connection a record": (spread(40, 1, PRODUCE), "warning"),
+    "closes in the middle of answers": (closing(3), "warning"),
+    "closes many in the middle of answers": (closing(60, 0.9, 0.5), "warning"),
+    "closes two in the middle of answers": (closing(2), None),
+    "stops, with answers under way": (closing(9, every=0.01, at=5), None),
+    "is closed by the server": (closing(9, flags=int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_SERVER)), None),
+    "answers that the capture cut off": (closing(9, flags=int(FrameFlags.TRUNCATED)), None),
+    "closes, and gets others whole": (
+        [*closing(9), *later(1, [one | {"response_flags": 0} for one in closing(9)])],
+        "info",
+    ),
     "fewer": (spread(29, 1, PRODUCE), None),
     "slower": (spread(40, 3, PRODUCE), None),
     "all day, and slowly": (spread(300, 2.5, PRODUCE), None),

@@ -1,0 +1,130 @@
+"""Clients that close their connection while an answer is coming, and ask again: a part of rule ``connection_churn``.
+
+Evidence: answers that a client ended by FIN or RST (flag CLOSED_BY_CLIENT), each on a connection that began after the
+one before was closed. Connections closed together are a client that stops, which is no trouble.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from decoder.kafka.apis import ApiKey
+from decoder.model import FrameFlags
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count
+from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.finding_settings import FindingSettings
+
+_FETCH: Final = (
+    "Now: compare the limits of the client with the answer: the largest response that it takes (librdkafka: "
+    "receive.message.max.bytes) must be larger than fetch.max.bytes, and its request timeout longer than the answer "
+    "takes. Fix: raise that limit, or lower fetch.max.bytes and max.partition.fetch.bytes. The capture is whole: the "
+    "client itself closed each connection."
+)
+_OTHER: Final = (
+    "Now: compare the limits of the client with the answer: the largest response that it takes, and its timeouts "
+    "(Kafka: request.timeout.ms, receive.message.max.bytes; MongoDB: socketTimeoutMS, timeoutMS). Fix: raise the "
+    "limit, or ask for less at a time. The capture is whole: the client itself closed each connection."
+)
+CLOSED_ADVICE = (_FETCH, _OTHER)
+_CLOSED: Final = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
+_IS_CLOSED: Final = f"coalesce(response_flags, 0) & {_CLOSED} = {_CLOSED}"
+_QUERY: Final = f"""
+    WITH begun AS (
+        SELECT connection_id, min(epoch_us(ts)) AS begin_us FROM exchanges
+        WHERE connection_id IN (SELECT connection_id FROM exchanges WHERE {_IS_CLOSED}) GROUP BY connection_id
+    )
+    SELECT {ADDRESS["server"]} AS server, coalesce(nullif(client_id, ''), '?') AS client, client_ip AS host,
+        protocol = 'kafka' AS is_kafka, api_key, coalesce(api_name, 'its request') AS api, begin_us,
+        epoch_us(response_ts) AS us, response_size AS size, exchange_id
+    FROM exchanges JOIN begun USING (connection_id)
+    WHERE {_IS_CLOSED} AND response_ts IS NOT NULL
+    ORDER BY us, exchange_id
+"""
+_WHOLE: Final = f"""
+    SELECT count(*) AS whole FROM exchanges
+    WHERE client_ip = $host AND coalesce(nullif(client_id, ''), '?') = $client AND coalesce(api_name, '') = $api
+        AND response_size >= $size AND NOT {_IS_CLOSED} AND epoch_us(ts) BETWEEN $first_us AND $last_us
+"""
+
+
+def closed_midway(sources: Sources, settings: FindingSettings, rule: str) -> list[Finding]:
+    """Findings about clients that again and again close a connection in the middle of an answer.
+
+    Args:
+        sources: ``exchanges``.
+        settings: how many are enough.
+        rule: the rule's name.
+    """
+    rows = sources.tables.rows(_QUERY)
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    by_client: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for cluster, row in zip(clusters, rows, strict=True):
+        by_client[cluster, row.client, row.host].append(row)
+    found = []
+    for (cluster, _, _), some in sorted(by_client.items()):
+        again = _one_after_the_other(some)
+        if len(again) >= settings.churn_closed:
+            found.append(_finding(rule, cluster, again, sources, settings))
+    return found
+
+
+def _one_after_the_other(rows: Iterable[Row]) -> list[Row]:
+    """Of some answers in the order of time those on connections that began after the one before was closed."""
+    chain: list[Row] = []
+    for row in rows:
+        if not chain or row.begin_us > chain[-1].us:
+            chain.append(row)
+    return chain
+
+
+def _finding(rule: str, cluster: str, some: Sequence[Row], sources: Sources, settings: FindingSettings) -> Finding:
+    first, last = some[0], some[-1]
+    apis = sorted({row.api for row in some})
+    sizes = [row.size or 0 for row in some]
+    whole = sources.tables.rows(
+        _WHOLE, host=first.host, client=first.client, api=apis[0], size=min(sizes), first_us=first.us, last_us=last.us
+    )[0].whole  # fmt: skip
+    name = "A client without a name" if first.client == "?" else first.client
+    reason = (
+        f"{count(whole, 'answer')} as large came whole meanwhile, so it may have had enough, or its timeout was over"
+        if whole
+        else "the limit of the client (receive.message.max.bytes or the like) is smaller than what it asks for, or its "
+        "timeout shorter than the answer takes"
+    )
+    summary = (
+        f"{name} at {first.host} closed {count(len(some), 'connection')} to {_listed({row.server for row in some})} "
+        f"while the answer to {_listed(apis)} was coming ({_size(sizes)}), and asked again each time, from "
+        f"{clock(first.us)} to {clock(last.us)} UTC: {reason}."
+    )
+    is_fetch = all(row.is_kafka and row.api_key == ApiKey.FETCH for row in some)
+    return Finding(
+        rule=rule, severity="info" if whole else "warning", subject=f"{first.client}/{first.host}",
+        state=sources.state(cluster, first.us, last.us, len(some)), cluster=cluster, topic=None, partition=None,
+        group_id=None, first_us=first.us, last_us=last.us, summary=summary, advice=CLOSED_ADVICE[not is_fetch],
+        evidence=[row.exchange_id for row in some][: settings.max_evidence],
+        details={
+            "connections": len(some), "apis": apis, "largest_answer": max(sizes), "whole_answers": whole,
+            "servers": sorted({row.server for row in some}), "client": first.client, "host": first.host,
+            "enough_us": some[settings.churn_closed - 1].us,
+        },
+    )  # fmt: skip
+
+
+def _listed(names: Iterable[str]) -> str:
+    some = sorted(names)
+    return ", ".join(some[:3]) + (f" and {len(some) - 3} more" if len(some) > 3 else "")
+
+
+def _size(sizes: Sequence[int]) -> str:
+    least, most = _short(min(sizes)), _short(max(sizes))
+    return f"{most} each" if least == most else f"{least} to {most}"
+
+
+def _short(size: int) -> str:
+    for unit, factor in (("MB", 1_000_000), ("KB", 1_000)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"
