@@ -18,6 +18,9 @@ from pipeline.capture.packets.packet import DamagedCaptureError
 _TRUNCATED, _CLOSED = int(FrameFlags.TRUNCATED), int(CLOSED)
 _BY_CLIENT = int(FrameFlags.CLOSED_BY_CLIENT)
 
+MAX_OTHER_TALK = 1000
+"""Servers of other protocols that are listed. A scan must not fill the memory."""
+
 MAX_TLS_PEERS = 1000
 """Pairs of an encrypting client and server that are listed. A crowd of them must not fill the memory."""
 
@@ -61,6 +64,20 @@ class TlsPeers(NamedTuple):
     server_name: str | None
 
 
+class OtherTalk(NamedTuple):
+    """What is spoken with a server, if it is not Kafka or MongoDB on both sides.
+
+    Attributes:
+        asks, answers: name of what the client and the server speak, see pipeline.capture.sessions.foreign; the title of
+            a protocol of ours, if one side speaks it.
+    """
+
+    server_ip: str
+    server_port: int
+    asks: str
+    answers: str
+
+
 @dataclass(slots=True)
 class CaptureStats:
     """Counts of one run; grows while the capture is read.
@@ -72,6 +89,7 @@ class CaptureStats:
         not_recognised: connections that were not, by reason: ``no_data``, ``not_captured``, ``tls``,
             ``not_recognised``, ``budget``.
         tls: of connections that are encrypted, who talks to whom: the first MAX_TLS_PEERS of them.
+        other_talk: what other protocols are spoken with which server: the first MAX_OTHER_TALK of them.
         decrypted: connections that were decrypted, whatever they speak inside.
         unused_keys: captures that hold keys of TLS connections, which nobody asked to use.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
@@ -96,6 +114,7 @@ class CaptureStats:
     connections: Counter[str] = field(default_factory=Counter)
     not_recognised: Counter[str] = field(default_factory=Counter)
     tls: Counter[TlsPeers] = field(default_factory=Counter)
+    other_talk: Counter[OtherTalk] = field(default_factory=Counter)
     decrypted: int = 0
     unused_keys: int = 0
     requests: Counter[tuple[int | None, int | None]] = field(default_factory=Counter)
@@ -143,6 +162,11 @@ class CaptureStats:
         if peers in self.tls or len(self.tls) < MAX_TLS_PEERS:
             self.tls[peers] += connections
 
+    def count_other_talk(self, talk: OtherTalk, connections: int = 1) -> None:
+        """Count connections on which another protocol is spoken."""
+        if talk in self.other_talk or len(self.other_talk) < MAX_OTHER_TALK:
+            self.other_talk[talk] += connections
+
     def count_kafka(self, table: pa.Table) -> None:
         """Count many Kafka frames; whole ones with an api."""
         is_response = pc.equal(table["direction"], "response").to_numpy()
@@ -162,6 +186,8 @@ class CaptureStats:
         self.unused_keys += other.unused_keys
         for peers, connections in other.tls.items():
             self.count_tls(peers, connections)
+        for talk, connections in other.other_talk.items():
+            self.count_other_talk(talk, connections)
         self.bytes_lost += other.bytes_lost
         self.skipped.update(other.skipped)
         self.connections.update(other.connections)
@@ -184,8 +210,12 @@ class CaptureStats:
         """What :meth:`as_dict` gave; but how many of each api there were, and who encrypts, is not taken."""
         counters = {"skipped", "connections", "not_recognised", "frames", "notices", "closed"}
         taken: dict[str, Any] = {name: Counter(values[name]) for name in counters}
-        others = values.keys() - counters - {"requests", "responses", "tls"}
-        return cls(**taken, **{name: values[name] for name in others})
+        others = values.keys() - counters - {"requests", "responses", "tls", "other_talk"}
+        stats = cls(**taken, **{name: values[name] for name in others})
+        for one in values.get("other_talk", ()):
+            talk = OtherTalk(*(one[name] for name in OtherTalk._fields))
+            stats.count_other_talk(talk, one["connections"])
+        return stats
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: counters as sorted objects, Kafka's apis as ``key:version``, MongoDB's opcodes by name."""
@@ -193,6 +223,8 @@ class CaptureStats:
         for name in ("skipped", "connections", "not_recognised", "frames", "notices", "closed"):
             result[name] = dict(sorted(getattr(self, name).items()))
         result["tls"] = [{**peers._asdict(), "connections": self.tls[peers]} for peers in sorted(self.tls, key=str)]
+        talks = sorted(self.other_talk, key=str)
+        result["other_talk"] = [{**talk._asdict(), "connections": self.other_talk[talk]} for talk in talks]
         for name in ("requests", "responses"):
             counter: Counter[tuple[int | None, int | None]] = getattr(self, name)
             result[name] = {_api_name(api): counter[api] for api in sorted(counter, key=order)}

@@ -108,7 +108,7 @@ def diagnose(
     found, inputs = _diagnosed(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
-    unjudged = why_nothing_was_judged(found.looked)
+    unjudged = why_nothing_was_judged(found.looked, inputs.stats)
     has_failed = warn_of_errors(found.errors, Console(stderr=True)) or unjudged is not None
     rows = in_order(found.findings.to_pylist())
     # Before anything is printed: whoever reads that may go away.
@@ -165,7 +165,7 @@ def _show(
 
     console = Console()
     console.print(Text(what_was_read(found, inputs.stats, is_whole=inputs.is_whole)), soft_wrap=True)
-    unjudged = why_nothing_was_judged(found.looked)
+    unjudged = why_nothing_was_judged(found.looked, inputs.stats)
     if unjudged is not None:
         console.print(Text(unjudged, "bold yellow"), soft_wrap=True)
         if not rows:

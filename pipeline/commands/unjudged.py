@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeline.capture.runs.other_talk import misunderstandings
 from pipeline.errors import UserError
 from pipeline.lines import many
 from pipeline.tables import EXCHANGES, FRAMES, INTERNAL_ERRORS, STREAM_PROGRESS, WRITTEN_BY_DIAGNOSE, Table
@@ -16,6 +17,7 @@ from pipeline.terminal import Console
 
 if TYPE_CHECKING:
     from pipeline.analysis.guard import InternalError
+    from pipeline.capture.stats import CaptureStats
     from pipeline.embedded.diagnosis import Looked
 
 _SHOWN = 10
@@ -33,10 +35,12 @@ def error_sentences(errors: Sequence[InternalError]) -> list[str]:
     return [*shown, "everything else was judged. Please report this: it is a fault of Wirelake"]
 
 
-def why_nothing_was_judged(looked: Looked) -> str | None:
-    """Why silence about a capture means nothing; None: exchanges were judged."""
+def why_nothing_was_judged(looked: Looked, stats: CaptureStats | None = None) -> str | None:
+    """Why silence about a capture means nothing; None: exchanges were judged. ``stats``: what the capture held."""
     if looked.judged:
         return None
+    if stats is not None and (sentences := misunderstandings(stats)):
+        return f"Nothing was judged: {sentences[0]}."
     if looked.exchanges and looked.cut == looked.exchanges:
         return "Nothing was judged: every message is cut off before its content. Capture whole packets (tcpdump -s 0)."
     if looked.pending and not looked.exchanges:

@@ -296,6 +296,8 @@ class Agent:
         (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
         if session.tls is not None:
             self.stats.count_tls(session.tls)
+        if session.other_talk is not None:
+            self.stats.count_other_talk(session.other_talk)
         if session.requests_forgotten:
             self.stats.notices["requests_forgotten"] += session.requests_forgotten
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
 from decoder.mongodb.codec.wire import OPCODES
+from pipeline.capture.runs.other_talk import misunderstandings, other_protocols
 from pipeline.capture.stats import CLOSINGS, NOTICES, CaptureStats, order
 from pipeline.lines import many
 from pipeline.terminal import Console, json_line
@@ -54,7 +55,7 @@ def print_summary(stats: CaptureStats) -> None:
         console.print(Text(f"  skipped: {many(count, 'packet')}, {reason.replace('_', ' ')}"))
     for closing in closings(stats):
         console.print(Text(f"  {closing}"))
-    for unusual in (*_losses(stats), *_unusual(stats)):
+    for unusual in (*misunderstandings(stats), *_losses(stats), *_unusual(stats)):
         console.print(Text(f"  {unusual}", "yellow"))
     if stats.ring_files_missed:
         console.print(Text(f"  lost: {stats.ring_files_missed:,} files of the ring", "bold red"))
@@ -82,7 +83,8 @@ def warnings(stats: CaptureStats) -> list[str]:
     keys = [KEYS_UNUSED] if stats.unused_keys else []
     times = [f"{stats.notices[name]:,} {NOTICES[name]}" for name in ("times_clamped",) if stats.notices[name]]
     times += [_set_back(stats)] if stats.clock_set_back_us else []
-    return [*keys, *(_not_read(stats, reason) for reason in reasons), *_losses(stats), *times, *dropped]
+    unread = [_not_read(stats, reason) for reason in reasons]
+    return [*keys, *misunderstandings(stats), *unread, *_losses(stats), *times, *dropped]
 
 
 def nothing_found(stats: CaptureStats | None) -> str:
@@ -90,19 +92,23 @@ def nothing_found(stats: CaptureStats | None) -> str:
     if stats is not None and not stats.packets:
         return "the capture holds no packet: is it of the right interface and port, and was there any traffic?"
     found = "no Kafka or MongoDB message found"
+    if stats is not None and (sentences := misunderstandings(stats)):
+        return f"{found}: {sentences[0]}"
     if stats is not None and stats.not_recognised["tls"]:
         return (
             f"{found}: the traffic is encrypted (TLS). Capture behind the TLS endpoint, or give the key log of a "
             "client or server (--tls-keylog FILE)"
         )
     if stats is not None and stats.not_recognised["not_recognised"]:
-        return f"{found}: what was captured are other protocols. Is it the right port?"
+        kinds = other_protocols(stats)
+        return f"{found}: what was captured are other protocols{f' ({kinds})' if kinds else ''}. Is it the right port?"
     return f"{found}. Was the capture cut before the connections began?"
 
 
 def _not_read(stats: CaptureStats, reason: str) -> str:
     count = many(stats.not_recognised[reason], "connection")
-    return f"not read: {count}, {_REASONS.get(reason, reason)}"
+    kinds = other_protocols(stats) if reason == "not_recognised" else ""
+    return f"not read: {count}, {_REASONS.get(reason, reason)}{f' ({kinds})' if kinds else ''}"
 
 
 def _losses(stats: CaptureStats) -> Iterator[str]:

@@ -11,9 +11,10 @@ from decoder.model import FrameFlags
 from decoder.protocol import WireProtocol
 from decoder.work import METER
 from pipeline.capture.network.link import Endpoint
+from pipeline.capture.sessions.foreign import NOTHING, TLS, UNKNOWN, answer_of_another, kind_of
 from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
 from pipeline.capture.sessions.tls import is_client_hello, looks_like_tls, server_name
-from pipeline.capture.stats import TlsPeers
+from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
 
@@ -76,6 +77,7 @@ class Recognition:
         seen: what came so far, in bytes; each event counts at least MIN_EVENT_BYTES.
         verdict: why it was given up, see CaptureStats.not_recognised; empty before.
         tls: who talks to whom, if that is ``tls``.
+        other_talk: what client and server speak, if it was given up as another protocol.
         proxied: the client that a proxy's header names, if it was given up.
     """
 
@@ -85,6 +87,7 @@ class Recognition:
         self.seen = 0
         self.verdict = ""
         self.tls: TlsPeers | None = None
+        self.other_talk: OtherTalk | None = None
         self.proxied: Client | None = None
         self._connection = connection
         self._protocols = protocols
@@ -154,10 +157,13 @@ class Recognition:
         """Nobody knows what it speaks."""
         events, header = self._content()
         self.proxied = None if header is None else header.header.client
-        if _is_tls(events):
-            self.verdict, self.tls = "tls", self._tls_peers(events, header)
+        first = [_runs(events, direction)[0].data for direction in (0, 1)]
+        if _is_tls(events) and not self._is_misunderstood(first):
+            self.verdict, self.tls = "tls", self._tls_peers(first, header)
+            self.other_talk = self._unanswered_handshake(first)
         elif any(event.data for event in events) or any(self.dropped):
             self.verdict = "not_recognised"
+            self.other_talk = self._talk(first)
         else:
             is_cut = bool(self.events) if header is None else any(event.lost for event in events)
             self.verdict = "not_captured" if is_cut else "no_data"
@@ -220,14 +226,41 @@ class Recognition:
                 return _behind(self.events, direction, header.size), _Header(direction, header, is_whole)
         return self.events, None
 
-    def _tls_peers(self, events: Sequence[StreamEvent], header: _Header | None) -> TlsPeers:
-        """Without a SYN or a ClientHello the lower port is taken for the server's."""
-        connection = self._connection
-        first = [_runs(events, direction)[0].data for direction in (0, 1)]
-        hello = next((direction for direction in (0, 1) if is_client_hello(first[direction])), None)
-        client = connection.client if connection.client is not None else hello
+    def _is_misunderstood(self, first: Sequence[bytes]) -> bool:
+        """Whether one side speaks TLS and the other answers in clear, or with an alert to what came in clear."""
+        client = self._connection.client
         if client is None:
-            client = int(connection.a[1] < connection.b[1])
+            return False
+        asks, answers = kind_of(first[client]), kind_of(first[1 - client])
+        if asks == TLS:
+            return answers not in (TLS, NOTHING, UNKNOWN)
+        return asks != NOTHING and answer_of_another(first[1 - client]) == TLS
+
+    def _talk(self, first: Sequence[bytes]) -> OtherTalk:
+        client = self._client_of(first)
+        server = readable((self._connection.a, self._connection.b)[1 - client])
+        return OtherTalk(*server, kind_of(first[client]), kind_of(first[1 - client]))
+
+    def _unanswered_handshake(self, first: Sequence[bytes]) -> OtherTalk | None:
+        """A server that closes when it is asked for TLS does not speak it: Kafka and MongoDB answer nothing then."""
+        connection, client = self._connection, self._client_of(first)
+        is_closed = connection.closed_by == 1 - client and connection.opened_in_capture(1 - client)
+        talk = self._talk(first)
+        is_one = (
+            is_closed and is_client_hello(first[client]) and talk.answers == NOTHING and not self.dropped[1 - client]
+        )
+        return talk if is_one else None
+
+    def _client_of(self, first: Sequence[bytes]) -> int:
+        """The direction of the client; without a SYN or a ClientHello the lower port is taken for the server's."""
+        connection = self._connection
+        if connection.client is not None:
+            return connection.client
+        hello = next((direction for direction in (0, 1) if is_client_hello(first[direction])), None)
+        return int(connection.a[1] < connection.b[1]) if hello is None else hello
+
+    def _tls_peers(self, first: Sequence[bytes], header: _Header | None) -> TlsPeers:
+        connection, client = self._connection, self._client_of(first)
         ends = [readable(connection.a), readable(connection.b)]
         named = header.header.client if header is not None and header.direction == client else None
         return TlsPeers((named or ends[client])[0], *ends[1 - client], server_name(first[client]))

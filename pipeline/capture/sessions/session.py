@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
@@ -12,10 +11,12 @@ from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Pairer, WireProtocol
 from decoder.stream.resync import LENGTH_BYTES
+from pipeline.capture.sessions.foreign import LOOKED_AT_BYTES, answer_of_another
+from pipeline.capture.sessions.labels import connection_id, labels_of
 from pipeline.capture.sessions.proxy_protocol import Client
-from pipeline.capture.sessions.recognition import Recognised, Recognition, readable
+from pipeline.capture.sessions.recognition import Recognised, Recognition
 from pipeline.capture.sessions.sides import GoodOrder, Labels, OpenGap, Side
-from pipeline.capture.stats import TlsPeers
+from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.state import SessionState, SideState
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
@@ -53,6 +54,9 @@ class Session:
         self._pairer: Pairer
         self._labels: Labels
         self._proxied: Client | None = None  # whom a proxy's header names
+        self._protocol: WireProtocol
+        self._opening: bytes | None = None  # of the server's first answer, until it shows what it is
+        self._answers_as = ""  # what the server speaks, if that is another protocol than the client's
         self._exchanges = 0  # ordinals below it were given out
         self._sure_from = 0  # responses to requests of lower ordinals may have been lost
 
@@ -65,6 +69,13 @@ class Session:
         """Take the place of a session whose bytes turned out to be encrypted: what a proxy wrote came before them."""
         before._early.give_up()
         self._proxied = before.proxied
+
+    @property
+    def other_talk(self) -> OtherTalk | None:
+        """What client and server speak, if one of them, or both, speak something else; None: nothing is known of it."""
+        if not self._answers_as:
+            return self._early.other_talk
+        return OtherTalk(*self._labels.server, self._protocol.title, self._answers_as)
 
     @property
     def tls(self) -> TlsPeers | None:
@@ -140,7 +151,8 @@ class Session:
             yield from self._close_gap(side)
         for way, count, since in self._refused:
             direction = _DIRECTIONS[int(way != (self._connection.client or 0))]
-            yield Gap(self._agent_id, self._connection_id(), 0, direction, since, count, REFUSED, 0.0)
+            name = connection_id(self._connection, self._agent_id)
+            yield Gap(self._agent_id, name, 0, direction, since, count, REFUSED, 0.0)
 
     def closed_by(self) -> int:
         """The flag of the peer that ended the connection; 0 if the capture does not show who."""
@@ -160,7 +172,8 @@ class Session:
 
     def unanswered(self) -> list[str]:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
-        if not self.recognised or any(side.is_lost for side in self._sides.values() if side.direction == "response"):
+        is_lost = any(side.is_lost for side in self._sides.values() if side.direction == "response")
+        if not self.recognised or self._answers_as or is_lost:
             return []
         return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
 
@@ -190,7 +203,7 @@ class Session:
         protocol = next((p for p in self._protocols if p.name == state.verdict), None)
         if protocol is None or state.client is None:
             return
-        self._proxied = state.proxied
+        self._proxied, self._answers_as = state.proxied, state.answers_as
         self._label(protocol, state.client)
         self._pairer = protocol.pairer(state.pairer)
         self._exchanges, self._sure_from = state.exchanges, state.sure_from
@@ -253,6 +266,7 @@ class Session:
             self._sure_from,
             dropped=(self._early.dropped[0], self._early.dropped[1]),
             proxied=self._proxied,
+            answers_as=self._answers_as,
         )
 
     def _settle(self, found: Recognised | None) -> Iterator[Frame | Gap]:
@@ -275,22 +289,10 @@ class Session:
             yield from self._take(event)
 
     def _label(self, protocol: WireProtocol, client: int) -> None:
-        connection = self._connection
-        self.recognised, self.verdict = True, protocol.name
-        ends = [readable(connection.a), readable(connection.b)]
-        if connection.client_isn is not None:
-            flow_id = _hash("flow", *ends[client], *ends[1 - client], connection.client_isn)
-        else:  # joined midway: the first packet is the best there is
-            flow_id = _hash("flow", *ends[0], *ends[1], connection.first_ts, connection.first_seq)
-        self._labels = Labels(
-            self._agent_id, self._policy, protocol.name, self._connection_id(), flow_id, self._proxied or ends[client],
-            ends[1 - client],
-        )  # fmt: skip
-
-    def _connection_id(self) -> str:
-        connection = self._connection
-        ends = [readable(connection.a), readable(connection.b)]
-        return _hash(self._agent_id, *ends[0], *ends[1], connection.first_ts, connection.first_seq)
+        self.recognised, self.verdict, self._protocol = True, protocol.name, protocol
+        self._labels = labels_of(
+            self._connection, client, self._agent_id, self._policy, protocol.name, proxied=self._proxied
+        )
 
     def _is_from_start(self, way: int) -> bool:
         return not self._early.dropped[way] and self._connection.opened_in_capture(way)
@@ -304,11 +306,15 @@ class Session:
         if not self._is_from_start(side.way):
             side.framer.lost(dropped, ts)
             self._mistrust(side)
+        elif side.direction == "response":
+            self._opening = b""
 
     def _take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         side = self._sides[event.direction]
         if not side.is_started:
             self._start(side, event.ts)
+        if side.direction == "response" and self._is_another_protocol(side, event):
+            return
         if event.conflict:
             start = event.start - (self._origin[event.direction] or 0)
             side.framer.dispute(start, start + event.conflict)
@@ -325,6 +331,17 @@ class Session:
             side.gap.bytes_lost += event.lost
             self._note(side, framed, event.ts)
             self._mistrust(side)
+
+    def _is_another_protocol(self, side: Side, event: StreamEvent) -> bool:
+        """Whether the server answers as one of another protocol: what it sends is neither a message nor a loss."""
+        if self._answers_as or self._opening is None:
+            return bool(self._answers_as)
+        self._opening = None if side.frames or event.lost else self._opening + event.data[:LOOKED_AT_BYTES]
+        self._answers_as = answer_of_another(self._opening or b"")
+        if self._answers_as:  # its first bytes may have come one by one
+            side.framer = self._protocol.framer("response", self._pairer)
+            side.gap, side.is_lost = None, False
+        return bool(self._answers_as)
 
     def _outcome(self, side: Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
         self._note(side, framed, ts)
@@ -378,7 +395,3 @@ class Session:
 
     def _exchange_id(self, ordinal: int) -> str:
         return f"{self._labels.connection_id}-{ordinal}"
-
-
-def _hash(*parts: str | int) -> str:
-    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]

@@ -63,6 +63,7 @@ class SessionState:
         exchanges, sure_from: ordinal of the next exchange, and of the first whose response cannot have been lost.
         seen, dropped: bytes of one that is not recognised yet, and those of each direction that were given up.
         proxied: address and port of the client that a proxy's header named, of a recognised connection.
+        answers_as: what the server speaks, if that is another protocol.
     """
 
     verdict: str
@@ -76,6 +77,7 @@ class SessionState:
     seen: int = 0
     dropped: tuple[int, int] = (0, 0)
     proxied: tuple[str, int] | None = None
+    answers_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
