@@ -197,7 +197,7 @@ def _old_reply(body: Json) -> tuple[Json, Json]:
         return _reply(first), first
     flags = body.get("responseFlags", 0)
     if first.keys() == {""} and not flags & (CURSOR_NOT_FOUND | QUERY_FAILURE):
-        return {}, {}  # overwritten as a whole: a command's reply or a document, nobody can tell
+        return {}, {}  # overwritten as a whole: a command's reply or a document
     cursor = _number(body.get("cursorID"))
     facts: Json = {"cursor_id": cursor or None, "cursor_left": cursor, "documents_out": body.get("numberReturned")}
     if flags & CURSOR_NOT_FOUND:

@@ -21,7 +21,7 @@ class Stated:
     """A value that stays where it can be nothing but what a server states under its name.
 
     Attributes:
-        is_one: tells so by the BSON type and the bytes of the value.
+        is_one: decides by the BSON type and the bytes of the value.
     """
 
     is_one: Callable[[int, bytes], bool]

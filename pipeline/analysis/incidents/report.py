@@ -13,7 +13,7 @@ import orjson
 from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
-from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, URGENCIES, WORDS
+from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
 
@@ -159,7 +159,7 @@ def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
     elif where and case.bundle.named.get("partition") and words.urgency < WASTES:
         yield count(case.partitions, "partition")
     elif reported.times > 1:
-        yield f"{reported.times:,} times"
+        yield f"{reported.times:,} {UNITS.get(str(reported.lead.row['rule']), 'times')}"
     if reported.recurrences:
         yield f"came {count(reported.recurrences, 'time')} before"
     if case.is_growing and case.state == "open":

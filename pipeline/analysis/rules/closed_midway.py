@@ -31,6 +31,8 @@ _OTHER: Final = (
 CLOSED_ADVICE = (_FETCH, _OTHER)
 _CLOSED: Final = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
 _IS_CLOSED: Final = f"coalesce(response_flags, 0) & {_CLOSED} = {_CLOSED}"
+_LARGE: Final = 65_536
+"""Bytes of an answer: one that is smaller comes at once, and exceeds no limit."""
 _QUERY: Final = f"""
     WITH begun AS (
         SELECT connection_id, min(epoch_us(ts)) AS begin_us FROM exchanges
@@ -40,12 +42,12 @@ _QUERY: Final = f"""
         protocol = 'kafka' AS is_kafka, api_key, coalesce(api_name, 'its request') AS api, begin_us,
         epoch_us(response_ts) AS us, response_size AS size, exchange_id
     FROM exchanges JOIN begun USING (connection_id)
-    WHERE {_IS_CLOSED} AND response_ts IS NOT NULL
+    WHERE {_IS_CLOSED} AND response_ts IS NOT NULL AND response_size >= {_LARGE}
     ORDER BY us, exchange_id
 """
 _WHOLE: Final = f"""
     SELECT count(*) AS whole FROM exchanges
-    WHERE client_ip = $host AND coalesce(nullif(client_id, ''), '?') = $client AND coalesce(api_name, '') = $api
+    WHERE client_ip = $host AND coalesce(nullif(client_id, ''), '?') = $client
         AND response_size >= $size AND NOT {_IS_CLOSED} AND epoch_us(ts) BETWEEN $first_us AND $last_us
 """
 
@@ -66,7 +68,7 @@ def closed_midway(sources: Sources, settings: FindingSettings, rule: str) -> lis
     found = []
     for (cluster, _, _), some in sorted(by_client.items()):
         again = _one_after_the_other(some)
-        if len(again) >= settings.churn_closed:
+        if len(again) >= settings.churn_closed and not _has_come_whole(again, sources):
             found.append(_finding(rule, cluster, again, sources, settings))
     return found
 
@@ -80,33 +82,34 @@ def _one_after_the_other(rows: Iterable[Row]) -> list[Row]:
     return chain
 
 
+def _has_come_whole(some: Sequence[Row], sources: Sources) -> bool:
+    """Whether the client took answers as large meanwhile: then it may close when it has had enough."""
+    first, last, size = some[0], some[-1], min(row.size for row in some)
+    (row,) = sources.tables.rows(
+        _WHOLE, host=first.host, client=first.client, size=size, first_us=first.us, last_us=last.us
+    )
+    return bool(row.whole)
+
+
 def _finding(rule: str, cluster: str, some: Sequence[Row], sources: Sources, settings: FindingSettings) -> Finding:
     first, last = some[0], some[-1]
     apis = sorted({row.api for row in some})
     sizes = [row.size or 0 for row in some]
-    whole = sources.tables.rows(
-        _WHOLE, host=first.host, client=first.client, api=apis[0], size=min(sizes), first_us=first.us, last_us=last.us
-    )[0].whole  # fmt: skip
     name = "A client without a name" if first.client == "?" else first.client
-    reason = (
-        f"{count(whole, 'answer')} as large came whole meanwhile, so it may have had enough, or its timeout was over"
-        if whole
-        else "the limit of the client (receive.message.max.bytes or the like) is smaller than what it asks for, or its "
-        "timeout shorter than the answer takes"
-    )
     summary = (
         f"{name} at {first.host} closed {count(len(some), 'connection')} to {_listed({row.server for row in some})} "
         f"while the answer to {_listed(apis)} was coming ({_size(sizes)}), and asked again each time, from "
-        f"{clock(first.us)} to {clock(last.us)} UTC: {reason}."
+        f"{clock(first.us)} to {clock(last.us)} UTC: the limit of the client (receive.message.max.bytes or the like) "
+        "is smaller than what it asks for, or its timeout shorter than the answer takes."
     )
     is_fetch = all(row.is_kafka and row.api_key == ApiKey.FETCH for row in some)
     return Finding(
-        rule=rule, severity="info" if whole else "warning", subject=f"{first.client}/{first.host}",
+        rule=rule, severity="warning", subject=f"{first.client}/{first.host}",
         state=sources.state(cluster, first.us, last.us, len(some)), cluster=cluster, topic=None, partition=None,
         group_id=None, first_us=first.us, last_us=last.us, summary=summary, advice=CLOSED_ADVICE[not is_fetch],
         evidence=[row.exchange_id for row in some][: settings.max_evidence],
         details={
-            "connections": len(some), "apis": apis, "largest_answer": max(sizes), "whole_answers": whole,
+            "connections": len(some), "apis": apis, "largest_answer": max(sizes),
             "servers": sorted({row.server for row in some}), "client": first.client, "host": first.host,
             "enough_us": some[settings.churn_closed - 1].us,
         },

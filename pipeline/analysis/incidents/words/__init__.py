@@ -23,6 +23,8 @@ URGENCIES: dict[str, int] = {
     "connection_churn": WASTES,
 }
 """Of rules whose findings have ``Now:`` and ``Fix:`` in their own advice."""
+UNITS = {"rebalance_storm": "joins"}
+"""By rule what ``times`` counts, where that is not what the headline says."""
 LASTING = frozenset({"offset_reset", "duplicate_write", "change_stream_lost"})
 """Those of which something is left to be done when they are over: records are skipped, or twice in the log."""
 OF_BROKERS = frozenset({"partition_unavailable", "coordinator_unavailable"})

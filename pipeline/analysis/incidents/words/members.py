@@ -18,6 +18,9 @@ from pipeline.analysis.incidents.words.model import (
 )
 from pipeline.analysis.rules.model import seconds
 
+_SOME = 0.1
+"""A share of the time from which on rebalances are worth a word."""
+
 
 def _storm(case: Case) -> str:
     every_us = case.details.get("interval_us")
@@ -28,7 +31,20 @@ def _storm(case: Case) -> str:
         )
     generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
     many = count(generations, "generation") if generations else "again and again"
-    return f"Group {case.group} rebalances all the time ({many}) and hardly reads: {case.clients} join again and again"
+    return (
+        f"Group {case.group} rebalances all the time ({many}){_standstill(case)}: {case.clients} join again and again"
+    )
+
+
+def _standstill(case: Case) -> str:
+    """How much of the time went into rebalances, if that is known; "hardly reads" only of a group that stays behind."""
+    unstable_us = sum(int(one.details.get("unstable_us") or 0) for one in case.bundle.findings)
+    span_us = sum(max(one.last_us - one.first_us, 0) for one in case.bundle.findings)
+    if not span_us or unstable_us < _SOME * span_us:
+        return ""
+    stays_behind = any(one.details.get("has_read_all") is False for one in case.bundle.findings)
+    took = f"{seconds(unstable_us)} of {seconds(span_us)} in rebalances"
+    return f" and hardly reads, {took}" if unstable_us >= span_us / 2 and stays_behind else f", {took}"
 
 
 def _refused(case: Case) -> list[str]:
@@ -58,10 +74,31 @@ def _old_clients_now(case: Case) -> str:
     return f"{now}Do not take brokers to Kafka 4 before these clients are updated."
 
 
+def _names(case: Case, field: str) -> list[str]:
+    return sorted({name for one in case.bundle.findings for name in one.details.get(field) or []})
+
+
 def _old_format(case: Case) -> str:
-    writers = sorted({name for one in case.bundle.findings for name in one.details.get("writers", [])})
-    by = listed(writers) or "old clients"
-    return f"Old message formats are written to {case.places} by {by}: brokers must convert them"
+    if writers := _names(case, "writers"):
+        return f"Old message formats are written to {case.places} by {listed(writers)}"
+    if stored := _names(case, "stored_for"):
+        return f"{case.places} holds old message formats, which {listed(stored)} reads: who wrote them was not seen"
+    readers = listed(_names(case, "readers")) or "old clients"
+    return (
+        f"{readers} reads {case.places} by requests that cannot take format v2: the broker converts for it, or its log "
+        "holds old formats"
+    )
+
+
+def _old_format_fix(case: Case) -> str:
+    if writers := _names(case, "writers"):
+        return (
+            f"Update {listed(writers)} (kafka-clients 0.11 or later), and log.message.format.version of old brokers. "
+            "Kafka 4 takes only format v2."
+        )
+    if _names(case, "stored_for"):
+        return "Nothing, if nobody writes them any more: retention removes what is old. Else find the old producer."
+    return f"Update {listed(_names(case, 'readers')) or 'these clients'} (kafka-clients 0.11 or later)."
 
 
 def _written(case: Case) -> str:
@@ -185,8 +222,7 @@ MEMBERS: dict[str, Words] = {
     "old_message_format": Words(
         _old_format,
         lambda _case: "Nothing has to be stopped.",
-        "Update the clients that write them (kafka-clients 0.11 or later), and log.message.format.version of old "
-        "brokers. Kafka 4 takes only format v2.",
+        _old_format_fix,
         f"{SEEN}the batches' magic numbers.",
         LATER,
         hurt=topics,

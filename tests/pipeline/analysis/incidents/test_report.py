@@ -63,6 +63,39 @@ def test_what_is_not_over_and_stands_still_comes_first() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("unstable", "has_read_all", "words"),
+    [
+        (0, None, "(2 generations): a join"),
+        (2, None, "(2 generations), 2 s of 10 s in rebalances: a join"),
+        (6, None, "(2 generations), 6 s of 10 s in rebalances: a join"),
+        (6, False, "(2 generations) and hardly reads, 6 s of 10 s in rebalances: a join"),
+        (6, True, "(2 generations), 6 s of 10 s in rebalances: a join"),
+    ],
+)
+def test_a_group_hardly_reads_only_where_that_was_seen(unstable: int, has_read_all: bool | None, words: str) -> None:
+    figures = {"unstable_us": unstable * 1_000_000, "has_read_all": has_read_all}
+    storm = found("rebalance_storm", "g", group="g", clients=["a at h"], kinds=["1", "2"], times=9, **figures)
+    row = told(storm)
+    assert words in row["headline"]
+    assert row["impact"].startswith("9 joins, ")
+
+
+@pytest.mark.parametrize(
+    ("who", "headline", "fix"),
+    [
+        ({"writers": ["w"], "readers": ["r"]}, "Old message formats are written to t by w", "Update w ("),
+        ({"readers": ["r"], "stored_for": ["r"]}, "t holds old message formats, which r reads", "Nothing, if nobody"),
+        ({"readers": ["r"]}, "r reads t by requests that cannot take format v2", "Update r ("),
+    ],
+)
+def test_old_formats_are_written_only_where_a_writer_was_seen(who: dict[str, Any], headline: str, fix: str) -> None:
+    row = told(found("old_message_format", "t", topic="t", severity="info", **who))
+    assert row["headline"].startswith(headline)
+    assert ("written to" in row["headline"]) is ("writers" in who)
+    assert row["fix"].startswith(fix)
+
+
 def test_how_sure_it_is() -> None:
     stuck = found("stuck_commit", "g/t-0", group="g", topic="t", partition=0, committer={"client_id": "app"})
     assert told(stuck)["certainty"] == CERTAIN

@@ -80,8 +80,9 @@ PLAYS: dict[str, tuple[list[Row], str | None]] = {
     "answers that the capture cut off": (closing(9, flags=int(FrameFlags.TRUNCATED)), None),
     "closes, and gets others whole": (
         [*closing(9), *later(1, [one | {"response_flags": 0} for one in closing(9)])],
-        "info",
+        None,
     ),
+    "closes in the middle of small answers": (closing(9, response_size=300), None),
     "fewer": (spread(29, 1, PRODUCE), None),
     "slower": (spread(40, 3, PRODUCE), None),
     "all day, and slowly": (spread(300, 2.5, PRODUCE), None),

@@ -16,7 +16,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.people import count, some
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
@@ -25,6 +25,8 @@ _FOLLOWING = 3
 """Generations without a change of members that may follow one: cooperative assignors hand over in a further one."""
 BIRTHS, _DEATHS = 3, 2
 """Lives of an instance that a deploy and its rollback explain: so many begin, and so many end."""
+_JOINING_US = 10_000_000
+"""Members that come so shortly before or after the first and last generation of an episode came with it."""
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d+")
 """What libraries and orchestrators put into client ids anew at each start."""
 _ADVICE = (
@@ -32,6 +34,15 @@ _ADVICE = (
     "max.poll.interval.ms, or loses its session. Fix: fewer records per poll (max.poll.records), a longer "
     "max.poll.interval.ms or session.timeout.ms; group.instance.id, a cooperative "
     "partition.assignment.strategy or group.protocol=consumer (KIP-848) make what remains cheaper."
+)
+_ADVICE_AGAIN = (
+    "Now: nothing, if it is meant to run again and again; else see why it ends (its exit code, `kubectl logs "
+    "--previous`). Fix: group.instance.id with a session.timeout.ms longer than a restart keeps its partitions for it."
+)
+_ADVICE_UNSEEN = (
+    "Now: look in the log of the group's coordinator for the reason of each rebalance: no member was seen to come or "
+    "go. Fix: clients whose subscription or assignor metadata changes make a group rebalance as well: keep them "
+    "constant."
 )
 _ADVICE_DEPLOY = (
     "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
@@ -49,8 +60,8 @@ RULE = Rule(
     ("warning", "info"),
     "A group rebalances again and again.",
     ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "patience_periods"),
-    ("exchanges", "states"),
-    advice=(_ADVICE, _ADVICE_DEPLOY, LOOP_ADVICE),
+    ("exchanges", "states", "timeline"),
+    advice=(_ADVICE, _ADVICE_DEPLOY, _ADVICE_AGAIN, _ADVICE_UNSEEN, LOOP_ADVICE),
 )
 
 
@@ -82,6 +93,8 @@ class Explained:
         total: generations; under KIP-848, joins.
         unexplained: those of them that no member's first or second coming or going explains.
         instances: how many members came or went.
+        changed: the lives that began within the episode, or ended with a LeaveGroup.
+        at_once: how many members lived at one time, at most.
         comers: who came more often than a deploy explains, and how often, the most frequent first.
     """
 
@@ -89,6 +102,13 @@ class Explained:
     unexplained: int
     instances: int
     comers: tuple[tuple[str, int], ...]
+    changed: tuple[Life, ...] = ()
+    at_once: int = 0
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether several instances that run side by side came or went: a deploy and a change of scale look so."""
+        return self.at_once > 1 and max(len(set(map(_exact, self.changed))), at_once(self.changed)) > 1
 
 
 @finds(RULE)
@@ -107,11 +127,12 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         is_storm = (episode.cluster, episode.subject) in stormy
         explained, unstable_us = explanations[episode]
         summary = _summary(episode, explained, unstable_us, is_storm=is_storm)
-        severity, advice = ("warning", _ADVICE) if is_storm else ("info", _ADVICE_DEPLOY)
+        severity, advice = ("warning", _ADVICE) if is_storm else ("info", _advice(explained))
         made = finding(episode, severity, summary, advice, sources, settings.storm_generations)
         more = {
             "generations": explained.total, "unexplained": explained.unexplained, "instances": explained.instances,
             "unstable_us": unstable_us, "comers": dict(explained.comers), "is_deploy": not is_storm,
+            "has_read_all": _has_read_all(sources.tables, episode) if is_storm else None,
         }  # fmt: skip
         yield replace(made, details={**made.details, **more})
 
@@ -120,10 +141,19 @@ def _explained(episode: Episode, lives: _Lives, joins: _Joins) -> tuple[Explaine
     """What explains an episode, and for how long the group stood still, µs."""
     group = episode.cluster, episode.subject
     within = [one for one in lives[group] if one.first_us <= episode.last_us and one.last_us >= episode.first_us]
+    most = at_once(within) if within else 0
+    changed = tuple(one for one in lives[group] if _has_changed(one, episode))
     if _is_by_epochs(episode):
-        return explain_joins(within, episode), 0
+        return replace(explain_joins(within, episode), at_once=most, changed=changed), 0
     rounds = [one for one in joins[group] if episode.first_us <= one.last_us and one.first_us <= episode.last_us]
-    return explain_generations(within, rounds), sum(one.last_us - one.first_us for one in rounds)
+    explained = replace(explain_generations(within, rounds), at_once=most, changed=changed)
+    return explained, sum(one.last_us - one.first_us for one in rounds)
+
+
+def _has_changed(life: Life, episode: Episode) -> bool:
+    """Whether a member was seen to come within an episode, or to leave."""
+    comes = episode.first_us - _JOINING_US <= life.first_us <= episode.last_us + _JOINING_US
+    return comes or (life.left and episode.first_us <= life.last_us <= episode.last_us + _JOINING_US)
 
 
 def _is_storm(episode: Episode, explained: Explained, unstable_us: int, settings: FindingSettings) -> bool:
@@ -146,12 +176,47 @@ def _summary(episode: Episode, explained: Explained, unstable_us: int, *, is_sto
     when = f"{seconds(episode.span_us)}, from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
     went = f"Group {episode.subject} went through {count(explained.total, what)} in {when}"
     if not is_storm:
-        why = "a deploy, a change of scale, or a job that comes and goes"
-        return f"{went}, because {count(explained.instances, 'member')} came or went: {why}."
+        return f"{went}{_reason(explained)}."
     who = ", ".join(f"{name} came {count(times, 'time')}" for name, times in explained.comers[:3])
     why = f"{who}." if who else f"{clients(episode)} joined {count(episode.times, 'time')}."
-    still = "" if _is_by_epochs(episode) else f"; meanwhile it does not read, {seconds(unstable_us)} together"
+    still = "" if _is_by_epochs(episode) else f"; its rebalances took {seconds(unstable_us)} together"
     return f"{went}{still}. {why}"
+
+
+def _reason(explained: Explained) -> str:
+    """Why a group rebalanced, as far as it was seen: who came or went."""
+    if explained.is_of_several:
+        why = "as in a deploy, a change of scale or a rollback"
+        return f", because {count(explained.instances, 'member')} came or went, {why}"
+    if not explained.changed:
+        return "; no member was seen to come or go"
+    names = some(f"{one.client_id} at {one.client_ip}" for one in explained.changed)
+    left = sum(one.left for one in explained.changed)
+    ends = f" and left {count(left, 'time')}" if left else ""
+    return f", because {names} joined {count(len(explained.changed), 'time')}{ends}, one member after the other"
+
+
+def _advice(explained: Explained) -> str:
+    if explained.is_of_several:
+        return _ADVICE_DEPLOY
+    return _ADVICE_AGAIN if explained.changed else _ADVICE_UNSEEN
+
+
+def _has_read_all(tables: Tables, episode: Episode) -> bool | None:
+    """Whether the group had no lag at its last commits within an episode; None if its lag is not known."""
+    (row,) = tables.rows(
+        """
+        WITH last AS (
+            SELECT arg_max(lag, (ts, ordinal)) AS lag FROM timeline
+            WHERE cluster = $cluster AND group_id = $group AND lag IS NOT NULL
+                AND epoch_us(ts) BETWEEN $first_us AND $last_us
+            GROUP BY topic, partition
+        )
+        SELECT sum(lag) AS lag FROM last
+        """,
+        cluster=episode.cluster, group=episode.subject, first_us=episode.first_us, last_us=episode.last_us,
+    )  # fmt: skip
+    return None if row.lag is None else row.lag == 0
 
 
 _Lives = defaultdict[tuple[str, str], list[Life]]

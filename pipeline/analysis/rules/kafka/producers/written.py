@@ -19,6 +19,16 @@ _OLD_ADVICE = (
     "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "
     "write them (kafka-clients 0.11 or later), and log.message.format.version of old brokers."
 )
+_STORED_ADVICE = (
+    "Now: nothing, clients of all releases read them. Fix: nothing, if nobody writes them any more: retention removes "
+    "what is old. Else find the producer, which this capture does not show, and update it."
+)
+_READ_ADVICE = (
+    "Now: nothing, until the brokers go to Kafka 4, which does not answer such requests. Fix: update the clients that "
+    "read (kafka-clients 0.11 or later): the broker then sends what it holds, without converting."
+)
+_FIRST_V2_FETCH = 4
+"""The first version of Fetch whose answers may hold format v2 (KIP-98): for older ones brokers convert."""
 OLD_FORMAT = Rule(
     "old_message_format",
     "kafka",
@@ -26,7 +36,7 @@ OLD_FORMAT = Rule(
     "A topic carries messages of format v0 or v1, from before Kafka 0.11.",
     (),
     reads=("batches", "exchanges"),
-    advice=(_OLD_ADVICE,),
+    advice=(_OLD_ADVICE, _STORED_ADVICE, _READ_ADVICE),
 )
 
 
@@ -101,24 +111,56 @@ def _crc_mismatch(rows: Sequence[Row], sources: Sources, settings: FindingSettin
 
 
 def _old_format(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
-    for group in _grouped([row for row in rows if row.old], lambda r: (r.cluster, r.topic)):
+    old = [row for row in rows if row.old]
+    stored = _stored(sources.tables) if any(row.source == "fetch" for row in old) else set()
+    for group in _grouped(old, lambda r: (r.cluster, r.topic)):
         times = sum(r.old for r in group)
         magics = sorted({magic for r in group for magic in r.magics or ()})
-        by = {
-            word: sorted({r.client_id or "?" for r in group if r.source == source})
-            for word, source in (("written by", "produce"), ("read by", "fetch"))
-        }
-        who = " and ".join(f"{word} {', '.join(clients)}" for word, clients in by.items() if clients)
+        writers, readers = (sorted({r.client_id or "?" for r in group if r.source == s}) for s in ("produce", "fetch"))
+        takes_v2 = sorted({r.client_id or "?" for r in group if (r.cluster, r.topic, r.client_id) in stored})
+        formats = " and v".join(map(str, magics))
+        by = [f"{word} {', '.join(names)}" for word, names in (("written by", writers), ("read by", readers)) if names]
+        meaning, advice = _meaning(writers, takes_v2)
         summary = (
-            f"Topic {group[0].topic} carries messages of format v{' and v'.join(map(str, magics))}, {who}: "
-            f"{count(times, 'batch', 'batches')}, {_when(group)}. They have no idempotence, no transactions and no "
-            "headers, and the broker converts between formats at the cost of its memory."
+            f"Topic {group[0].topic} carries messages of format v{formats}, {' and '.join(by)}: "
+            f"{count(times, 'batch', 'batches')}, {_when(group)}. {meaning}"
         )
-        figures = {"batches": times, "magics": magics, "writers": by["written by"], "readers": by["read by"]}
+        figures = {
+            "batches": times, "magics": magics, "writers": writers, "readers": readers, "stored_for": takes_v2,
+        }  # fmt: skip
         subject = group[0].topic
-        yield _finding(
-            "old_message_format", "info", subject, summary, _OLD_ADVICE, group, times, figures, sources, settings
+        yield _finding("old_message_format", "info", subject, summary, advice, group, times, figures, sources, settings)
+
+
+def _meaning(writers: Sequence[str], takes_v2: Sequence[str]) -> tuple[str, str]:
+    """What old formats mean by who was seen with them, and the advice."""
+    if writers:
+        return (
+            "They have no idempotence, no transactions and no headers, and a broker whose log is of another format "
+            "converts them at the cost of its memory.",
+            _OLD_ADVICE,
         )
+    if takes_v2:
+        return (
+            "The log holds them, for these requests could take format v2; who wrote them was not seen.",
+            _STORED_ADVICE,
+        )
+    return (
+        "Nobody was seen to write them: these requests (Fetch v0 to v3) cannot take format v2, so the broker converts "
+        "for them, or its log holds old formats.",
+        _READ_ADVICE,
+    )
+
+
+def _stored(tables: Tables) -> set[tuple[str, str, str | None]]:
+    """Cluster, topic and client of old batches that came by requests whose answers could hold format v2."""
+    rows = tables.rows(f"""
+        SELECT DISTINCT batches.cluster, batches.topic, batches.client_id
+        FROM batches JOIN exchanges USING (exchange_id)
+        WHERE source = 'fetch' AND magic < {_V2} AND NOT coalesce(is_control, false)
+            AND exchanges.api_version >= {_FIRST_V2_FETCH}
+    """)
+    return {(row.cluster, row.topic, row.client_id) for row in rows}
 
 
 def _tiny(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:

@@ -59,3 +59,33 @@ def test_a_trouble_begins_and_ends_with_its_own_batches() -> None:
     (bad,) = written.find(sources(batches=[*good, batch(4.5, magic=2, crc_valid=False)]), SETTINGS)
     assert (bad.rule, bad.details["batches"]) == ("crc_mismatch", 1)
     assert [bad.first_us, bad.last_us, bad.details["enough_us"]] == [int((T0.timestamp() + 4.5) * 1_000_000)] * 3
+
+
+def fetched(n: float, version: int | None) -> dict[str, Any]:
+    at = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n}", "api_version": version}
+    return row(EXCHANGES, protocol="kafka", api_key=1, status="paired", server_ip="b", server_port=9092, **at)
+
+
+READ = {"source": "fetch", "client_id": "r"}
+FORMATS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str, str]] = {
+    "written": ([batch(1), batch(2, **READ)], [produce(1, "paired"), fetched(2, 3)], "converts", "write them"),
+    "read by an old client": (
+        [batch(1, **READ)],
+        [fetched(1, 3)],
+        "Nobody was seen to write them",
+        "clients that read",
+    ),
+    "read by a new client": ([batch(1, **READ)], [fetched(1, 4)], "The log holds them", "retention removes"),
+    "read by whom nobody knows": ([batch(1, **READ)], [], "Nobody was seen to write them", "clients that read"),
+}
+"""Batches, their exchanges, and what they say."""
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_old_formats_are_told_by_who_was_seen_with_them(name: str) -> None:
+    batches, exchanges, meaning, advice = FORMATS[name]
+    (old,) = written.find(sources(batches=batches, exchanges=exchanges), SETTINGS)
+    assert meaning in old.summary
+    assert advice in old.advice
+    assert ("written by" in old.summary) is (name == "written") is bool(old.details["writers"])
+    assert old.details["stored_for"] == (["r"] if name == "read by a new client" else [])

@@ -17,7 +17,7 @@ from pipeline.analysis.rules.kafka.groups.storms import Life, Round, explain_gen
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import SEVERITIES, Finding
 from pipeline.finding_settings import FindingSettings
-from pipeline.tables import EXCHANGES, STATE_EVENTS
+from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -225,6 +225,10 @@ NOT_SLOW = [
 QUIET = [deployed(started("restarts two", 5), 2, 0, "new"), growing("starts", 3)]
 
 
+ONE_BY_ONE = {"works each half minute"}
+"""Where no members run side by side, nobody says that it was a deploy."""
+
+
 @pytest.fixture(scope="module")
 def all_found() -> dict[str, Finding]:
     return found([*HEALTHY, *STORMS, *QUIET])
@@ -234,7 +238,9 @@ def all_found() -> dict[str, Finding]:
 def test_a_deploy_is_told_as_one(all_found: dict[str, Finding], group: str) -> None:
     finding = all_found[group]
     assert (finding.severity, finding.details["is_deploy"], finding.details["unexplained"]) == ("info", True, 0)
-    assert "a deploy, a change of scale" in finding.summary
+    is_one_by_one = group in ONE_BY_ONE
+    assert ("as in a deploy, a change of scale" in finding.summary) is not is_one_by_one
+    assert ("one member after the other" in finding.summary) is is_one_by_one
 
 
 @pytest.mark.parametrize("group", [g.name for g in STORMS])
@@ -253,6 +259,47 @@ def test_who_comes_again_and_again_is_named(all_found: dict[str, Finding]) -> No
     assert crashes.details["comers"] == {"bad at 10.0.0.66": 8}
     assert "bad at 10.0.0.66 came 8 times" in crashes.summary
     assert all_found["stands still"].details["unstable_us"] > 150 * SECOND
+
+
+def test_a_job_that_runs_again_and_again_is_told_by_what_was_seen(all_found: dict[str, Finding]) -> None:
+    finding = all_found["works each half minute"]
+    assert "because nightly at 10.0.0.1 joined 9 times and left 9 times, one member after the other" in finding.summary
+    assert finding.advice.startswith("Now: nothing, if it is meant to run again and again")
+
+
+def test_generations_without_anybody_who_comes_or_goes_are_told_as_such() -> None:
+    group = started("again", 2)
+    for turn in range(6):
+        group.rebalance(20 * turn)
+    finding = judged_leniently(group)
+    assert finding.summary.endswith("; no member was seen to come or go.")
+    assert "deploy" not in finding.summary + finding.advice
+
+
+def judged_leniently(group: Group) -> Finding:
+    """What is found of one group by thresholds under which nothing is a storm."""
+    lenient = SETTINGS.model_copy(update={"storm_unexplained": 99, "storm_share": 1.0})
+    episodes = collect_episodes(group.shown, Facts(), lenient)
+    made = replace(
+        sources(states=group.states, exchanges=group.exchanges), episodes={"rebalance_storm": episodes},
+        steps=group.steps,
+    )  # fmt: skip
+    (finding,) = storms.find(made, lenient)
+    return finding
+
+
+@pytest.mark.parametrize(("lag", "has_read_all"), [(None, None), (0, True), (7, False)])
+def test_a_storm_states_whether_all_was_read_all_the_same(lag: int | None, has_read_all: bool | None) -> None:
+    group = next(g for g in STORMS if g.name == "stands still")
+    episodes = collect_episodes(group.shown, Facts(), SETTINGS)
+    commit = {"cluster": "b:1", "group_id": group.name, "topic": "t", "partition": 0, "ordinal": 0, "lag": lag}
+    ts = T0 + timedelta(seconds=(episodes[0].last_us - T0_US) / SECOND)
+    made = replace(
+        sources(states=group.states, exchanges=group.exchanges, timeline=[row(OFFSET_TIMELINE, **commit, ts=ts)]),
+        episodes={"rebalance_storm": episodes}, steps=group.steps,
+    )  # fmt: skip
+    (finding,) = storms.find(made, SETTINGS)
+    assert finding.details["has_read_all"] is has_read_all
 
 
 def test_a_storm_that_comes_again_says_so() -> None:
