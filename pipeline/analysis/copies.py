@@ -1,37 +1,67 @@
-"""Which copy of a connection counts, where two agents saw the same one? In each hour, one of them.
+"""Copies of a connection: the same packets seen by two agents, or again behind address translation. One of them counts.
 
-A connection between two machines with an agent on each lands twice, with the same ``flow_id``. Of each hour that copy
-counts which has the most whole exchanges, of equals the one whose agent comes first by name.
+A connection between two machines with an agent on each lands twice, with the same ``flow_id``; behind address
+translation it has another one (:mod:`pipeline.analysis.translated` finds those). Of each hour that copy counts which
+has the most whole exchanges, of equals the one whose agent comes first by name. Of copies with different addresses the
+one seen first counts, nearest to the client, unless it lacks more than a twentieth of what another one holds: else a
+client would change its address where a few packets are lost.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pipeline.analysis.alike import alike, candidates, empty
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import hour_sql
 from pipeline.analysis.tables import Tables
+from pipeline.analysis.translated import SAME, Statements, connection_sql, same_flows
 from pipeline.tables import COPIES
 
+OF_EXCHANGES = (
+    "flow_id", "agent_id", "connection_id", "client_ip", "client_port", "server_ip", "server_port", "ts", "status",
+)  # fmt: skip
+"""Columns of ``silver.exchanges`` by which copies are chosen."""
 _US = "epoch_us(ts)"
+_ADDRESSES = "(client_ip, client_port, server_ip, server_port)"
 
 
-def copies(exchanges: pa.Table) -> pa.Table:
-    """Rows of ``silver.copies``: those that do not count."""
-    tables = Tables({"exchanges": exchanges})
+def all_copies(exchanges: pa.Table, statements: Statements) -> pa.Table:
+    """Rows of ``silver.copies``, by all exchanges and what they state."""
+    return copies(exchanges, same_flows(exchanges, statements, candidates(alike(exchanges))))
+
+
+def copies(exchanges: pa.Table, same: pa.Table | None = None) -> pa.Table:
+    """Rows of ``silver.copies``: those that do not count.
+
+    Args:
+        exchanges: rows of ``silver.exchanges``, of a flow all of them.
+        same: flows that are one, as :func:`pipeline.analysis.translated.same_flows` gives them; None: none are.
+    """
+    tables = Tables({"exchanges": exchanges, "same": empty(SAME) if same is None else same})
     try:
         found = tables.table(f"""
-            WITH each AS (
-                SELECT flow_id, agent_id, connection_id, {hour_sql(_US)} AS us,
+            WITH by_hour AS (
+                SELECT flow_id, agent_id, connection_id, {hour_sql(_US)} AS us, any_value({_ADDRESSES}) AS addresses,
                     count(*) FILTER (status NOT IN ('unanswered', 'orphan_response')) AS whole, count(*) AS "all"
                 FROM exchanges GROUP BY flow_id, agent_id, connection_id, us
+            ), each AS (
+                SELECT by_hour.*, label, lead_us, coalesce(label, by_hour.flow_id) AS one,
+                    max(whole) OVER (PARTITION BY one, us) AS most
+                FROM by_hour LEFT JOIN same ON same.flow_id = by_hour.flow_id AND same.hour = by_hour.us
             ), best AS (
-                SELECT *, first_value(agent_id) OVER (
-                    PARTITION BY flow_id, us ORDER BY whole DESC, "all" DESC, agent_id, connection_id
-                ) AS counted_agent_id FROM each
+                SELECT *, first_value(each) OVER (
+                    PARTITION BY one, us ORDER BY
+                        CASE WHEN label IS NULL THEN whole ELSE (whole * 20 >= most * 19)::BIGINT END DESC,
+                        lead_us, whole DESC, "all" DESC, agent_id, connection_id
+                ) AS counted FROM each
             )
-            SELECT *, make_timestamp(us) AS hour, make_timestamp(us)::DATE AS date
-            FROM best WHERE agent_id <> counted_agent_id
+            SELECT make_timestamp(us) AS hour, make_timestamp(us)::DATE AS date, connection_id, agent_id, flow_id,
+                counted.agent_id AS counted_agent_id, counted.connection_id AS counted_connection_id,
+                addresses <> counted.addresses AS is_translated
+            FROM best WHERE connection_id <> counted.connection_id
+                AND (agent_id <> counted.agent_id OR label IS NOT NULL)
         """)
     finally:
         tables.close()
@@ -45,10 +75,23 @@ def counted_sql(rows: str, others: str) -> str:
     """
     return f"""
         SELECT * FROM {rows} WHERE NOT EXISTS (
-            SELECT 1 FROM {others} AS others WHERE others.connection_id = split_part({rows}.exchange_id, '-', 1)
+            SELECT 1 FROM {others} AS others WHERE others.connection_id = {connection_sql(f"{rows}.exchange_id")}
                 AND epoch_us(others.hour) = {hour_sql(f"epoch_us({rows}.ts)")}
         )
     """
+
+
+def waiting_sql(rows: str, others: str) -> str:
+    """Those rows of a table (with ``connection_id``) whose connection is no copy, as SQL.
+
+    What waits for its other half follows what its connection was before.
+    """
+    return f"SELECT * FROM {rows} WHERE connection_id NOT IN (SELECT connection_id FROM {others})"
+
+
+def waiting(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """The rows (with ``connection_id``) whose connection is no copy."""
+    return rows.filter(pc.invert(pc.is_in(rows.column("connection_id"), others.column("connection_id").unique())))
 
 
 def counted(rows: pa.Table, others: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from pipeline.analysis.clients import clients
-from pipeline.analysis.copies import copies, counted
+from pipeline.analysis.copies import all_copies, counted, waiting
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.guard import attempt
@@ -23,6 +23,7 @@ from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
+from pipeline.analysis.translated import Statements
 from pipeline.finding_settings import FindingSettings
 from pipeline.settings import StreamSettings
 from pipeline.tables import (
@@ -54,7 +55,7 @@ class Derived:
 
     Attributes:
         tables: by their full name in the lake.
-        pending: rows of ``silver.exchanges`` of which the other half may still come.
+        pending: rows of ``silver.exchanges`` of which the other half may still come, of no copy.
         facts: clusters and topic names.
     """
 
@@ -138,7 +139,7 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
         lambda: with_handshakes(gathered.commands, gathered.handshakes),
         lambda: gathered.commands,
     )
-    others = _made(COPIES, lambda: copies(complete))
+    others = _made(COPIES, lambda: all_copies(complete, Statements(gathered.events, gathered.states, commands)))
     events, batches, states = (counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states))
     found = [
         (GAPS, gaps),
@@ -154,18 +155,19 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
         (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
     ]
     if not is_for_rules:
+        once = counted(complete, others)
         found.append((MONGO_HANDSHAKES, gathered.handshakes))
         derived += [
             (BROKERS, lambda: brokers(facts)),
             (TOPICS, lambda: topics(facts)),
-            (ASSIGNMENTS, lambda: assignments(gathered.states)),
+            (ASSIGNMENTS, lambda: assignments(states)),
             (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
-            (API_LATENCY, lambda: api_latency(counted(complete, others))),
-            (CLIENTS, lambda: clients(complete, gathered.states, commands, facts)),
+            (API_LATENCY, lambda: api_latency(once)),
+            (CLIENTS, lambda: clients(once, states, counted(commands, others), facts)),
             (MONGO_MINUTES, lambda: mongo_minutes(counted(commands, others))),
         ]
     found += [(table, _made(table, work)) for table, work in derived]
-    return Derived({table.full_name: rows for table, rows in found}, gathered.pending, facts)
+    return Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)
 
 
 def _made(table: Table, work: Callable[[], pa.Table]) -> pa.Table:

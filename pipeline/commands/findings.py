@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipeline.capture.stats import CaptureStats
-    from pipeline.embedded.diagnosis import Diagnosis
+    from pipeline.embedded.diagnosis import Diagnosis, Looked
 
 _EVIDENCE_SHOWN = 3
 _SIMILAR = 0.7
@@ -232,7 +232,15 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
         span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
     waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
     connections, exchanges = many(looked.connections, "connection"), many(looked.exchanges, "exchange")
-    return f"Read {packets}{connections}, {exchanges}{waiting}{span}, {lost}{closings}."
+    return f"Read {packets}{connections}, {exchanges}{waiting}{span}, {lost}{closings}.{_copies(looked)}"
+
+
+def _copies(looked: Looked) -> str:
+    if not looked.copies:
+        return ""
+    are = "connection is a copy of another" if looked.copies == 1 else "connections are copies of others"
+    where = "behind address translation" if looked.translated else "by another agent"
+    return f"\n{looked.copies:,} more {are}: the same packets seen again {where}."
 
 
 def what_was_looked_at(found: Diagnosis) -> str:

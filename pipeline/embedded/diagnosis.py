@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from decoder import Codec
+from pipeline.analysis.copies import counted_sql
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
@@ -28,9 +29,11 @@ _DECODED_AT_ONCE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """How much was looked at, so that silence means something.
+    """How much was looked at, so that silence means something. What was seen several times counts once.
 
     Attributes:
+        copies: connections that are left out, for they carry the packets of others.
+        translated: those of them with other addresses or ports.
         judged: exchanges of which a decoded half says something about both: paired ones, and requests without an answer
             by design.
         cut: exchanges of which no half could be decoded, since it was cut off or is damaged.
@@ -38,6 +41,8 @@ class Looked:
     """
 
     connections: int
+    copies: int
+    translated: int
     exchanges: int
     pending: int
     groups: int
@@ -107,25 +112,29 @@ def looked_at(derived: Derived) -> Looked:
     names = {name.replace(".", "_"): rows for name, rows in derived.tables.items()}
     tables = Tables({**names, "pending": derived.pending})
     try:
-        (row,) = tables.rows("""
-            WITH halves AS (
-                SELECT connection_id, server_ip, server_port, request_ts, response_ts FROM silver_exchanges
+        (row,) = tables.rows(f"""
+            WITH counted AS ({counted_sql("silver_exchanges", "silver_copies")}), copies AS (
+                SELECT connection_id, bool_or(is_translated) AS is_translated FROM silver_copies GROUP BY connection_id
+            ), halves AS (
+                SELECT connection_id, server_ip, server_port, request_ts, response_ts FROM counted
                 UNION ALL SELECT connection_id, server_ip, server_port, request_ts, response_ts FROM pending
             )
             SELECT
                 (SELECT count(DISTINCT connection_id) FROM halves) AS connections,
-                (SELECT count(*) FROM silver_exchanges) AS exchanges,
+                (SELECT count(*) FROM copies) AS copies,
+                (SELECT count(*) FROM copies WHERE is_translated) AS translated,
+                (SELECT count(*) FROM counted) AS exchanges,
                 (SELECT count(*) FROM pending) AS pending,
                 (SELECT count(DISTINCT (cluster, group_id)) FROM silver_state_events WHERE group_id <> '') AS groups,
                 (SELECT count(DISTINCT (cluster, topic, partition)) FROM gold_offset_timeline) AS partitions,
                 (SELECT count(*) FROM gold_clients) AS clients,
                 (SELECT count(DISTINCT (server_ip, server_port)) FROM halves) AS servers,
                 (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps) AS bytes_lost,
-                (SELECT count(*) FROM silver_exchanges WHERE status IN ('paired', 'no_response_expected') AND (
+                (SELECT count(*) FROM counted WHERE status IN ('paired', 'no_response_expected') AND (
                     coalesce(request_status, '') IN ('ok', 'partial', 'redacted')
                     OR coalesce(response_status, '') IN ('ok', 'partial', 'redacted')
                 )) AS judged,
-                (SELECT count(*) FROM silver_exchanges
+                (SELECT count(*) FROM counted
                     WHERE coalesce(request_status, 'truncated') IN ('truncated', 'malformed')
                     AND coalesce(response_status, 'truncated') IN ('truncated', 'malformed')) AS cut,
                 (SELECT min(least(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS first_us,

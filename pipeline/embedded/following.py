@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.analysis.derive import Derived, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
@@ -20,11 +21,13 @@ from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
+from pipeline.embedded.copied import Copied
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
 from pipeline.embedded.frame_numbers import PLACE_COLUMNS
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.embedded.remembering import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.settings import StreamSettings
+from pipeline.tables import COPIES
 
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
@@ -143,6 +146,7 @@ class Following:
         self._unreported_incidents: list[IncidentChange] = []
         self._derived: Derived | None = None
         self._errors = Noted()
+        self._copied = Copied()
         self.frames = 0
 
     @property
@@ -179,11 +183,21 @@ class Following:
         """What is kept, and how much ever came."""
         return self._gathering
 
+    @property
+    def connections(self) -> int:
+        """Connections that ever came, each once however often it was seen."""
+        return max(0, self._gathering.connections - self._copied.connections)
+
+    @property
+    def exchanges(self) -> int:
+        """Exchanges that ever came, each once however often it was seen."""
+        return self._gathering.exchanges - self._copied.exchanges_with(self._gathering.kept.exchanges)
+
     def add(self, frames: pa.Table, gaps: pa.Table) -> pa.Table:
         """Take landed rows, each once, and give those of frames as rows of ``bronze.frames``."""
         if self._gathering.is_full:
             self._unreported += self._judged()
-            self._gathering.drop()
+            self._drop()
         self._derived = None
         self.frames += frames.num_rows
         with self.noting_errors():
@@ -194,7 +208,13 @@ class Following:
     def keep_less(self) -> None:
         """Judging takes too long: keep the newer half of what is kept, but for :data:`LEAST_EXCHANGES`."""
         if self._gathering.holds(2 * LEAST_EXCHANGES):
-            self._gathering.drop()
+            self._drop()
+
+    def _drop(self) -> None:
+        before = self._gathering.kept.exchanges
+        self._gathering.drop()
+        since = pa.scalar(self._gathering.since_us, pa.timestamp("us", "UTC"))
+        self._copied.dropped(before.filter(pc.less(before.column("ts"), since)))
 
     def judge(self) -> list[Change]:
         """Judge what is kept, and say what has changed since the last time."""
@@ -220,6 +240,7 @@ class Following:
         settings = self._settings.findings
         with self.noting_errors():
             self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
+            self._copied.judged(self._derived.of(COPIES), self._gathering.kept.exchanges)
             found = findings_of(self._derived, settings)
         ids = {finding.finding_id for finding in found.findings}
         roots = {row["root_id"] for row in self._incidents}
@@ -238,10 +259,10 @@ class Following:
             return None
         with self.noting_errors():
             derived = derive_from(self._gathering.kept, self._settings)
-        ever = self._gathering
+        ever, copied = self._gathering, self._copied
         looked = replace(
-            looked_at(derived), exchanges=ever.exchanges, connections=ever.connections, bytes_lost=ever.bytes_lost,
-            first_us=ever.first_us, last_us=ever.last_us,
+            looked_at(derived), exchanges=self.exchanges, connections=self.connections, bytes_lost=ever.bytes_lost,
+            first_us=ever.first_us, last_us=ever.last_us, copies=copied.connections, translated=copied.translated,
         )  # fmt: skip
         return Diagnosis(
             derived, findings_table(self._rows), incidents_table(self._incidents), looked,

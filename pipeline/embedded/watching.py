@@ -34,7 +34,7 @@ class Now:
         incidents: rows of ``gold.incidents``, what must be done first before the others; ``first_us`` and ``last_us``
             are their times.
         news: by ``incident_id`` what was reported of it in the last moments.
-        connections, exchanges, bytes_lost: that ever came, or were lost.
+        connections, exchanges, bytes_lost: that ever came, or were lost; what was seen several times counts once.
         pending: requests that wait for their answer.
         first_us, last_us: of the first and the last frame that ever came.
         since_us: what came before was dropped, for there was too much; None: nothing was.
@@ -162,8 +162,8 @@ class Watch:
             self._with_software(traffic),
             self._following.incidents,
             {key: kind for key, (kind, _) in self._news.items()},
-            seen.connections,
-            seen.exchanges,
+            self._following.connections,
+            self._following.exchanges,
             seen.bytes_lost,
             derived.pending.num_rows,
             seen.first_us,

@@ -80,14 +80,17 @@ EXCHANGES = Table(
 COPIES = Table(
     "silver",
     "copies",
-    "A connection that another agent saw as well: in this hour the other's exchanges count in what is derived",
+    "A connection that carries the packets of another one, seen by another agent or behind address translation: in "
+    "this hour the other's exchanges count in what is derived",
     (
         required("date", "date", "UTC day of hour"),
         required("hour", "timestamp", "Begin of the hour, UTC, by the ts of exchanges"),
         required("connection_id", "string", "The copy that does not count"),
         required("agent_id", "string", "The agent that saw it"),
-        required("flow_id", "string", "What the copies have in common"),
+        required("flow_id", "string", "Its flow_id; the copy of another agent has the same, unless translated"),
         required("counted_agent_id", "string", "The agent whose copy counts"),
+        optional("counted_connection_id", "string", "The copy that counts"),
+        optional("is_translated", "boolean", "Whether the copy that counts has other addresses or ports"),
     ),
     key=("connection_id", "hour"),
     partition_by=("date",),

@@ -21,9 +21,9 @@ def refresh_clients(rows: Rows, facts: Facts, since_us: int) -> None:
     seen = rows.derive(
         lambda tables: sightings(tables["exchanges"], tables["states"], tables["commands"]),
         {
-            "exchanges": Wanted.since(EXCHANGES, since_us, columns=_OF_EXCHANGES),
-            "states": Wanted.since(STATE_EVENTS, since_us, kinds=("software",)),
-            "commands": Wanted.since(MONGO_COMMANDS, since_us),
+            "exchanges": Wanted.since(EXCHANGES, since_us, columns=_OF_EXCHANGES, once=True),
+            "states": Wanted.since(STATE_EVENTS, since_us, kinds=("software",), once=True),
+            "commands": Wanted.since(MONGO_COMMANDS, since_us, once=True),
         },
         ("connection_id",),
         SIGHTING,

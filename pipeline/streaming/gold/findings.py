@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pipeline.analysis.copies import counted_sql
+from pipeline.analysis.copies import counted_sql, waiting_sql
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all
@@ -55,7 +55,7 @@ _ALL = {
 }  # fmt: skip
 """By the names that rules know them by (see pipeline.analysis.rules.model.Sources)."""
 _OF_EXCHANGES = ("exchanges", "events", "batches", "states", "commands")
-"""Of a connection that two agents saw, one copy counts."""
+"""Of a connection that was seen several times, one copy counts."""
 _NAMED = ("events", "batches")
 _FEW = 1_000_000
 """Rows of all these that are read at once: half a gigabyte, for some fifty queries go over them."""
@@ -76,7 +76,8 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
     tables = Tables({f"all_{name}": table for name, table in found.items()})
     tables.add("halves", rows.read(Wanted(OPEN_EXCHANGES)))
     try:
-        tables.view("waiting", _WAITING)
+        tables.view("all_waiting", _WAITING)
+        tables.view("waiting", waiting_sql("all_waiting", "all_copies"))
         for name in _ALL:
             all_rows = f"all_{name}"
             chosen = counted_sql(all_rows, "all_copies") if name in _OF_EXCHANGES else f"SELECT * FROM {all_rows}"

@@ -25,7 +25,7 @@ _SAME = (
 
 def refresh_assignments(rows: Rows, first: date) -> None:
     """Take in the statements of the days from ``first`` on."""
-    states = Wanted(STATE_EVENTS, from_day=first, kinds=KINDS)
+    states = Wanted(STATE_EVENTS, from_day=first, kinds=KINDS, once=True)
     generations = rows.bounds(states, "generation")
     if generations is None:
         return

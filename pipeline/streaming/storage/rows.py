@@ -53,7 +53,7 @@ class Wanted:
         between: by column the least and the greatest value, both inclusive.
         present: columns that are not null.
         columns: that are wanted; none: all.
-        once: of a connection that two agents saw, one copy.
+        once: of a connection that was seen several times, one copy.
         distinct: equal rows may come once.
     """
 

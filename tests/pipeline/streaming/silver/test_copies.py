@@ -1,8 +1,9 @@
-"""A connection that two agents saw lies in silver twice, and counts once."""
+"""A connection that was seen twice, by two agents or behind address translation, counts once; silver keeps both."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.copies import copies
 from pipeline.analysis.fit import schema_of
 from pipeline.capture.runs.reading import read_capture
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver.copies import refresh_copies
 from pipeline.streaming.storage.lake import Lake
@@ -30,6 +34,7 @@ from pipeline.tables import (
     TRANSACTIONS,
     Table,
 )
+from tests.captures.seen_again import later, proxied, seen_only, translated
 from tests.paths import ROOT
 from tests.pipeline.lakes import rows, versions
 from tests.pipeline.rows import T0, row
@@ -65,6 +70,57 @@ def lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
         run_stream(folder / "landing", folder / "lake", once=True, spark=spark)
         derived.append(content(folder / "lake"))
     return folder / "lake", derived[0], derived[1]
+
+
+@pytest.fixture(scope="module")
+def translated_lakes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Content]]:
+    """A landing zone and lake beside it; what was derived there of a recording, when an agent whose clock is three
+
+    seconds ahead had seen the same behind masquerading, and when the first one had seen a proxy's side as well.
+    """
+    folder = tmp_path_factory.mktemp("translated")
+    seen: dict[str, Callable[[bytes], bytes]] = {
+        "node": lambda pcap: pcap,
+        "gateway": lambda pcap: later(seen_only(pcap, translated(client="10.0.9.9")), 3_000_000),
+        "node-proxy": lambda pcap: seen_only(pcap, proxied("10.0.9.10", "10.0.9.11")),
+    }
+    derived = []
+    for agent, way in seen.items():
+        captures = []
+        for capture in CAPTURES:
+            captures.append(folder / f"{agent}-{capture.name}")
+            captures[-1].write_bytes(way(capture.read_bytes()))
+        read_capture(captures, folder / "landing", agent_id=agent)
+        run_stream(folder / "landing", folder / "lake", once=True, spark=spark)
+        derived.append(content(folder / "lake"))
+    return folder, derived
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("table", DERIVED, ids=lambda table: table.full_name)
+def test_what_is_derived_is_the_same_behind_address_translation(
+    translated_lakes: tuple[Path, list[Content]], table: Table
+) -> None:
+    _, contents = translated_lakes
+    once, *more = ([_without_names(one) for one in content[table.full_name]] for content in contents)
+    assert more == [once, once]
+
+
+def _without_names(one: dict[str, Any]) -> dict[str, Any]:
+    """Names of topics are taken from all copies: when one was seen last goes by the clock of any agent."""
+    return {} if one.get("rule") == "topic_recreated" else one
+
+
+@pytest.mark.proof
+def test_the_job_and_diagnose_find_the_same_copies(translated_lakes: tuple[Path, list[Content]]) -> None:
+    folder, _ = translated_lakes
+    found = diagnose(read_inputs([str(folder / "landing")]), StreamSettings())
+    in_lake, in_memory = rows(folder / "lake", COPIES), found.tables[COPIES.full_name].to_pylist()
+    names = ("connection_id", "flow_id", "counted_connection_id", "is_translated")
+    assert {tuple(r[n] for n in names) for r in in_lake} == {tuple(r[n] for n in names) for r in in_memory}
+    assert len(in_lake) == len(in_memory)
+    assert {r["counted_agent_id"] for r in in_lake} == {"node"}
+    assert found.looked.copies == found.looked.translated == 2 * found.looked.connections
 
 
 @pytest.mark.proof
