@@ -9,11 +9,13 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.rule import Rule, all_rules
 from pipeline.dashboard.views import views
 from pipeline.settings import Settings
 from pipeline.tables import TABLES, Table
 from website.commands import commands_page
+from website.error_codes import error_codes_page
 from website.json_keys import json_page
 from website.markdown import cell, code, table
 from website.settings_page import default, settings_page
@@ -30,6 +32,7 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "cli.md": commands_page(),
         "json.md": json_page(),
+        "error-codes.md": error_codes_page(),
     }
     made = {name: f"{_MADE}\n\n{text.rstrip()}\n" for name, text in texts.items()}
     return {**made, "settings.schema.json": json.dumps(Settings.model_json_schema(), indent=1) + "\n"}
@@ -119,7 +122,8 @@ def _rule(rule: Rule) -> str:
         else "Advice:"
     )
     texts = "\n".join(f"- {cell(text)}" for text in rule.advice)
-    return f"## {rule.name}\n\n{thresholds}\n\n{title}\n\n{texts}"
+    by_code = "\n\nWhat the error code asks for is in the [table of error codes](error-codes.md)."
+    return f"## {rule.name}\n\n{thresholds}\n\n{title}\n\n{texts}{by_code if BY_CODE in rule.advice else ''}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What each error code of Kafka means."""

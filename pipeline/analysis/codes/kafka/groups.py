@@ -1,0 +1,348 @@
+"""Codes of coordinators about groups, their members and their commits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.codes.kafka.rows import ASKS_COORDINATOR, RETRIES, row
+from pipeline.analysis.codes.model import (
+    APPLICATION,
+    CLIENT,
+    CONFIGURATION,
+    HEALTH,
+    LOSS,
+    NOBODY,
+    OPERATOR,
+    REFUSAL,
+    TRANSIENT,
+    at,
+)
+
+_COORDINATOR: Final = (
+    "If it stays, look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER "
+    "--describe --topic __consumer_offsets`, or __transaction_state)."
+)
+_POLL_FIX: Final = (
+    "keep the work between two polls below max.poll.interval.ms (fewer records by max.poll.records), and raise "
+    "session.timeout.ms for a client that pauses."
+)
+_LATE_COMMIT: Final = (
+    "let the client rejoin (a poll does it), or restart it: what it processed since its last accepted commit is read "
+    "again."
+)
+_LATE_COMMIT_FIX: Final = (
+    "commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked (librdkafka: "
+    "rebalance_cb), and keep the work between two polls below max.poll.interval.ms (max.poll.records)."
+)
+_COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
+_INSTANCE_FIX: Final = "a group.instance.id for each instance, such as the pod's name in a StatefulSet."
+
+ROWS: Final = (
+    row(
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        TRANSIENT,
+        NOBODY,
+        "The coordinator reads its log after a change of leader, and answers when it has read all of it.",
+        f"wait: a restart of the broker begins the loading again. {RETRIES[0].upper()}{RETRIES[1:]}",
+        "keep the log cleaner at work (log.cleaner.enable=true), or loading takes minutes.",
+        area="coordinator",
+        is_retried=True,
+    ),
+    row(
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        TRANSIENT,
+        OPERATOR,
+        "The broker that coordinates this group or transactional id is not known: its partition has no leader, or "
+        "the internal topic does not exist yet.",
+        f"{RETRIES} {_COORDINATOR}",
+        "as many brokers as offsets.topic.replication.factor and transaction.state.log.replication.factor ask for.",
+        area="coordinator",
+        is_retried=True,
+    ),
+    *at(
+        (*_COMMITS, ApiKey.SYNC_GROUP),
+        row(
+            KafkaError.COORDINATOR_NOT_AVAILABLE,
+            TRANSIENT,
+            OPERATOR,
+            "The coordinator could not write to __consumer_offsets: too few of its replicas are in sync, or the broker "
+            "is shutting down.",
+            f"{RETRIES} {_COORDINATOR}",
+            "three replicas of __consumer_offsets, and min.insync.replicas below their number.",
+            area="coordinator",
+            is_retried=True,
+        ),
+    ),
+    row(
+        KafkaError.NOT_COORDINATOR,
+        TRANSIENT,
+        CLIENT,
+        "The broker that was asked does not coordinate this group or transactional id: another one does.",
+        f"{ASKS_COORDINATOR[:-1]}. If no FindCoordinator follows, restart the client.",
+        "update the library of a client that keeps asking the broker that refuses it.",
+        area="coordinator",
+        is_retried=True,
+    ),
+    row(
+        KafkaError.OFFSET_METADATA_TOO_LARGE,
+        REFUSAL,
+        APPLICATION,
+        "The text that the application stores with an offset is longer than offset.metadata.max.bytes; the offset was "
+        "not committed.",
+        "shorten the metadata of the commit (Java: OffsetAndMetadata; librdkafka: metadata of the partition), or raise "
+        "offset.metadata.max.bytes (4096) of the brokers. A restart or a rejoin does not help.",
+        "keep state that grows in a topic or store of its own, and only a reference to it in the commit.",
+        area="commit",
+    ),
+    row(
+        KafkaError.ILLEGAL_GENERATION,
+        TRANSIENT,
+        CLIENT,
+        "The member goes by a generation of the group that is over: the group has rebalanced without it.",
+        "nothing if the member rejoins: its next poll does it.",
+        _POLL_FIX,
+        area="membership",
+    ),
+    *at(
+        _COMMITS,
+        row(
+            KafkaError.ILLEGAL_GENERATION,
+            LOSS,
+            APPLICATION,
+            "The group has rebalanced since the member read these records; its commit was not taken.",
+            _LATE_COMMIT,
+            _LATE_COMMIT_FIX,
+            area="membership",
+        ),
+    ),
+    row(
+        KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+        CONFIGURATION,
+        APPLICATION,
+        "The member offers no assignor that all members of the group know, or another protocol type.",
+        "start this client with an assignor that all members of the group offer, or give it a group.id of its own.",
+        "partition.assignment.strategy alike in all members; to change it, deploy once with the old and the new one in "
+        "the list, then once with the new one alone.",
+    ),
+    row(
+        KafkaError.INVALID_GROUP_ID,
+        CONFIGURATION,
+        APPLICATION,
+        "The group id is empty, or not valid for what is asked.",
+        "restart the client with a group.id that is not empty.",
+        "set group.id in its configuration.",
+    ),
+    row(
+        KafkaError.UNKNOWN_MEMBER_ID,
+        TRANSIENT,
+        CLIENT,
+        "The coordinator does not count the client as a member: its session ended, or it left.",
+        "nothing if the member rejoins: its next poll does it.",
+        _POLL_FIX,
+        area="membership",
+    ),
+    *at(
+        _COMMITS,
+        row(
+            KafkaError.UNKNOWN_MEMBER_ID,
+            LOSS,
+            APPLICATION,
+            "The client is no member of the group any more; its commit was not taken.",
+            _LATE_COMMIT,
+            _LATE_COMMIT_FIX,
+            area="membership",
+        ),
+    ),
+    row(
+        KafkaError.INVALID_SESSION_TIMEOUT,
+        CONFIGURATION,
+        APPLICATION,
+        "The session timeout of the client is outside the range that the broker allows.",
+        "restart the client with a session.timeout.ms that the broker takes.",
+        "between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms (1800000) of the brokers.",
+    ),
+    row(
+        KafkaError.REBALANCE_IN_PROGRESS,
+        HEALTH,
+        NOBODY,
+        "The group rebalances; the member joins again.",
+        "nothing: the member joins again by itself.",
+        "if it never ends, look for a member that joins and does not finish.",
+    ),
+    *at(
+        _COMMITS,
+        row(
+            KafkaError.REBALANCE_IN_PROGRESS,
+            TRANSIENT,
+            APPLICATION,
+            "The group rebalances; the commit was not taken, and the member must join before it commits again.",
+            "let the client poll, so that it rejoins, then commit what it still owns.",
+            _LATE_COMMIT_FIX,
+            area="commit",
+        ),
+    ),
+    row(
+        KafkaError.INVALID_COMMIT_OFFSET_SIZE,
+        REFUSAL,
+        OPERATOR,
+        "The coordinator could not write the commit to the offsets topic: the record is too large for it.",
+        "commit fewer partitions in one request or shorter metadata; look at max.message.bytes of __consumer_offsets.",
+        "keep the brokers' default limits of __consumer_offsets, and the metadata of commits short.",
+        area="commit",
+    ),
+    row(
+        KafkaError.NON_EMPTY_GROUP,
+        REFUSAL,
+        APPLICATION,
+        "The group has members, so that it cannot be deleted or reset.",
+        "stop all members of the group and wait for its session timeout: `kafka-consumer-groups.sh --bootstrap-server "
+        "BROKER --describe --group {group} --members` lists them.",
+        "let tools change groups only while they are stopped.",
+    ),
+    row(
+        KafkaError.GROUP_ID_NOT_FOUND,
+        REFUSAL,
+        APPLICATION,
+        "The coordinator knows no group of this id and type.",
+        "correct the group's name, or use the protocol of its type (`kafka-groups.sh --bootstrap-server BROKER "
+        "--list`).",
+        "a group.id that no group of another type uses, and one group.protocol for all of its members.",
+    ),
+    row(
+        KafkaError.GROUP_ID_NOT_FOUND,
+        HEALTH,
+        NOBODY,
+        "The group is already gone.",
+        api=ApiKey.DELETE_GROUPS,
+    ),
+    row(
+        KafkaError.MEMBER_ID_REQUIRED,
+        HEALTH,
+        NOBODY,
+        "The coordinator gives the client a member id, with which it joins again (KIP-394).",
+    ),
+    row(
+        KafkaError.GROUP_MAX_SIZE_REACHED,
+        REFUSAL,
+        OPERATOR,
+        "The group has as many members as the brokers allow.",
+        "stop members that are not needed, or raise group.max.size of the brokers (by protocol "
+        "group.consumer.max.size, group.share.max.size, group.streams.max.size).",
+        "no more members than partitions; look for leaked consumers that nobody closes.",
+    ),
+    row(
+        KafkaError.FENCED_INSTANCE_ID,
+        REFUSAL,
+        APPLICATION,
+        "Another process uses the same group.instance.id and has taken the membership.",
+        "stop one of the two processes that use this group.instance.id.",
+        _INSTANCE_FIX,
+        area="membership",
+    ),
+    row(
+        KafkaError.GROUP_SUBSCRIBED_TO_TOPIC,
+        REFUSAL,
+        APPLICATION,
+        "The group reads the topic whose offsets are to be deleted.",
+        "stop the members that subscribe to the topic, then delete the offsets.",
+        "delete offsets only of topics that the group no longer reads.",
+    ),
+    row(
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+        TRANSIENT,
+        APPLICATION,
+        "An open transaction holds offsets of the group, so that they cannot be read yet.",
+        "nothing while the transaction ends; if it stays, end the open transaction (`kafka-transactions.sh "
+        "--bootstrap-server BROKER find-hanging --broker-id ID`).",
+        "commit or abort in every path of the producer's code, and set transaction.timeout.ms to what a transaction "
+        "takes at most.",
+        area="open transaction",
+        is_retried=True,
+    ),
+    row(
+        KafkaError.FENCED_MEMBER_EPOCH,
+        TRANSIENT,
+        CLIENT,
+        "The coordinator has put the member out: its epoch is not the group's; the member gives up its partitions and "
+        "joins again.",
+        "nothing if the member joins again.",
+        _POLL_FIX,
+        area="membership",
+    ),
+    row(
+        KafkaError.STALE_MEMBER_EPOCH,
+        TRANSIENT,
+        CLIENT,
+        "The member's epoch is older than the coordinator's; the next heartbeat gives it the new one.",
+        "nothing: the client repeats the request after its next heartbeat.",
+        _POLL_FIX,
+        area="membership",
+    ),
+    row(
+        KafkaError.UNRELEASED_INSTANCE_ID,
+        REFUSAL,
+        APPLICATION,
+        "Another member that still lives uses this group.instance.id.",
+        "stop the other process that uses this group.instance.id, or wait for its session to end.",
+        _INSTANCE_FIX,
+    ),
+    row(
+        KafkaError.UNSUPPORTED_ASSIGNOR,
+        CONFIGURATION,
+        APPLICATION,
+        "The brokers do not have the assignor that the member asks for.",
+        "restart the client without group.remote.assignor.",
+        "one of group.consumer.assignors of the brokers (uniform, range).",
+    ),
+    row(
+        KafkaError.INVALID_REGULAR_EXPRESSION,
+        CONFIGURATION,
+        APPLICATION,
+        "The broker cannot read the pattern of the subscription.",
+        "restart the client with a pattern that RE2J reads.",
+        "in the consumer protocol (KIP-848) the broker evaluates the subscription's pattern, and it knows no "
+        "look-around.",
+    ),
+    row(
+        KafkaError.STREAMS_INVALID_TOPOLOGY,
+        REFUSAL,
+        APPLICATION,
+        "The topology that the application sends is not valid.",
+        "go back to the version of the application that ran, and read the error message of the response (`wirelake "
+        "explain`).",
+        "the topology that it sends has topics that do not fit together.",
+    ),
+    row(
+        KafkaError.STREAMS_INVALID_TOPOLOGY_EPOCH,
+        REFUSAL,
+        APPLICATION,
+        "The number of the topology does not follow the group's.",
+        "stop the instances of the older version of the application.",
+        "deploy all instances of an application.id with one topology.",
+    ),
+    row(
+        KafkaError.STREAMS_TOPOLOGY_FENCED,
+        REFUSAL,
+        APPLICATION,
+        "The instance runs an older topology than the group.",
+        "stop the instances that still run the old version of the application.",
+        "deploy all instances of an application.id with one topology.",
+    ),
+    row(
+        KafkaError.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
+        TRANSIENT,
+        OPERATOR,
+        "The broker could not store the description of the topology; the application itself works.",
+        "read the log of the coordinator.",
+        "look at the broker's plugin that stores descriptions.",
+    ),
+    row(
+        KafkaError.GROUP_DELETION_FAILED,
+        REFUSAL,
+        OPERATOR,
+        "The coordinator could not delete the group.",
+        "read the error message of the response (`wirelake explain`) and the coordinator's log.",
+        "delete groups once they are empty.",
+    ),
+)
