@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
 from pipeline.analysis.rules.people import joined
 
 _SHOWN = 3
+_NAME = re.compile(r"[a-z0-9]+[._=][a-z]|[A-Z]{2}|`")
+ADVICE = re.compile(r"^\s*\*?Now:\*?\s*(?P<now>.*?)\s*\*?\bFix:\*?\s*(?P<fix>.*)$", re.DOTALL)
+"""Parts the advice of a finding."""
 _WAIT, _AGAIN = "waiting", "to be read again"
 _FATES = {
     "records_behind": _WAIT, "lag_after": _WAIT, "lag": _WAIT, "records_lost": "not written", "lost": "lost",
@@ -237,6 +241,11 @@ def listed(names: Iterable[str | None]) -> str:
 def count(number: int, one: str, more: str | None = None) -> str:
     """A number with its noun."""
     return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def begun(text: str) -> str:
+    """As a sentence begins, but for the names of properties and commands, which are copied as they stand."""
+    return text if _NAME.match(text) else f"{text[:1].upper()}{text[1:]}"
 
 
 def arg(name: object) -> str:

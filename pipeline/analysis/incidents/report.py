@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
+from pipeline.analysis.incidents.case import ADVICE, Case, arg, begun, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
@@ -29,8 +29,6 @@ _SECOND_US = 1_000_000
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 _PLAIN = re.compile(r"[\w .,='()*:;<>/-]*", re.ASCII)
 """What a shell leaves as it is between double quotes."""
-_NAME = re.compile(r"[a-z0-9]+[._][a-z]")
-_ADVICE = re.compile(r"^\s*\*?Now:\*?\s*(?P<now>.*?)\s*\*?\bFix:\*?\s*(?P<fix>.*)$", re.DOTALL)
 
 
 def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
@@ -220,21 +218,16 @@ def _own_words(case: Case) -> Words:
     others = len(case.bundle.findings) - 1
     if others:
         headline += f" (and {others} more)"
-    parted = _ADVICE.match(advice)
+    parted = ADVICE.match(advice)
     if parted is not None:
-        now, fix = (_begun(text) for text in (parted["now"], parted["fix"]))
+        now, fix = (begun(text) for text in (parted["now"], parted["fix"]))
     else:
         now, _, fix = advice.partition(". ")
         now = now if now.endswith(".") else f"{now}."
     urgency = URGENCIES.get(case.tree.root.rule, SLOW)
-    if case.tree.root.rule in OF_BROKERS:
+    if case.tree.root.rule in OF_BROKERS and not case.details.get("never_asked"):
         return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency, culprit=brokers, hurt=sufferers)
     return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency)
-
-
-def _begun(text: str) -> str:
-    """As a sentence begins, but for the names of properties and commands, which are copied as they stand."""
-    return text if _NAME.match(text) else f"{text[:1].upper()}{text[1:]}"
 
 
 def _sql(case: Case) -> str:

@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from decoder.kafka.apis import KafkaError
+from decoder.kafka.errors import error_name
+from pipeline.analysis.codes.advice import BY_CODE, advice_of
+from pipeline.analysis.codes.kafka.answers import kafka_facts
+from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.producers.shared import CRC_MISMATCH
-from pipeline.analysis.rules.kafka.rights import commands
-from pipeline.analysis.rules.kafka.symptoms import LOGIN_ERRORS
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import first_of, times
 from pipeline.analysis.rules.rule import Rule, finds
@@ -104,6 +107,7 @@ def finding(episode: Episode, severity: str, summary: str, advice: str, sources:
             "healed_us": episode.healed_us, "recurrences": len(episode.before),
             "first_of_all_us": episode.before[0][0] if episode.before else episode.first_us,
             "last_of_all_us": episode.last_us,
+            **({"answers": [list(one) for one in episode.answers]} if episode.rule in _ADVISED_BY_CODE else {}),
         },
     )  # fmt: skip
 
@@ -161,16 +165,24 @@ _QUOTA = (
     "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or let the client do less (compression.type, fewer "
     "requests by linger.ms and fetch.min.bytes)."
 )
-_LOGIN = (
-    "Now: check the client's credentials and the SASL mechanism. If nobody knows the client, somebody tries passwords: "
-    "look at the address. Fix: sasl.jaas.config (librdkafka: sasl.username, sasl.password) and sasl.mechanism."
+_ZOMBIE = (
+    "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
+    "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
+    "group.instance.id: let it poll, so that it rejoins, after such an error."
 )
-_RIGHT = (
-    "Now: if this client may do it, give its principal the right: {commands}; the broker's authorizer log has the "
-    "principal, and which operation it was (to produce: Write). Fix: keep the ACLs with the "
-    "service's deployment; check sasl.jaas.config (librdkafka: sasl.username) for the "
-    "right principal."
-)
+_ID_TAKEN = (error_name(KafkaError.FENCED_INSTANCE_ID),)
+"""Another process has taken the group.instance.id: a restart would take it back."""
+
+
+def codes_of(episode: Episode) -> tuple[CodeFacts, ...]:
+    """The facts of the errors that its symptoms were answered with."""
+    known = {"topic": episode.topic, "group": episode.group_id}
+    return kafka_facts(episode.answers, **{name: quote(value) for name, value in known.items() if value})
+
+
+def _by_code(episode: Episode) -> str:
+    return advice_of(codes_of(episode))
+
 
 COUNTED = (
     CountedRule(
@@ -181,12 +193,7 @@ COUNTED = (
             "The coordinator refused commits, and nobody made them good.",
             ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds"),
             ("exchanges", "events"),
-            advice=(
-                "Now: restart the client, or let it rejoin the group: what it holds is read again by its owners. Fix: "
-                "commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked "
-                "(librdkafka: rebalance_cb), keep the work between two polls below max.poll.interval.ms (fewer records "
-                "by max.poll.records), and rejoin after the error instead of retrying.",
-            ),
+            advice=(BY_CODE,),
         ),
         lambda s: s.commit_rejected_times,
         lambda e: (
@@ -195,6 +202,7 @@ COUNTED = (
         ),
         lambda e, s: not _only_rebalancing(e) or e.unhealed >= s.commit_rejected_times_rebalancing,
         count=lambda e: e.unhealed,
+        advice=_by_code,
     ),
     CountedRule(
         Rule(
@@ -204,11 +212,7 @@ COUNTED = (
             "A client goes on as a member of a group that has put it out.",
             ("zombie_times", "zombie_seconds"),
             ("exchanges", "states", "events"),
-            advice=(
-                "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
-                "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
-                "group.instance.id: let it poll, so that it rejoins, after such an error.",
-            ),
+            advice=(_ZOMBIE, BY_CODE),
         ),
         lambda s: s.zombie_times,
         lambda e: (
@@ -217,6 +221,7 @@ COUNTED = (
         ),
         lambda e, s: e.run_us >= s.zombie_seconds * 1_000_000,
         count=lambda e: e.run,
+        advice=lambda e: _by_code(e) if e.names == _ID_TAKEN else _ZOMBIE,
     ),
     CountedRule(
         CRC_MISMATCH,
@@ -289,12 +294,12 @@ COUNTED = (
             ("critical", "warning", "info"),
             "A broker refused a login, or an operation that the principal may not do.",
             ("auth_failed_times", "refused_again_times"),
-            advice=(_LOGIN, _RIGHT),
+            advice=(BY_CODE,),
         ),
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
         severity=refusal_severity,
-        advice=lambda e: _LOGIN if set(e.names) & set(LOGIN_ERRORS) else _RIGHT.format(commands=commands(e.names)),
+        advice=_by_code,
     ),
     CountedRule(
         Rule(
@@ -312,5 +317,7 @@ COUNTED = (
         lambda e: f"{clients(e)} writes without asking for an answer (acks=0): {when(e)}, to {names(e)}.",
     ),
 )
+
+_ADVISED_BY_CODE = frozenset(counted.rule.name for counted in COUNTED if BY_CODE in counted.rule.advice)
 
 finds(*(counted.rule for counted in COUNTED))(find)

@@ -32,6 +32,8 @@ from pipeline.tables import EXCHANGES
 _NAMES_KEPT = 50
 _BY_HOST = ("commit_rejected", "zombie_member")
 """Rules that count each host apart: members of one group often share a client id, the default of their library."""
+_SMALL_METADATA = 4_000
+"""Characters of a Metadata answer that may be of a cluster with few brokers: how many it lists is asked for."""
 _STORM = "rebalance_storm"
 _LOOKED_AT = (
     "fetch_session_churn", "latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm",
@@ -56,6 +58,7 @@ class Episode:
         before: first and last time of its episodes before this one, in order of time. It makes no other episode of it:
             what is known of the one by itself is found by the one that knows what was before.
         each: its symptoms in order of time, of rules that look at each.
+        answers: names of the apis and of what they were answered, distinct, at most fifty.
     """
 
     rule: str
@@ -83,6 +86,7 @@ class Episode:
     healed_us: int | None = None
     before: tuple[tuple[int, int], ...] = field(default=(), compare=False)
     each: tuple[Shown, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
 
     @property
     def span_us(self) -> int:
@@ -106,6 +110,7 @@ class Episode:
             run_us=max(self.run_us, other.run_us),
             each=tuple(sorted((*self.each, *other.each), key=lambda one: (one.us, one.exchange_id))),
             healed_us=None if None in healed else max(us for us in healed if us is not None),
+            answers=tuple(sorted({*self.answers, *other.answers})[:_NAMES_KEPT]),
         )  # fmt: skip
 
 
@@ -223,6 +228,7 @@ _COMES_OR_GOES = f"""
 """
 _BODIES_ASKED = f"""protocol = 'kafka' AND (
     api_key IN {numbers(ApiKey.API_VERSIONS, ApiKey.STREAMS_GROUP_HEARTBEAT, *SHARE_APIS)}
+    OR (api_key = {ApiKey.METADATA} AND length(response_body) <= {_SMALL_METADATA})
     OR {_COMES_OR_GOES} OR {MAY_SHOW_ONE})
 """
 _CANDIDATES = f"""
@@ -283,6 +289,7 @@ def _episode(run: list[Shown], cluster: str, max_evidence: int) -> Episode:
         unhealed=sum(one.healed_us is None for one in run), run=max(map(len, between.values())),
         run_us=max(some[-1] - some[0] for some in between.values()), healed_us=last.healed_us,
         each=tuple(run) if first.rule in _LOOKED_AT else (),
+        answers=tuple(sorted({(one.api_name, one.what) for one in run})[:_NAMES_KEPT]),
     )  # fmt: skip
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pipeline.analysis.incidents.case import Case, arg, count, listed
-from pipeline.analysis.incidents.entities import Caller
+from pipeline.analysis.incidents.entities import Caller, Known
 from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, groups
+from pipeline.analysis.incidents.words.refusals import fix, now
+from pipeline.analysis.rules.people import joined
 
 _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group"
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 """Coordinators make member ids of the client id and this: no name for a headline."""
+_COMMANDS = 3
 _REVOKED = (
     "Finish or drop a partition's work when it is revoked (ConsumerRebalanceListener.onPartitionsRevoked in Java, "
     "rebalance_cb in librdkafka), and commit only what is assigned"
@@ -106,10 +110,14 @@ def _stalled(case: Case) -> str:
     return f"Group {case.group} is alive but stands still on {case.places}{at}{waits}"
 
 
-def _as_options(case: Case) -> str:
+def _place(one: Known) -> tuple[str, int]:
+    return str(one.row.get("topic") or ""), int(one.row.get("partition") or 0)
+
+
+def _as_options(findings: Iterable[Known]) -> str:
     """Topics and partitions as ``--reset-offsets`` takes them."""
     by_topic: dict[str, set[int]] = {}
-    for row in (one.row for one in case.bundle.findings if one.row.get("topic") is not None):
+    for row in (one.row for one in findings if one.row.get("topic") is not None):
         numbers = by_topic.setdefault(row["topic"], set())
         if row.get("partition") is not None:
             numbers.add(row["partition"])
@@ -123,10 +131,26 @@ def _as_options(case: Case) -> str:
 def _stalled_now(case: Case) -> str:
     return (
         f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose` names it): "
-        "it retries a record for ever, or has paused the partition. If it stands still again stop the group, get it "
-        "past that record by `kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --shift-by 1 "
-        f"{_as_options(case)} --group {arg(case.group)} --execute`, and start it."
+        "it retries a record for ever, or has paused the partition. If it stands still again stop the group, set it "
+        f"past that record by {joined(_past(case))}, and start it."
     )
+
+
+_RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
+
+
+def _past(case: Case) -> list[str]:
+    """The commands that set the group to an offset that exists: behind the record, or where the log begins."""
+    deleted = [one for one in case.bundle.findings if one.details.get("lost_to_retention")]
+    found = [f"`{_RESET} --to-earliest {_as_options(deleted)} --group {arg(case.group)} --execute`"] if deleted else []
+    others = sorted((one for one in case.bundle.findings if one not in deleted), key=_place)
+    for one in others[:_COMMANDS]:
+        offset = one.details.get("offset")
+        to = offset + 1 if isinstance(offset, int) else "OFFSET"
+        found.append(f"`{_RESET} --to-offset {to} {_as_options([one])} --group {arg(case.group)} --execute`")
+    if len(others) > _COMMANDS:
+        found.append(f"the same for {count(len(others) - _COMMANDS, 'more partition')}")
+    return found
 
 
 def _lag(case: Case) -> str:
@@ -174,12 +198,8 @@ COMMITS: dict[str, Words] = {
     ),
     "commit_rejected": Words(
         _rejected,
-        lambda case: (
-            f"Restart {case.clients} if it does not rejoin by itself, and expect that what it has processed since its "
-            "last accepted commit comes again."
-        ),
-        f"{_REVOKED}. Work between two polls must end before max.poll.interval.ms (300000 by default): fewer records "
-        "at once (max.poll.records), or a longer interval. After such an error rejoin, do not repeat the commit.",
+        now,
+        fix,
         f"{SEEN}these are the coordinator's own answers.",
         LOSES,
     ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.incidents.case import Case, arg, count, listed, moment
+from pipeline.analysis.incidents.case import Case, arg, begun, count, listed, moment
+from pipeline.analysis.incidents.words import refusals
 from pipeline.analysis.incidents.words.model import (
     LATER,
     LOSES,
@@ -12,6 +13,7 @@ from pipeline.analysis.incidents.words.model import (
     WASTES,
     WHY_IS_NOT,
     Words,
+    advised,
     not_why,
     own_clients,
     topics,
@@ -158,6 +160,13 @@ def _late(case: Case) -> str:
     )
 
 
+def _asks_new_protocol(case: Case) -> bool:
+    """Whether all that was refused is the protocol of KIP-848: the client is newer than what the brokers run."""
+    return all("/ConsumerGroupHeartbeat " in str(one.row["subject"]) for one in case.bundle.findings)
+
+
+_ID_TAKEN = "FENCED_INSTANCE_ID"
+"""Another process has the group.instance.id: a restart would take it back."""
 _SLOW_BROKER = (
     "Watch the broker's request queue and disk (RequestHandlerAvgIdlePercent, log flush times) and its garbage "
     "collection; move partitions away from a broker that has too many."
@@ -183,10 +192,16 @@ MEMBERS: dict[str, Words] = {
             "what it does may be done twice"
         ),
         lambda case: (
-            f"Restart {case.clients}, and look whether its output was written twice since {case.group} went on."
+            refusals.now(case)
+            if case.kinds == _ID_TAKEN
+            else f"Restart {case.clients}, and look whether its output was written twice since {case.group} went on."
         ),
-        "Keep the work between two polls below max.poll.interval.ms (lower max.poll.records), give each instance a "
-        "group.instance.id of its own, and stop working on UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION.",
+        lambda case: (
+            refusals.fix(case)
+            if case.kinds == _ID_TAKEN
+            else "Keep the work between two polls below max.poll.interval.ms (lower max.poll.records), give each "
+            "instance a group.instance.id of its own, and stop working on UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION."
+        ),
         f"{SEEN}it was told so with each answer.",
         LOSES,
     ),
@@ -257,7 +272,7 @@ MEMBERS: dict[str, Words] = {
     ),
     "fenced_leader_epoch": Words(
         lambda case: f"{case.who} asks for {case.places} by a leader of the past, and gets nothing",
-        lambda case: f"Restart {case.clients}: it does not ask for metadata again by itself.",
+        lambda case: f"Restart {case.clients} if it does not get on by itself: it goes by old metadata.",
         "Update its library; metadata.max.age.ms (Java), topic.metadata.refresh.interval.ms (librdkafka) bound how old "
         "metadata may become.",
         f"{SEEN}FENCED_LEADER_EPOCH is the broker's own answer.",
@@ -296,9 +311,17 @@ MEMBERS: dict[str, Words] = {
             f"A broker ({case.server}) does not take requests of {case.who}: "
             f"{listed(sorted({str(one.row['subject']).rpartition('/')[2] for one in case.bundle.findings}))}"
         ),
-        lambda case: f"Update the library of {case.clients}; until then it cannot work with this broker.",
-        "Kafka 4 dropped what KIP-896 lists: kafka-clients 2.1 or later, librdkafka 1.0 or later. A client newer than "
-        "its broker must ask first (api.version.request=true in librdkafka).",
+        lambda case: (
+            begun(advised(case, "now"))
+            if _asks_new_protocol(case)
+            else f"Update the library of {case.clients}; until then it cannot work with this broker."
+        ),
+        lambda case: (
+            begun(advised(case, "fix"))
+            if _asks_new_protocol(case)
+            else "Kafka 4 dropped what KIP-896 lists: kafka-clients 2.1 or later, librdkafka 1.0 or later. A client "
+            "newer than its broker must ask first (api.version.request=true in librdkafka)."
+        ),
         f"{SEEN}the broker's answer, or that it closed the connection.",
         REFUSED,
         hurt=own_clients,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.incidents.case import Case, listed
+from pipeline.analysis.incidents.case import ADVICE, Case, listed
 
 Say = Callable[[Case], str]
 
@@ -63,6 +63,12 @@ def brokers(case: Case) -> str:
 def sufferers(case: Case) -> str:
     """Groups and clients that wait for it."""
     return " and ".join(one for one in (named_groups(case.groups) if case.groups else "", clients(case)) if one)
+
+
+def advised(case: Case, part: str) -> str:
+    """What the lead's advice says to do ``now``, or as a ``fix``."""
+    found = ADVICE.match(str(case.lead.row["advice"]))
+    return found[part] if found else str(case.lead.row["advice"])
 
 
 def text_of(text: str | Say, case: Case) -> str:

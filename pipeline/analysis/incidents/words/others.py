@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.incidents.case import Case, count, listed
+from pipeline.analysis.incidents.case import Case, begun, count, listed
 from pipeline.analysis.incidents.words.model import (
     LATER,
     REFUSED,
@@ -10,6 +10,7 @@ from pipeline.analysis.incidents.words.model import (
     SLOW,
     WASTES,
     Words,
+    advised,
     nobody,
     not_why,
     own_clients,
@@ -33,14 +34,23 @@ def _counts(case: Case) -> tuple[int, int]:
     return sum(failed for failed, _ in known), sum(sent for _, sent in known)
 
 
-def _is_all(case: Case) -> bool:
-    failed, sent = _counts(case)
-    return failed == sent
-
-
 def _share(case: Case) -> str:
     failed, sent = _counts(case)
     return f"{failed:,} of {sent:,} times" if failed < sent else "each time"
+
+
+def _server(case: Case) -> str:
+    return str(case.details.get("server") or case.lead.row["cluster"])
+
+
+def _failed(case: Case) -> str:
+    opened_at = [str(name) for name in case.details.get("opened_at", ())]
+    if opened_at:
+        return (
+            f"{case.who} asks {_server(case)} for cursors on {_namespace(case)} that {listed(opened_at)} opened: "
+            f"{case.kinds}, {_share(case)}"
+        )
+    return f"{_command(case)} of {case.who} fails {_share(case)}: {case.kinds} (at {_server(case)})"
 
 
 def _cursors(case: Case) -> str:
@@ -119,26 +129,17 @@ OTHERS: dict[str, Words] = {
         is_cause=False,
     ),
     "mongo_command_failed": Words(
-        lambda case: f"{_command(case)} of {case.who} fails {_share(case)}: {case.kinds}",
-        lambda case: (
-            f"Look at the last release of {case.clients}: take it back if the command is new."
-            if _is_all(case)
-            else f"Look at what {case.clients} gave up: silver.mongo_commands has each one, with its error."
-        ),
-        "FailedToParse and unknown operators: a driver or query newer than the server; DocumentValidationFailure: the "
-        "collection's schema; Unauthorized: the user's role.",
+        _failed,
+        lambda case: begun(advised(case, "now")),
+        lambda case: begun(advised(case, "fix")),
         f"{SEEN}the server's own answer, with code and message in silver.mongo_commands.",
         REFUSED,
         hurt=own_clients,
     ),
     "mongo_retry_storm": Words(
         lambda case: f"{case.who} repeats {_command(case)}, {_share(case)} ({case.kinds})",
-        lambda case: (
-            f"Look at the server: `rs.status()` for an election that does not end, its log for connections that are "
-            f"cut. If it is well, {case.clients} fights over one document: pause some of its workers."
-        ),
-        "Keep transactions short, do not let many of them write one document; retryWrites repeats once, the rest is "
-        "the application's own loop: give it a pause that grows.",
+        lambda case: begun(advised(case, "now")),
+        lambda case: begun(advised(case, "fix")),
         f"{SEEN}the same write with the same transaction number, or errors that ask for a repeat.",
         SLOW,
         hurt=own_clients,

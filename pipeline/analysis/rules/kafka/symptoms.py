@@ -14,6 +14,7 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from decoder.kafka.facts.offsets import At, fetch_responses, produce_requests, produce_responses
 from decoder.kafka.schema.releases import refused_by
+from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.tables import numbers
 
 WAITING_APIS = numbers(ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.SHARE_FETCH)
@@ -49,27 +50,13 @@ JOINED_AT = "epoch "
 
 Json = dict[str, Any]
 
-_SESSION_ERRORS = (KafkaError.FETCH_SESSION_ID_NOT_FOUND, KafkaError.INVALID_FETCH_SESSION_EPOCH)
-_PRODUCER_FENCED = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
-_LOGIN_ERRORS = (
-    KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError.ILLEGAL_SASL_STATE, KafkaError.SECURITY_DISABLED,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-)  # fmt: skip
-AUTH_ERRORS = numbers(
-    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    KafkaError.DELEGATION_TOKEN_AUTHORIZATION_FAILED, *_LOGIN_ERRORS,
-)  # fmt: skip
-LOGIN_ERRORS = tuple(map(error_name, _LOGIN_ERRORS))
+_SESSION_ERRORS = KAFKA.of_area("fetch session")
+_PRODUCER_FENCED = KAFKA.of_area("fencing")
+AUTH_ERRORS = KAFKA.of_area("login", "right")
+LOGIN_ERRORS = tuple(map(error_name, KAFKA.of_area("login")))
 """Of a login; the others are about what a principal may do."""
-_OUT_OF_GROUP = (
-    KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID,
-    KafkaError.FENCED_MEMBER_EPOCH, KafkaError.STALE_MEMBER_EPOCH,
-)  # fmt: skip
-_COMMIT_REFUSED = (
-    *_OUT_OF_GROUP, KafkaError.OFFSET_METADATA_TOO_LARGE, KafkaError.REBALANCE_IN_PROGRESS,
-    KafkaError.INVALID_COMMIT_OFFSET_SIZE,
-)  # fmt: skip
+_OUT_OF_GROUP = KAFKA.of_area("membership")
+_COMMIT_REFUSED = KAFKA.of_area("membership", "commit", api=ApiKey.OFFSET_COMMIT)
 _OF_PARTITION = {
     KafkaError.FENCED_LEADER_EPOCH: "fenced_leader_epoch",
     KafkaError.UNKNOWN_LEADER_EPOCH: "stale_metadata",

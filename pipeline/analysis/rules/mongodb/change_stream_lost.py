@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, STREAM_LOST
@@ -21,24 +22,6 @@ from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
-_ADVICE: Final = {
-    _HISTORY_LOST: (
-        "Now: read the collection anew (a full copy or a comparison since the last event that was processed), and "
-        "begin a stream without resumeAfter, or from the time of that copy (startAtOperationTime); to try again with "
-        "the same token cannot succeed. Fix: make the history longer than the longest time that the reader is away: "
-        "`replSetResizeOplog` with minRetentionHours (storage.oplogMinRetentionHours), and read faster than is "
-        "written: look at the work on one event, use maxAwaitTimeMS and batchSize, narrow the pipeline ($match)."
-    ),
-    _INVALID_TOKEN: (
-        "Now: begin a stream without resumeAfter and read the collection anew for the time between. Fix: store the "
-        "token as the driver gives it (the whole document of getResumeToken / resume_token), one for each stream: a "
-        "token of another collection, pipeline or cluster does not fit; after an invalidate event use startAfter."
-    ),
-    _POSITION_LOST: (
-        "Now: begin at the oldest record that is left, and count what is missing. Fix: a larger capped collection (or "
-        "oplog: replSetResizeOplog), or a faster reader."
-    ),
-}
 RULE = Rule(
     "change_stream_lost",
     "mongodb",
@@ -46,7 +29,7 @@ RULE = Rule(
     "A change stream cannot go on from where it was: events are not delivered.",
     ("stream_losses",),
     ("commands",),
-    advice=tuple(_ADVICE.values()),
+    advice=tuple(MONGODB.meaning(None, code).advice for code in STREAM_LOST),
 )
 _WHY: Final = {
     _HISTORY_LOST: "the oplog does not reach back to the last event that it has seen",
@@ -116,7 +99,7 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
         rule=RULE.name, severity="warning" if anew else "critical", subject=f"{first.namespace}/{first.application}",
         state="closed" if anew else "open", cluster=first.server, topic=None, partition=None, group_id=None,
         first_us=first.us, last_us=last.us, summary=". ".join(part for part in parts if part) + ".",
-        advice=_ADVICE.get(first.error_code, _ADVICE[_HISTORY_LOST]),
+        advice=MONGODB.meaning(None, first.error_code).advice,
         evidence=[row.exchange_id for row in lost][: settings.max_evidence],
         details={
             "times": len(lost), "kinds": errors, "application": first.application, "host": first.client_ip,

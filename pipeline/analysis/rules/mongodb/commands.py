@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.episodes import Shown
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
@@ -15,13 +16,12 @@ SLOW, FAILED, RETRIES, LEAK = "mongo_slow_command", "mongo_command_failed", "mon
 
 REPEATED: Final = "the same write again"
 """Names a write that came again under its number."""
-_DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS = 11000, 26, 48
-ORDINARY: Final = (_DUPLICATE_KEY, _NAMESPACE_NOT_FOUND, _NAMESPACE_EXISTS)
+ORDINARY: Final = MONGODB.of_area("data state")
 """Errors by which applications learn of the state of their data: whether something is there already."""
-STREAM_LOST: Final = (136, 260, 280, 286)
-"""CappedPositionLost, InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost: no driver resumes then."""
-RETRIED: Final = (6, 7, 89, 91, 112, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436)
-"""Errors after which a driver or its transaction begins again (mongodb/specifications, retryable writes; 112)."""
+STREAM_LOST: Final = MONGODB.of_area("stream lost")
+"""Errors after which no driver resumes a change stream."""
+RETRIED: Final = MONGODB.retried()
+"""Errors after which a driver or its transaction begins again (mongodb/specifications, retryable reads and writes)."""
 _UNHEEDED: Final = ("endSessions",)
 """Drivers send it when they close, and do not look at the reply; not every server has it."""
 LOGINS: Final = ("saslStart", "saslContinue", "authenticate")

@@ -7,18 +7,20 @@ by how many came without a success between them. Less is reported for informatio
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
+from pipeline.analysis.codes.advice import BY_CODE, advice_of, facts_of
+from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, LOGINS, REPEATED, RETRIES, SLOW, SUBJECT
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -28,10 +30,10 @@ _SLOW_ADVICE = (
     "waits for lagging members. Fix: the query plan (`explain`) shows a missing index. `silver.mongo_commands` shows "
     "which, by latency_us."
 )
-_FAILED_ADVICE = (
-    "Now: look at what the application gave up. Fix: read the error: a command or operator that the server does not "
-    "have, a document that its schema refuses, a missing right, a cursor that is gone. `silver.mongo_commands` has "
-    "each one, with code and client."
+_ELSEWHERE_ADVICE = (
+    "Now: send all commands of a cursor to the server that opened it: something between the application and the "
+    "servers ({servers}) spreads its connections; pin it to one of them. Fix: list all mongos in the connection "
+    "string instead of the address of a balancer, or use a balancer that keeps a client on one mongos."
 )
 _RETRIES_ADVICE = (
     "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: drivers repeat a write "
@@ -55,7 +57,7 @@ FAILED_RULE = Rule(
     "A MongoDB command fails again and again, or a server refuses a login.",
     ("mongo_failures", "mongo_failure_share", "mongo_failure_run", "auth_failed_times"),
     ("commands",),
-    advice=(_FAILED_ADVICE,),
+    advice=(BY_CODE, _ELSEWHERE_ADVICE),
 )
 RETRIES_RULE = Rule(
     RETRIES,
@@ -64,9 +66,10 @@ RETRIES_RULE = Rule(
     "Clients of MongoDB repeat writes all the time.",
     ("mongo_retries", "mongo_retry_interval_seconds", "mongo_failure_share", "mongo_failure_run"),
     ("commands",),
-    advice=(_RETRIES_ADVICE,),
+    advice=(_RETRIES_ADVICE, BY_CODE),
 )
 
+_CURSOR_NOT_FOUND: Final = "CursorNotFound"
 Key = tuple[str, str, str]
 """Server, ``namespace/command`` and application."""
 
@@ -252,11 +255,13 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     retried = [*(e for e in retried if e in dense), *(e for e in sent_again if e.times >= settings.mongo_retries)]
     shares = _shares(sources.tables, [*failed, *retried], int(settings.episode_pause_seconds * 1_000_000))
     repeated = [e for e in retried if e in dense or (e in shares and shares[e].is_much(settings))]
-    for many, words, advice, least in (
-        (failed, _failed_words, _FAILED_ADVICE, _least_failures),
-        (repeated, _repeated_words, _RETRIES_ADVICE, lambda _, settings: settings.mongo_retries),
-    ):
-        yield from _of_share(many, shares, words, advice, least, sources, settings)
+    elsewhere = _opened_elsewhere(sources.tables, failed)
+    for episode, share, severity in _of_share(failed, shares, settings):
+        yield _failed_finding(episode, share, severity, elsewhere.get(episode, ()), sources, settings)
+    for episode, share, severity in _of_share(repeated, shares, settings):
+        advice = _RETRIES_ADVICE if REPEATED in episode.names else advice_of(_codes(episode))
+        summary = _repeated_words(episode, share)
+        yield _counted(finding(episode, severity, summary, advice, sources, settings.mongo_retries), share)
 
 
 def _least_failures(episode: Episode, settings: FindingSettings) -> int:
@@ -296,18 +301,62 @@ def _shares(tables: Tables, episodes: Sequence[Episode], around_us: int) -> dict
 
 
 def _of_share(
-    many: Sequence[Episode], shares: Mapping[Episode, _Share], words: Callable[[Episode, _Share], str], advice: str,
-    least: Callable[[Episode, FindingSettings], int], sources: Sources, settings: FindingSettings,
-) -> Iterator[Finding]:  # fmt: skip
+    many: Sequence[Episode], shares: Mapping[Episode, _Share], settings: FindingSettings
+) -> Iterator[tuple[Episode, _Share, str]]:
+    """The last episode of each subject, with its share and the severity that follows from it."""
     much = [e for e in many if e in shares and shares[e].is_much(settings)]
     dated = {(e.cluster, e.subject) for e in much}
     little = [e for e in many if e in shares and (e.cluster, e.subject) not in dated]
     for severity, some in (("warning", much), ("info", little)):
         for last in last_of_each(some):
-            share = shares[last]
-            made = finding(last, severity, words(last, share), advice, sources, least(last, settings))
-            counts = {"failed": share.shown, "sent": share.sent, "share": round(share.share, 4), "run": share.run}
-            yield replace(made, details={**made.details, **counts})
+            yield last, shares[last], severity
+
+
+def _counted(made: Finding, share: _Share, **more: object) -> Finding:
+    counts = {"failed": share.shown, "sent": share.sent, "share": round(share.share, 4), "run": share.run}
+    return replace(made, details={**made.details, **counts, **more})
+
+
+def _codes(episode: Episode) -> tuple[CodeFacts, ...]:
+    """The facts of its errors, the most frequent first."""
+    _, _, command = episode.subject.rpartition("/")
+    often = Counter(one.what for one in episode.each).most_common()
+    return tuple(one.filled() for one in facts_of("mongodb", ((command, name) for name, _ in often)))
+
+
+def _failed_finding(
+    episode: Episode, share: _Share, severity: str, opened_at: Sequence[str], sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    """Failures of one command; ``opened_at``: other servers that have the cursors that were not found."""
+    codes = _codes(episode)
+    summary, advice = _failed_words(episode, share), advice_of(codes)
+    if opened_at and codes[0].name == _CURSOR_NOT_FOUND:
+        summary += f" These cursors were opened at {first_of(opened_at)}."
+        advice = _ELSEWHERE_ADVICE.format(servers=first_of(sorted({*opened_at, *episode.servers})))
+    made = finding(episode, severity, summary, advice, sources, _least_failures(episode, settings))
+    errors = [one.name for one in codes]
+    return _counted(made, share, errors=errors, **({"opened_at": list(opened_at)} if opened_at else {}))
+
+
+_ELSEWHERE: Final = """
+    SELECT lost.number, list(DISTINCT other.server ORDER BY other.server) AS servers
+    FROM lost JOIN commands AS asked USING (exchange_id)
+    JOIN commands AS other ON other.cursor_id = asked.cursor_id AND other.server <> asked.server
+        AND other.ok AND other.error_code IS NULL AND other.command <> 'killCursors'
+    GROUP BY lost.number
+"""
+"""Of cursors that a server does not have: which others have used them with success."""
+
+
+def _opened_elsewhere(tables: Tables, failed: Sequence[Episode]) -> dict[Episode, tuple[str, ...]]:
+    lost = sorted(
+        {(n, one.exchange_id) for n, e in enumerate(failed) for one in e.each if one.what == _CURSOR_NOT_FOUND}
+    )
+    if not lost:
+        return {}
+    tables.add("lost", pa.table({"number": [n for n, _ in lost], "exchange_id": [text for _, text in lost]}))
+    return {failed[row.number]: tuple(row.servers) for row in tables.rows(_ELSEWHERE)}
 
 
 def _failed_words(episode: Episode, share: _Share) -> str:

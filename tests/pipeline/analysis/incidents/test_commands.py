@@ -17,7 +17,7 @@ _REQUIRED = {
     "kafka-dump-log.sh --deep-iteration": ("--files",),
     "kafka-acls.sh .*--add": ("--allow-principal", "--operation|--producer|--consumer", "--topic|--group"),
     "kafka-configs.sh .*--alter": ("--entity-name|--topic", "--add-config"),
-    "kafka-consumer-groups.sh .*--reset-offsets": ("--group", "--topic", "--to-|--shift-by", "--execute"),
+    "kafka-consumer-groups.sh .*--reset-offsets": ("--group", "--topic", "--to-", "--execute"),
     "kafka-leader-election.sh .*--election-type": ("--topic", "--partition"),
     "kafka-transactions.sh .*abort": ("--topic", "--partition", "--start-offset"),
     "kafka-transactions.sh .*describe-producers": ("--topic", "--partition"),
@@ -55,13 +55,25 @@ def test_a_command_covers_each_partition_that_the_headline_names() -> None:
     given = [found("stalled", f"g/t-{n}", group="g", topic="t", partition=n, offset=7) for n in (1, 0)]
     (row,) = grouped(given).incidents
     assert "stands still on t-0 and t-1" in row["headline"]
-    assert "--topic t:0,1 --group g --execute`" in row["do_now"]
+    assert "--to-offset 8 --topic t:0 --group g --execute` and `kafka-consumer-groups.sh" in row["do_now"]
+    assert "--to-offset 8 --topic t:1 --group g --execute`" in row["do_now"]
+    assert "--shift-by" not in row["do_now"]
+
+
+def test_a_group_is_set_to_where_the_log_begins_if_its_offset_is_deleted() -> None:
+    given = [
+        found("stalled", "g/t-0", group="g", topic="t", partition=0, offset=7, lost_to_retention=40),
+        found("stalled", "g/t-1", group="g", topic="t", partition=1, offset=7),
+    ]
+    (row,) = grouped(given).incidents
+    assert "--to-earliest --topic t:0 --group g --execute` and `" in row["do_now"]
+    assert "--to-offset 8 --topic t:1 --group g --execute`" in row["do_now"]
 
 
 @pytest.mark.parametrize(
     ("kinds", "now", "is_login"),
     [
-        (["SASL_AUTHENTICATION_FAILED"], "correct its credentials", True),
+        (["SASL_AUTHENTICATION_FAILED"], "Check the client's credentials", True),
         (["GROUP_AUTHORIZATION_FAILED"], "--add --allow-principal User:NAME --operation Read --group g`", False),
         (["TOPIC_AUTHORIZATION_FAILED"], "--operation Read --topic TOPIC`", False),
         (["CLUSTER_AUTHORIZATION_FAILED"], "--operation OPERATION --cluster`", False),
@@ -73,7 +85,33 @@ def test_a_right_that_is_missing_is_no_guessed_password(kinds: list[str], now: s
     (row,) = grouped([refused]).incidents
     assert now in row["do_now"]
     assert ("passwords" in row["do_now"]) == is_login
-    assert ("Rotate secrets" in row["fix"]) == is_login
+    assert ("rotate secrets" in row["fix"]) == is_login
+
+
+@pytest.mark.parametrize(
+    ("subject", "now"),
+    [("app/Produce v2", "Update the library of app"), ("app/ConsumerGroupHeartbeat v1", "Start it with classic.")],
+)
+def test_a_client_newer_than_its_brokers_is_not_updated(subject: str, now: str) -> None:
+    advice = "Now: start it with classic. Fix: newer brokers."
+    refused = found("unsupported_version", subject, clients=["app at h"], server="b:1", advice=advice)
+    (row,) = grouped([refused]).incidents
+    assert row["do_now"].startswith(now)
+
+
+def test_two_processes_with_one_instance_id_are_not_restarted() -> None:
+    taken = found("zombie_member", "g/app", group="g", clients=["app at h"], kinds=["FENCED_INSTANCE_ID"])
+    (row,) = grouped([taken]).incidents
+    assert row["do_now"].startswith("Stop one of the two processes that use this group.instance.id")
+    assert row["fix"].startswith("A group.instance.id for each instance")
+
+
+def test_the_right_is_that_of_the_api_that_was_refused() -> None:
+    answers = [["Metadata", "TOPIC_AUTHORIZATION_FAILED"], ["Produce", "TOPIC_AUTHORIZATION_FAILED"]]
+    refused = found("auth_failed", "b:1/app", kinds=["TOPIC_AUTHORIZATION_FAILED"], answers=answers, topics=["t"])
+    (row,) = grouped([refused]).incidents
+    assert "--operation Write --topic" in row["do_now"]
+    assert "--operation Read" not in row["do_now"]
 
 
 def test_of_batches_only_the_advice_that_applies_is_given() -> None:

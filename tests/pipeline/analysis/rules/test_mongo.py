@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.rules.episodes import Episode, collect_episodes
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.mongodb import commands, cursors, judged
@@ -221,6 +223,67 @@ def test_what_comes_again_after_a_pause_is_told_by_its_last_time(rule: str, turn
 def test_a_commands_trouble_of_before_is_counted() -> None:
     (failed,) = played([error(1000 * turn + n, 9) for turn in range(3) for n in range(4)])
     assert (failed.details["recurrences"], failed.details["times"]) == (2, 4)
+
+
+def test_advice_about_a_failure_is_that_of_its_code() -> None:
+    """Of each code, on a collection of its own."""
+    silent = {*commands.ORDINARY, *commands.STREAM_LOST}
+    codes = {f"shop.c{row.code}": row.code for row in MONGODB.rows if row.code not in silent}
+    failing = [
+        error(n / 10, code, error_name=MONGODB.meaning(None, code).name, collection=name.partition(".")[2])
+        for name, code in codes.items()
+        for n in range(12)
+    ]
+    found = {one.subject.partition("/")[0]: one for one in played(failing)}
+    assert set(found) == set(codes)
+    for name, code in codes.items():
+        facts = MONGODB.meaning("update", code).filled()
+        assert found[name].advice == facts.advice
+        (row,) = grouped([found[name].row()]).incidents
+        assert (row["do_now"].lower(), row["fix"].lower()) == (facts.now.lower(), facts.fix.lower())
+
+
+def test_advice_about_several_codes_names_each_the_most_frequent_first() -> None:
+    often = [error(n, 50, error_name="MaxTimeMSExpired") for n in range(6)]
+    (found,) = played([*often, *(error(n + 0.5, 13, error_name="Unauthorized") for n in range(3))])
+    assert found.advice.startswith("Now: MaxTimeMSExpired: look at its plan")
+    assert " Unauthorized: if the application may do it" in found.advice
+    assert found.details["errors"] == ["MaxTimeMSExpired", "Unauthorized"]
+
+
+def unknown_cursors(server: str = "S") -> list[Row]:
+    failed = {"ok": False, "error_code": 43, "error_name": "CursorNotFound", "server": server}
+    return [cursor(n, 100 + n, name="getMore", **failed) for n in range(5)]
+
+
+def test_cursors_that_another_server_opened_are_told() -> None:
+    opened = [cursor(n - 0.5, 100 + n, server="R") for n in range(5)]
+    (found,) = played([*opened, *unknown_cursors()])
+    assert found.summary.endswith(" These cursors were opened at R.")
+    assert found.advice.startswith("Now: send all commands of a cursor to the server that opened it")
+    (row,) = grouped([found.row()]).incidents
+    assert "asks S for cursors on shop.orders that R opened: CursorNotFound" in row["headline"]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        [cursor(n - 0.5, 100 + n) for n in range(5)],  # at the same server
+        [cursor(n - 0.5, 900 + n, server="R") for n in range(5)],  # other cursors
+        [cursor(n + 0.5, 100 + n, server="R", name="killCursors") for n in range(5)],  # closed there, in vain
+    ],
+)
+def test_a_cursor_is_blamed_on_another_server_only_if_it_was_seen_there(others: list[Row]) -> None:
+    (found,) = [one for one in played([*others, *unknown_cursors()]) if one.rule == FAILED]
+    assert found.advice == MONGODB.meaning("getMore", 43).advice
+    assert "opened" not in found.summary
+
+
+def test_a_command_that_fails_at_one_server_is_told_of_that_server() -> None:
+    (found,) = played([error(n, 50, error_name="MaxTimeMSExpired") for n in range(6)])
+    (row,) = grouped([found.row()]).incidents
+    assert row["headline"] == "update on shop.orders of app (10.0.0.1) fails each time: MaxTimeMSExpired (at S)"
 
 
 def test_cursors_that_are_closed_at_last_were_left_open_before():

@@ -7,18 +7,23 @@ the partitions themselves get does not matter: a group can read on without being
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
+from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting_waves
-from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
+from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
@@ -26,11 +31,23 @@ from pipeline.finding_settings import FindingSettings
 ADVICE = (
     "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER --describe "
     "--topic __consumer_offsets`, or __transaction_state): start that broker; while it loads "
-    "(COORDINATOR_LOAD_IN_PROGRESS) wait, restarts begin it anew. Do not restart the consumers: they find the "
-    "coordinator by themselves, and what they read meanwhile they read again. Fix: offsets.topic.replication.factor=3 "
-    "and transaction.state.log.replication.factor=3 (a topic made with one broker keeps one replica: "
+    "(COORDINATOR_LOAD_IN_PROGRESS) wait, a restart begins the loading again. Clients that send FindCoordinator need "
+    "no restart: they continue by themselves, and read again what they read meanwhile. Fix: as many replicas of both "
+    "topics as there are brokers, up to three (offsets.topic.replication.factor, "
+    "transaction.state.log.replication.factor; a topic keeps the replicas that it was made with: "
     "`kafka-reassign-partitions.sh`); keep the log cleaner of these topics at work (log.cleaner.enable=true), or "
     "loading takes minutes. Clients: default.api.timeout.ms (Java) longer than a restart."
+)
+_RESTART = (
+    "Now: restart {clients}: the broker that is asked does not coordinate the group, and no FindCoordinator was seen "
+    "since the first refusal. Fix: update the client library: after NOT_COORDINATOR a client asks any broker for the "
+    "coordinator (FindCoordinator) and repeats the request there."
+)
+_TOO_FEW = (
+    "Now: if the cluster has no more brokers than Metadata lists ({brokers}), set {factors}={number} on every broker "
+    "and restart them: with more replicas than brokers the internal topic cannot be created (the broker's log states "
+    "it); else start the missing brokers. Fix: in a cluster of {brokers} keep offsets.topic.replication.factor and "
+    "transaction.state.log.replication.factor at {number}, and transaction.state.log.min.isr at most as high."
 )
 RULE = Rule(
     "coordinator_unavailable",
@@ -38,12 +55,13 @@ RULE = Rule(
     ("critical", "warning"),
     "Groups or transactions cannot reach their coordinator, so that nobody can join, commit or begin.",
     ("unavailable_refusals", "unavailable_seconds"),
-    ("states", "events", "exchanges"),
-    advice=(ADVICE,),
+    ("states", "events", "exchanges", "gaps"),
+    advice=(ADVICE, _RESTART, _TOO_FEW),
 )
-REFUSALS = numbers(
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR
-)
+REFUSALS = KAFKA.of_area("coordinator")
+_NOT_FOUND, _ELSEWHERE = error_name(KafkaError.COORDINATOR_NOT_AVAILABLE), error_name(KafkaError.NOT_COORDINATOR)
+_USUAL_FACTOR = 3
+"""Default of offsets.topic.replication.factor and transaction.state.log.replication.factor."""
 _GROUP, _TRANSACTION = 0, 1
 
 
@@ -120,10 +138,114 @@ def _keys(request: dict[str, Any], answer: dict[str, Any]) -> Iterator[tuple[str
 def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
     places = wave.places
     shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+    silent, brokers = _never_asking(wave, sources, settings), _few_brokers(wave, sources)
+    is_elsewhere = bool(silent) and {one.by for one in wave.refused} == set(silent)
+    what = f"{shown} asked a broker that is not its coordinator" if is_elsewhere else f"{shown} had no coordinator"
+    advice, more = ADVICE, ""
+    if silent:
+        advice, more = _RESTART.format(clients=first_of(silent)), f" {first_of(silent)} sent no FindCoordinator since."
+    elif brokers:
+        advice = _too_few(brokers, places)
+        more = f" Metadata lists {count(brokers, 'broker')}, and no coordinator was found before."
     found = finding(
-        wave, RULE, wave.refused[0].server, f"{shown} had no coordinator", ADVICE, sources, settings.max_evidence,
+        wave, RULE, wave.refused[0].server, what, advice, sources, settings.max_evidence,
         settings.unavailable_refusals,
     )  # fmt: skip
+    found = replace(found, summary=found.summary + more)
     groups = [place.removeprefix("group ") for place in places if place.startswith("group ")]
     only = groups[0] if len(places) == len(groups) == 1 else None
-    return replace(found, group_id=only, details={**found.details, "groups": groups})
+    details = {
+        **found.details, "groups": groups, **({"never_asked": silent} if silent else {}),
+        **({"brokers": brokers} if brokers else {}),
+    }  # fmt: skip
+    return replace(found, group_id=only, details=details)
+
+
+def _never_asking(wave: Wave, sources: Sources, settings: FindingSettings) -> list[str]:
+    """Clients that a broker told it is not the coordinator, again and again, and that did not look for another one.
+
+    Of a client of whose connections the capture lost something nothing follows from what was not seen.
+    """
+    refused = [one for one in wave.refused if one.error == _ELSEWHERE]
+    least_us = settings.unavailable_seconds * 1_000_000
+    found = []
+    for by, some in groupby(sorted(refused, key=attrgetter("by", "us")), key=attrgetter("by")):
+        times = [one.us for one in some]
+        if len(times) >= settings.unavailable_refusals and times[-1] - times[0] >= least_us:
+            found.append((by, times[0], times[-1]))
+    if not found:
+        return []
+    asked: defaultdict[str, list[int]] = defaultdict(list)
+    for row in sources.tables.rows(_ASKED):
+        asked[row.by].append(row.us)
+    lossy = {row.by for row in sources.tables.rows(_LOSSY)}
+    return [by for by, first, last in found if by not in lossy and not any(first <= us <= last for us in asked[by])]
+
+
+_BY_EXCHANGE = f"coalesce(nullif(client_id, ''), '{NAMELESS}') || ' at ' || client_ip"
+_ASKED = f"""
+    SELECT {_BY_EXCHANGE} AS "by", epoch_us(ts) AS us FROM exchanges
+    WHERE protocol = 'kafka' AND api_key = {ApiKey.FIND_COORDINATOR}
+"""
+_LOSSY = f"""
+    SELECT DISTINCT {_BY_EXCHANGE} AS "by" FROM exchanges SEMI JOIN gaps USING (connection_id) WHERE protocol = 'kafka'
+"""
+
+
+def _few_brokers(wave: Wave, sources: Sources) -> int:
+    """How many brokers the cluster has at most, if they are too few for the internal topics by default; else 0.
+
+    Only where FindCoordinator finds none, and nobody in the cluster was ever answered by a coordinator: the internal
+    topic was never there.
+    """
+    last_us = wave.refused[-1].us
+    if not any(one.error == _NOT_FOUND for one in wave.refused):
+        return 0
+    rows = sources.tables.rows(_OF_CLUSTER)
+    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    of_cluster = [row for cluster, row in zip(clusters, rows, strict=True) if cluster == wave.cluster]
+    if any(row.is_found and row.us <= last_us for row in of_cluster) or _was_answered(wave, sources.tables):
+        return 0
+    brokers = max((_brokers_in(row.response_body) for row in of_cluster if row.us <= last_us), default=0)
+    return brokers if brokers < _USUAL_FACTOR else 0
+
+
+_OF_CLUSTER = f"""
+    SELECT {ADDRESS["server"]} AS server, epoch_us(ts) AS us,
+        CASE WHEN api_key = {ApiKey.METADATA} THEN response_body END AS response_body,
+        api_key = {ApiKey.FIND_COORDINATOR} AND len(coalesce(error_codes, [])) = 0 AS is_found
+    FROM exchanges
+    WHERE protocol = 'kafka' AND status = 'paired' AND api_key IN {numbers(ApiKey.METADATA, ApiKey.FIND_COORDINATOR)}
+"""
+
+
+def _was_answered(wave: Wave, tables: Tables) -> bool:
+    """Whether a coordinator of the cluster accepted anything before the wave ended."""
+    rows = tables.rows(
+        f"""
+        SELECT 1 AS one FROM states WHERE error_code = 0 AND {_BY_COORDINATORS} AND cluster = $cluster
+            AND epoch_us(ts) <= $until
+        UNION ALL SELECT 1 FROM events WHERE error_code = 0 AND {_OF_GROUPS} AND cluster = $cluster
+            AND kind IN ('committed', 'fetched_commit') AND epoch_us(ts) <= $until
+        LIMIT 1
+        """,
+        cluster=wave.cluster, until=wave.refused[-1].us,
+    )  # fmt: skip
+    return bool(rows)
+
+
+def _brokers_in(body: str | None) -> int:
+    brokers = orjson.loads(body or "{}").get("brokers")
+    return len(brokers) if isinstance(brokers, list) else 0
+
+
+def _too_few(brokers: int, places: Sequence[str]) -> str:
+    topics = [
+        factor
+        for kind, factor in (
+            ("group ", "offsets.topic.replication.factor"),
+            ("transactional id ", "transaction.state.log.replication.factor"),
+        )
+        if any(place.startswith(kind) for place in places)
+    ]
+    return _TOO_FEW.format(brokers=count(brokers, "broker"), factors=" and ".join(topics), number=brokers)

@@ -16,6 +16,7 @@ import orjson
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
+from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
 from pipeline.analysis.rules.model import Finding, Sources
@@ -42,7 +43,7 @@ RULE = Rule(
 )
 _IN_METADATA = numbers(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
 _NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
-REFUSALS = numbers(*_IN_METADATA, _NOT_LEADER, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE)
+REFUSALS = KAFKA.of_area("leader")
 _SHOWN = 3
 _BELIEVED = 2
 """One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""

@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from shlex import quote
 
+from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
 from pipeline.analysis.rules.episodes import Episode
@@ -37,6 +39,8 @@ _VERSIONS = (
     "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker "
     "and does not ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
 )
+_NEW_PROTOCOL = KAFKA.meaning(int(ApiKey.CONSUMER_GROUP_HEARTBEAT), KafkaError.UNSUPPORTED_VERSION).advice
+"""The client is newer than the brokers, or they do not run the protocol of its group."""
 _RECREATED = (
     "Now: check the positions of its groups: what they committed before belongs to the topic that is gone; set "
     "those to the beginning, while they are stopped, that have not committed since (`kafka-consumer-groups.sh "
@@ -59,7 +63,7 @@ RULES = (
         ("critical", "warning", "info"),
         "A broker did not take a request because of its version.",
         ("unsupported_version_times", "refused_again_times", "still_open_seconds"),
-        advice=(_VERSIONS,),
+        advice=(_VERSIONS, _NEW_PROTOCOL),
     ),
     Rule(
         "topic_recreated",
@@ -135,7 +139,8 @@ def _unsupported_version(
         since = "" if healed_us is None else f"; since {clock(healed_us)} UTC it uses another one"
         summary = f"{episode.server} did not take the requests {version} of {clients(episode)} {when(episode)}{since}."
         severity = refusal_severity(episode, settings)
-        yield finding(episode, severity, summary, _VERSIONS, sources, settings.unsupported_version_times)
+        advice = _NEW_PROTOCOL if version.startswith("ConsumerGroupHeartbeat ") else _VERSIONS
+        yield finding(episode, severity, summary, advice, sources, settings.unsupported_version_times)
 
 
 def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:

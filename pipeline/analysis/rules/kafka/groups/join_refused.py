@@ -19,6 +19,8 @@ from typing import Any
 import orjson
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.codes.kafka.table import KAFKA
+from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
@@ -27,51 +29,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-_ADVICE = {
-    KafkaError.INCONSISTENT_GROUP_PROTOCOL: "Now: start this client with an assignor that all members of the group "
-    "offer, or give it a group.id of its own. Fix: partition.assignment.strategy alike in all members; to change it, "
-    "deploy once with the old and the new one in the list, then once with the new one alone.",
-    KafkaError.INVALID_SESSION_TIMEOUT: "Now: restart the client with a session.timeout.ms that the broker takes. Fix: "
-    "between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms (1800000) of the brokers.",
-    KafkaError.GROUP_MAX_SIZE_REACHED: "Now: stop members that are not needed, or raise group.max.size of the brokers "
-    "(by protocol group.consumer.max.size, group.share.max.size, group.streams.max.size). Fix: no more members than "
-    "partitions; look for leaked consumers that nobody closes.",
-    KafkaError.FENCED_INSTANCE_ID: "Now: stop one of the two processes that use this group.instance.id. Fix: a "
-    "group.instance.id for each instance, such as the pod's name in a StatefulSet.",
-    KafkaError.UNRELEASED_INSTANCE_ID: "Now: stop the other process that uses this group.instance.id, or wait for its "
-    "session to end. Fix: a group.instance.id for each instance, such as the pod's name in a StatefulSet.",
-    KafkaError.UNSUPPORTED_ASSIGNOR: "Now: restart the client without group.remote.assignor. Fix: one of "
-    "group.consumer.assignors of the brokers (uniform, range).",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal "
-    "User:NAME --operation Read --group {group}`, if this client may read. Fix: keep the ACLs with the service's "
-    "deployment; check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --allow-principal "
-    "User:NAME --operation Read --topic TOPIC` for each topic that it subscribes to, if this client may read it. Fix: "
-    "keep the ACLs with the service's deployment, those of internal topics of Kafka Streams too.",
-    KafkaError.STREAMS_INVALID_TOPOLOGY: "Now: go back to the version of the application that ran, and read the "
-    "error message of the response (`wirelake explain`). Fix: the topology that it sends has topics that do not fit "
-    "together.",
-    KafkaError.STREAMS_TOPOLOGY_FENCED: "Now: stop the instances that still run the old version of the application. "
-    "Fix: deploy all instances of an application.id with one topology.",
-    KafkaError.INVALID_GROUP_ID: "Now: restart the client with a group.id that is not empty. Fix: set group.id in its "
-    "configuration.",
-    KafkaError.INVALID_REGULAR_EXPRESSION: "Now: restart the client with a pattern that RE2J reads. Fix: in the "
-    "consumer protocol (KIP-848) the broker evaluates the subscription's pattern, and it knows no look-around.",
-}
-_OTHERWISE = (
-    "Now: look at this client's log and at `kafka-groups.sh --bootstrap-server BROKER --list`: its group is not one "
-    "that it may join. Fix: a group.id that no group of another type uses, and one group.protocol for all of its "
-    "members."
-)
-RULE = Rule(
-    "join_refused",
-    "kafka",
-    ("critical", "warning"),
-    "A coordinator refuses again and again to let a client into its group.",
-    ("join_refused_times", "join_refused_seconds"),
-    ("states", "exchanges"),
-    advice=(*_ADVICE.values(), _OTHERWISE),
-)
 WAITS = (KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
 """A place may become free: a deploy that starts the new instance before the old one ends is refused for a while."""
 _SESSION_US = 45_000_000
@@ -88,6 +45,21 @@ REFUSALS = (
     KafkaError.STREAMS_INVALID_TOPOLOGY,
     KafkaError.STREAMS_TOPOLOGY_FENCED,
     *WAITS,
+)
+
+
+def _facts(code: int) -> CodeFacts:
+    return KAFKA.meaning(int(ApiKey.JOIN_GROUP), code)
+
+
+RULE = Rule(
+    "join_refused",
+    "kafka",
+    ("critical", "warning"),
+    "A coordinator refuses again and again to let a client into its group.",
+    ("join_refused_times", "join_refused_seconds"),
+    ("states", "exchanges"),
+    advice=tuple(_facts(code).advice for code in REFUSALS),
 )
 
 
@@ -265,7 +237,7 @@ def _finding(
         state=state, cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
         summary=f"The coordinator refused to let {clients} into group {group} {times(len(tries), first_us, last_us)}: "
         f"{last.error}{_why(last.code, asked)}.{end}",
-        advice=_ADVICE.get(KafkaError(last.code), _OTHERWISE).format(group=quote(group)),
+        advice=_facts(last.code).filled(group=quote(group)).advice,
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
             "times": len(tries), "client_id": client_id, "error": last.error, "hosts": sorted({r.host for r in same}),

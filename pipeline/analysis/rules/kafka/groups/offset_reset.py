@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
+import pyarrow as pa
+
 from pipeline.analysis.rules.coming_again import Span, apart, earlier
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import count
@@ -21,18 +23,34 @@ from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 OUT_OF_RANGE, NO_COMMIT, COMMIT_GONE = "out of range", "no commit", "commit gone"
+SHORTER, BEYOND = "log shorter", "beyond the end"
+"""The position lies beyond the end of the log: the log ended later before, or was never seen to."""
 _FROM_SOURCE = "what retention deleted comes from its source only"
 _SET_BACK = "Now: if the skipped records are needed, stop the group and set it back ({command})"
 _SKIPPED, _SKIPPED_AND_LOST = f"{_SET_BACK}.", f"{_SET_BACK}; {_FROM_SOURCE}."
 _LOST = f"Now: {_FROM_SOURCE}; all that is left the group reads by itself."
 _AGAIN = (
-    "Now: nothing is lost, and the group comes by all of it again by itself; if it does harm to process it twice, stop "
-    "the group and set it to where it should go on (`{command}`)."
+    "Now: the group reads these records again by itself; if it does harm to process them twice, stop the group and set "
+    "it to where it should continue (`{command}`)."
+)
+_GONE = (
+    "Now: unless somebody deleted the topic and created it again, records that were in the log from offset {end} on "
+    "are lost: write them again from their source if they are needed, and find the replica that led before "
+    "(`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`), whose disk may still hold them."
+)
+_NEVER_SEEN = (
+    "Now: find out why the position lies beyond the end of the log: the log lost records (an unclean election, a disk "
+    "that was replaced), or the offset was never in it (a commit by mistake, an offset of another topic or cluster). "
+    "Until that is known, do not rely on what was written there before."
 )
 _FIX = {
     OUT_OF_RANGE: "Fix: retention.ms and retention.bytes of the topic longer than the longest halt of the group, an "
     "alarm on lag in seconds, and auto.offset.reset=none where neither skipping nor reading again is right.",
     COMMIT_GONE: "Fix: offsets.retention.minutes of the brokers longer than the longest halt of the group, and "
+    "auto.offset.reset=none where neither skipping nor reading again is right.",
+    SHORTER: "Fix: unclean.leader.election.enable=false, three replicas, min.insync.replicas=2 and acks=all, so that "
+    "no broker leads that lacks acknowledged records; and auto.offset.reset=none where a reader must not continue.",
+    BEYOND: "Fix: unclean.leader.election.enable=false; commit only offsets of records that were read; and "
     "auto.offset.reset=none where neither skipping nor reading again is right.",
     NO_COMMIT: "Fix: auto.offset.reset=earliest; and see that group.id is not a new one with each start.",
 }
@@ -43,7 +61,7 @@ RULE = Rule(
     "A group goes on elsewhere than where it stood, because its position is gone.",
     ("reset_records",),
     ("timeline",),
-    advice=(_SKIPPED, _SKIPPED_AND_LOST, _LOST, _AGAIN, *_FIX.values()),
+    advice=(_SKIPPED, _SKIPPED_AND_LOST, _LOST, _AGAIN, _GONE, _NEVER_SEEN, *_FIX.values()),
 )
 _SHOWN = 3
 
@@ -57,6 +75,7 @@ class Reset:
         after: where it went on.
         log_start, log_end: first offset of the log and high watermark then; None: not known.
         committed_us: when the group last committed there afterwards; None: it did not.
+        ended_at: how far the log was seen to reach before; None: not known.
         evidence: the exchange that shows the old position to be gone, and the first fetch at the new one.
     """
 
@@ -70,6 +89,12 @@ class Reset:
     log_end: int | None
     evidence: tuple[str, ...]
     committed_us: int | None = None
+    ended_at: int | None = None
+
+    @property
+    def cut(self) -> int:
+        """Offsets that the log lost at its end, at least."""
+        return (self.ended_at or 0) - (self.log_end or 0) if self.cause == SHORTER else 0
 
     @property
     def lost(self) -> int:
@@ -145,6 +170,15 @@ _COMMITTED = f"""
 """
 """When the group last committed there since."""
 
+_ENDED = """
+    SELECT t.cluster, t.topic, t.partition,
+        max(greatest(coalesce(t.event_next_offset, 0), coalesce(t.high_watermark, 0))) AS ended_at
+    FROM timeline AS t JOIN beyond AS b
+        ON t.cluster = b.cluster AND t.topic = b.topic AND t.partition = b.partition AND epoch_us(t.ts) <= b.us
+    WHERE t.kind IN ('produced', 'fetched') GROUP BY ALL
+"""
+"""How far a log was seen to reach before a position was beyond its end."""
+
 Place = tuple[str, str, int, str]
 
 
@@ -166,7 +200,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             latest[row.cluster, row.topic, row.partition, row.group_id] = one
             before[row.cluster, row.topic, row.group_id].append((one.us, one.us))
     by_group: defaultdict[tuple[str, str, str], list[Reset]] = defaultdict(list)
-    for place, one in _with_commits(latest, tables).items():
+    for place, one in _with_commits(_with_ends(latest, tables), tables).items():
         cluster, topic, _, group = place
         by_group[cluster, topic, group].append(one)
     pause_us = int(settings.still_open_seconds * 1_000_000)
@@ -174,6 +208,27 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         _finding(*group, some, [(few[0][0], few[-1][1]) for few in apart(before[group], pause_us)], sources, settings)
         for group, some in by_group.items()
     ]
+
+
+def _with_ends(latest: Mapping[Place, Reset], tables: Tables) -> dict[Place, Reset]:
+    """The same resets; those beyond the end of the log are told apart by where the log ended before."""
+    since: dict[tuple[str, str, int], int] = {}
+    for (cluster, topic, partition, _), one in latest.items():
+        if one.cause == BEYOND:
+            since[cluster, topic, partition] = min(one.us, since.get((cluster, topic, partition), one.us))
+    if not since:
+        return dict(latest)
+    columns = zip(*((*place, us) for place, us in since.items()), strict=True)
+    names = ("cluster", "topic", "partition", "us")
+    tables.add("beyond", pa.table({name: list(column) for name, column in zip(names, columns, strict=True)}))
+    ends = {(row.cluster, row.topic, row.partition): row.ended_at for row in tables.rows(_ENDED)}
+    return {place: _told_apart(one, ends.get(place[:3])) for place, one in latest.items()}
+
+
+def _told_apart(one: Reset, ended_at: int | None) -> Reset:
+    if one.cause != BEYOND or ended_at is None or ended_at <= (one.log_end or 0):
+        return one
+    return replace(one, cause=SHORTER, ended_at=ended_at)
 
 
 def _with_commits(latest: Mapping[Place, Reset], tables: Tables) -> dict[Place, Reset]:
@@ -201,6 +256,8 @@ def reset_of(row: Row) -> Reset | None:
         before = row.stood if row.stood is not None else before
         if before is None:
             return None
+        if row.high_watermark is not None and before > row.high_watermark:
+            cause = BEYOND
     else:
         cause = COMMIT_GONE if before is not None else NO_COMMIT
     is_at_end = row.high_watermark is not None and row.went_on_at >= row.high_watermark
@@ -242,6 +299,7 @@ def _finding(
                 {"partition": one.partition, "before": one.before, "after": one.after, "log_start": one.log_start,
                  "log_end": one.log_end, "committed_us": one.committed_us} for one in alike
             ],
+            **({"gone": sum(one.cut for one in alike)} if worst.cause == SHORTER else {}),
             "enough_us": first_us, **earlier(all_of_them),
         },
     )  # fmt: skip
@@ -259,7 +317,13 @@ def _how(worst: Reset, places: str) -> str:
         return f"had no commit on {places} and began at the end of the log, offset {worst.after}"
     if worst.cause == COMMIT_GONE:
         return f"found its commit {worst.before} on {places} gone and went on at offset {worst.after}"
-    is_short = worst.log_end is not None and worst.before is not None and worst.before > worst.log_end
+    if worst.cause == SHORTER:
+        return (
+            f"stood at offset {worst.before} of {places}, and the log now ends at {worst.log_end}: it reached "
+            f"{worst.ended_at} before, so that {count(worst.cut, 'record')} or more are gone from it; the reader went "
+            f"on at {worst.after}"
+        )
+    is_short = worst.cause == BEYOND
     why = f"the log ends at {worst.log_end}" if is_short else f"the log begins at {worst.log_start}"
     known = is_short or worst.log_start is not None
     return (
@@ -272,6 +336,10 @@ def _now(alike: Sequence[Reset], group: str, topic: str) -> str:
     """What can be had back, and how."""
     back = [one for one in alike if one.skipped]
     is_lost = any(one.lost for one in alike)
+    if alike[0].cause == SHORTER:
+        return _GONE.format(end=min(one.log_end or 0 for one in alike), topic=quote(topic))
+    if alike[0].cause == BEYOND:
+        return _NEVER_SEEN
     if not back:
         return (
             _LOST

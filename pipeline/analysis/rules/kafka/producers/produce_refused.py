@@ -15,51 +15,30 @@ from itertools import groupby
 from operator import attrgetter
 from shlex import quote
 
-from decoder.kafka.apis import KafkaError
+from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.codes.kafka.table import KAFKA
+from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-_TOO_LARGE = (
-    "Now: raise the topic's limit with `kafka-configs.sh --bootstrap-server BROKER --alter --entity-type topics "
-    "--entity-name {topic} --add-config max.message.bytes=N`, or stop the producer. Fix: keep max.request.size and "
-    "batch.size (librdkafka: message.max.bytes, batch.size) below max.message.bytes of the topic, and send large "
-    "payloads by reference."
+_JUDGED = (
+    *KAFKA.of_area("record", "replicas", "storage", api=int(ApiKey.PRODUCE)),
+    int(KafkaError.INVALID_TOPIC_EXCEPTION),
+    int(KafkaError.TOPIC_AUTHORIZATION_FAILED),
 )
-_REPLICAS = (
-    "Now: bring back the brokers that hold replicas of the topic (`kafka-topics.sh --bootstrap-server BROKER "
-    "--describe --under-min-isr-partitions`); until then acks=all cannot be met. Fix: replication.factor above "
-    "min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that outlasts a broker's restart."
-)
-_ADVICE = {
-    KafkaError.MESSAGE_TOO_LARGE: _TOO_LARGE,
-    KafkaError.RECORD_LIST_TOO_LARGE: _TOO_LARGE,
-    KafkaError.NOT_ENOUGH_REPLICAS: _REPLICAS,
-    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
-    KafkaError.INVALID_TIMESTAMP: "Now: stop the producer or let it write the present time. Fix: milliseconds, not "
-    "seconds or microseconds, as the record's timestamp; or widen message.timestamp.before.max.ms and "
-    "message.timestamp.after.max.ms of the topic, or set message.timestamp.type=LogAppendTime.",
-    KafkaError.INVALID_RECORD: "Now: stop the producer and keep what it could not write. Fix: a topic with "
-    "cleanup.policy=compact takes no record without a key; give each record one, or write to a topic with "
-    "cleanup.policy=delete.",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Now: `kafka-acls.sh --bootstrap-server BROKER --add --producer --topic "
-    "{topic} --allow-principal User:NAME`, if this client may write there. Fix: keep the ACLs with the service's "
-    "deployment; check sasl.jaas.config (librdkafka: sasl.username) for the right principal.",
-    KafkaError.KAFKA_STORAGE_ERROR: "Now: look at the broker's disk and its server.log, and restart it once the disk "
-    "is sound. Fix: watch log.dirs for space and errors; retries and delivery.timeout.ms (librdkafka: "
-    "message.timeout.ms) long enough for leadership to move.",
-    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "Now: set compression.type of the producer to one that the brokers know, "
-    "such as lz4. Fix: update the brokers, or keep zstd (Kafka 2.1) out of clients that speak to older ones.",
-    KafkaError.INVALID_REQUIRED_ACKS: "Now: restart the producer with acks=all. Fix: acks (librdkafka: "
-    "request.required.acks) is 0, 1 or all (-1).",
-}
-_OTHERWISE = (
-    "Now: stop the producer and keep what it could not write. Fix: change what it writes, or the topic's configuration "
-    "(`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type topics --entity-name {topic}`) and the "
-    "brokers' policies, which refuse it."
-)
+"""What the records themselves are refused for; leaders, sequences and transactions have rules of their own."""
+REPEATED = tuple(code for code in _JUDGED if KAFKA.meaning(None, code).is_retried)
+"""Clients send the same batch again after these, until ``delivery.timeout.ms``."""
+FINAL = tuple(code for code in _JUDGED if code not in REPEATED)
+
+
+def _facts(code: int) -> CodeFacts:
+    return KAFKA.meaning(int(ApiKey.PRODUCE), code)
+
+
 RULE = Rule(
     "produce_refused",
     "kafka",
@@ -67,28 +46,11 @@ RULE = Rule(
     "Brokers refuse records that a producer writes.",
     ("produce_refused_times", "produce_refused_retries", "produce_refused_seconds"),
     ("events", "batches"),
-    advice=tuple(dict.fromkeys((*_ADVICE.values(), _OTHERWISE))),
-)
-REPEATED = (
-    KafkaError.NOT_ENOUGH_REPLICAS,
-    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    KafkaError.KAFKA_STORAGE_ERROR,
-)
-"""Clients send the same batch again after these, until ``delivery.timeout.ms``."""
-FINAL = (
-    KafkaError.MESSAGE_TOO_LARGE,
-    KafkaError.INVALID_TOPIC_EXCEPTION,
-    KafkaError.RECORD_LIST_TOO_LARGE,
-    KafkaError.INVALID_REQUIRED_ACKS,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.INVALID_TIMESTAMP,
-    KafkaError.POLICY_VIOLATION,
-    KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
-    KafkaError.INVALID_RECORD,
+    advice=tuple(dict.fromkeys(_facts(code).advice for code in _JUDGED)),
 )
 _REFUSED = f"""
     SELECT DISTINCT cluster, topic, client_id FROM events
-    WHERE kind = 'produce_rejected' AND error_code IN {tuple(map(int, (*REPEATED, *FINAL)))} AND topic IS NOT NULL
+    WHERE kind = 'produce_rejected' AND error_code IN {(*REPEATED, *FINAL)} AND topic IS NOT NULL
 """
 _ATTEMPTS = f"""
     WITH refused AS ({_REFUSED})
@@ -234,7 +196,7 @@ def _finding(
         state=state, cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
         summary=f"Brokers refused what {clients} wrote to {topic}, {times(len(tries), first_us, last_us)} ({errors}): "
         f"{_fate(missing, held, last_us - first_us)}{doubt if state == 'unknown' else ''}",
-        advice=_ADVICE.get(KafkaError(worst.code), _OTHERWISE).format(topic=quote(topic)),
+        advice=_facts(worst.code).filled(topic=quote(topic)).advice,
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
             "times": len(tries), "client_id": client_id, "errors": sorted({one.error for one in refused}),

@@ -27,7 +27,8 @@ def advice(group_id: str, topic: str, trouble: Trouble) -> str:
         return _ANEW
     partition, offset = trouble.partition, trouble.figures.get("offset")
     after = offset + 1 if isinstance(offset, int) else "OFFSET"
-    return ADVICE[trouble.rule][0].format(
+    is_deleted = trouble.rule == track.STALLED and bool(trouble.figures.get("lost_to_retention"))
+    return ADVICE[trouble.rule][is_deleted].format(
         group=quote(group_id), topic=quote(topic), partition=partition, offset=offset, after=after,
         place=quote(f"{topic}:{partition}"),
     )  # fmt: skip
@@ -195,6 +196,10 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-offset {after} --group {group} "
         "--topic {place} --execute`). Fix: send a record that cannot be processed to a dead letter topic instead of "
         "retrying for ever, and resume() in every path that ends a pause().",
+        "Now: the record at offset {offset} is deleted: stop the group, set it to the start of the log "
+        "(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-earliest --group {group} --topic "
+        "{place} --execute`), and start it. Fix: retention.ms and retention.bytes longer than the group may stand "
+        "still, an alarm on its lag in seconds, and an end of the process when it does not get on.",
     ),
     track.REWOUND: (
         "Now: if nobody set the offsets back on purpose (kafka-consumer-groups.sh, seek), stop the "

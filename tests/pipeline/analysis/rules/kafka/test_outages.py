@@ -14,7 +14,7 @@ from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, wave
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.statements.new_groups import group_statements
 from pipeline.finding_settings import FindingSettings
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
@@ -143,6 +143,79 @@ def test_find_coordinator_counts_in_each_of_its_forms():
     new = [exchange(n, 10, [15], {"coordinatorKeys": ["tx", "ty"], "keyType": 1}, answer) for n in range(14)]
     (found,) = look(COORDINATOR, exchanges=new)
     assert (found.details["places"], found.group_id) == (["transactional id tx"], None)
+
+
+def elsewhere(*, by: str = "reader", client: str = "10.0.0.8:1") -> list[Row]:
+    return [heartbeat(1 + n, 16, error_name="NOT_COORDINATOR", client_id=by, client=client) for n in range(14)]
+
+
+def asks(n: float, by: str = "reader", ip: str = "10.0.0.8", **more: Any) -> Row:
+    return exchange(n, 10, [], {"key": "g"}, {"errorCode": 0}) | {"client_id": by, "client_ip": ip} | more
+
+
+def test_a_client_that_does_not_look_for_its_coordinator_is_to_be_restarted():
+    (found,) = look(COORDINATOR, states=elsewhere(), exchanges=[asks(0.5), asks(5, by="other", ip="10.0.0.9")])
+    assert found.summary.startswith("group g asked a broker that is not its coordinator for ")
+    assert found.advice.startswith("Now: restart reader at 10.0.0.8: ")
+    assert found.details["never_asked"] == ["reader at 10.0.0.8"]
+
+
+@pytest.mark.parametrize("asked", [[asks(5)], [asks(5, client_id="")]])
+def test_a_client_that_looks_for_its_coordinator_needs_no_restart(asked: list[Row]):
+    (found,) = look(COORDINATOR, states=elsewhere(by=asked[0]["client_id"]), exchanges=asked)
+    assert found.summary.startswith("group g had no coordinator")
+    assert "never_asked" not in found.details
+    assert "need no restart" in found.advice
+
+
+def test_what_the_capture_lost_of_a_client_may_have_been_its_question():
+    asked = asks(0.5, connection_id="c1")
+    gap = row(GAPS, connection_id="c1", ts=T0, seq=1, bytes_lost=10)
+    (found,) = look(COORDINATOR, states=elsewhere(), exchanges=[asked], gaps=[gap])
+    assert "never_asked" not in found.details
+
+
+def test_of_two_clients_the_one_that_does_not_ask_is_named():
+    states = [*elsewhere(), *elsewhere(by="asker", client="10.0.0.7:1")]
+    (found,) = look(COORDINATOR, states=states, exchanges=[asks(5, by="asker", ip="10.0.0.7")])
+    assert found.details["never_asked"] == ["reader at 10.0.0.8"]
+    assert found.summary.startswith("group g had no coordinator")
+
+
+def listed(brokers: int) -> Row:
+    answer = {"brokers": [{"nodeId": n} for n in range(brokers)], "topics": []}
+    return exchange(0, 3, [], {}, answer) | {"status": "paired"}
+
+
+def unfound(key_type: int = 0) -> list[Row]:
+    answer = {"errorCode": 15}
+    return [exchange(n, 10, [15], {"key": "g", "keyType": key_type}, answer) | {"status": "paired"} for n in range(14)]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "key_type", "setting"),
+    [(1, 0, "offsets.topic.replication.factor=1"), (2, 1, "transaction.state.log.replication.factor=2")],
+)
+def test_too_few_brokers_want_fewer_replicas(brokers: int, key_type: int, setting: str):
+    (found,) = look(COORDINATOR, exchanges=[listed(brokers), *unfound(key_type)])
+    assert f"set {setting} on every broker" in found.advice
+    assert "=3" not in found.advice
+    assert f"Metadata lists {brokers} broker" in found.summary
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"exchanges": [listed(3)]},
+        {"exchanges": []},
+        {"exchanges": [listed(1)], "states": [heartbeat(0)]},  # the topic was there
+        {"exchanges": [listed(1), asks(0.5, status="paired")]},
+    ],
+)
+def test_where_the_internal_topic_may_exist_replicas_are_not_blamed(more: dict[str, list[Row]]):
+    (found,) = look(COORDINATOR, **more | {"exchanges": [*more["exchanges"], *unfound()]})
+    assert "brokers" not in found.details
+    assert "replication.factor=" not in found.advice
 
 
 @pytest.mark.parametrize("api_key", [76, 88])

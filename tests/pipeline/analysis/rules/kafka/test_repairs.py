@@ -148,6 +148,58 @@ LEADERS = {
 }
 
 
+def advised(refused: Sequence[Shown]) -> str:
+    (finding,) = judged(Play(refused))
+    return finding.advice
+
+
+@pytest.mark.parametrize(
+    ("what", "now"),
+    [
+        ("OFFSET_METADATA_TOO_LARGE", "Now: shorten the metadata of the commit"),
+        ("ILLEGAL_GENERATION", "Now: let the client rejoin"),
+        ("INVALID_COMMIT_OFFSET_SIZE", "Now: commit fewer partitions"),
+        ("FENCED_INSTANCE_ID", "Now: stop one of the two processes"),
+    ],
+)
+def test_advice_about_a_refused_commit_is_that_of_its_code(what: str, now: str) -> None:
+    refused = [one._replace(api_name="OffsetCommit") for one in refused_commits(list(range(9)), what)]
+    assert advised(refused).startswith(now)
+    assert ("rejoin" in advised(refused)) == (what in ("ILLEGAL_GENERATION", "OFFSET_METADATA_TOO_LARGE"))
+    assert "or a rejoin does not help" in advised(refused) or what != "OFFSET_METADATA_TOO_LARGE"
+
+
+@pytest.mark.parametrize(
+    ("api", "what", "now"),
+    [
+        ("SaslAuthenticate", "SASL_AUTHENTICATION_FAILED", "Now: check the client's credentials"),
+        ("SaslHandshake", "UNSUPPORTED_SASL_MECHANISM", "Now: set sasl.mechanism of the client"),
+        ("Produce", "TOPIC_AUTHORIZATION_FAILED", "--operation Write --topic t`"),
+        ("Fetch", "TOPIC_AUTHORIZATION_FAILED", "--operation Read --topic t`"),
+        ("InitProducerId", "CLUSTER_AUTHORIZATION_FAILED", "--operation IdempotentWrite --cluster`"),
+        ("DeleteGroups", "GROUP_AUTHORIZATION_FAILED", "--operation Delete --group GROUP`"),
+    ],
+)
+def test_advice_about_a_refusal_is_that_of_its_code_and_api(api: str, what: str, now: str) -> None:
+    refused = [refusal("auth_failed", at, "b:1/app", what, api_name=api) for at in range(4)]
+    assert now in advised(refused)
+    assert ("passwords" in advised(refused)) == (what == "SASL_AUTHENTICATION_FAILED")
+
+
+def test_a_client_that_is_newer_than_its_brokers_is_not_to_be_updated() -> None:
+    old = [refusal("unsupported_version", at, "app/Produce v2", "refused", api_name="Produce") for at in range(4)]
+    new = [one._replace(subject="app/ConsumerGroupHeartbeat v1", api_name="ConsumerGroupHeartbeat") for one in old]
+    assert "update its library" in advised(old)
+    assert advised(new).startswith("Now: start the client with group.protocol=classic.")
+
+
+def test_a_member_whose_id_was_taken_is_not_to_be_restarted() -> None:
+    late = [refusal("zombie_member", at, "g/app", "UNKNOWN_MEMBER_ID", group_id="g") for at in range(0, 90, 5)]
+    taken = [one._replace(what="FENCED_INSTANCE_ID") for one in late]
+    assert advised(late).startswith("Now: restart the client")
+    assert advised(taken).startswith("Now: stop one of the two processes that use this group.instance.id")
+
+
 def asked(times: Sequence[float]) -> list[Shown]:
     return [refusal("unknown_topic_loop", at, "t/app", "Metadata", api_name="Metadata") for at in times]
 

@@ -66,6 +66,33 @@ def test_what_is_in_order(rows: list[Row]) -> None:
     assert found(rows) == []
 
 
+def test_a_log_that_got_shorter_is_told_from_retention() -> None:
+    written = known("produced", -5, group_id="", event_offset=270, event_next_offset=277, client_id="w")
+    (finding,) = found([written, gone(0, 277), goes_on(1, 0, 0, 223)])
+    assert "the log now ends at 223: it reached 277 before, so that 54 records or more are gone" in finding.summary
+    assert (finding.details["cause"], finding.details["gone"]) == ("log shorter", 54)
+    assert "nothing is lost" not in finding.advice
+    assert "retention" not in finding.advice
+    assert "from offset 223 on are lost" in finding.advice
+    assert "unclean.leader.election.enable=false" in finding.advice
+
+
+@pytest.mark.parametrize("written", [[], [known("produced", -5, group_id="", event_next_offset=90, client_id="w")]])
+def test_a_position_that_was_never_seen_in_the_log_loses_nothing_for_sure(written: list[Row]) -> None:
+    (finding,) = found([*written, gone(0, 277), goes_on(1, 0, 0, 100)])
+    assert "stood at offset 277 of t-0, which is not there any more (the log ends at 100)" in finding.summary
+    assert (finding.details["cause"], "gone" in finding.details) == ("beyond the end", False)
+    assert finding.advice.startswith("Now: find out why the position lies beyond the end of the log")
+    assert "nothing is lost" not in finding.advice
+    assert "retention" not in finding.advice
+
+
+def test_what_is_written_after_the_reset_shortens_no_log() -> None:
+    later = known("produced", 5, group_id="", event_offset=300, event_next_offset=310, client_id="w")
+    (finding,) = found([gone(0, 277), goes_on(1, 0, 0, 100), later])
+    assert finding.details["cause"] == "beyond the end"
+
+
 def test_a_topic_made_anew_has_a_rule_of_its_own() -> None:
     rows = [gone(0, 10), goes_on(1, 0, 0, 5)]
     anew = replace(sources(timeline=rows), made_anew={("C", "t"): [int(at(-1).timestamp() * 1_000_000)]})
@@ -95,7 +122,11 @@ _SET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --gro
         ([gone(0, 10), goes_on(1, 60, 60, 100)], "Now: what retention deleted comes from its source only"),
         ([gone(0, 10), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-earliest --execute`); what retention deleted"),
         ([gone(0, 70), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-offset 70 --execute`)."),
-        ([gone(0, 500), goes_on(1, 0, 0, 100)], f"Now: nothing is lost.*`{_SET} t:0 --to-offset OFFSET --execute`"),
+        ([gone(0, 500), goes_on(1, 0, 0, 100)], "Now: find out why the position lies beyond the end of the log"),
+        (
+            [known("fetched_commit", 0, committed_offset=70), goes_on(1, 20, 20, 100)],
+            f"Now: the group reads these records again by itself.*`{_SET} t:0 --to-offset OFFSET --execute`",
+        ),
         (
             [known("fetched_commit", 0), goes_on(1, 100, 20, 100)],
             f"set it back (`{_SET} t:0 --to-earliest --execute`).",
