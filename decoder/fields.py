@@ -12,7 +12,8 @@ import orjson
 
 Json = dict[str, Any]
 
-LEAST_INT64, LARGEST_INT64 = -(2**63), 2**63 - 1
+LARGEST_INT32 = 2**31 - 1
+_LEAST, _LARGEST = -(2**63), 2**63 - 1
 
 
 def parsed(text: str | bytes | None) -> Json:
@@ -26,16 +27,31 @@ def parsed(text: str | bytes | None) -> Json:
     return body if type(body) is dict else {}
 
 
+def elements(text: str | bytes | None) -> list[Json]:
+    """The objects of the array that a text holds; none if it holds no array."""
+    try:
+        found = orjson.loads(text) if text else None
+    except orjson.JSONDecodeError:
+        return []
+    return [one for one in found if type(one) is dict] if type(found) is list else []
+
+
 def integer(body: Json, name: str) -> int | None:
     """A whole number that 64 bits hold."""
     value = body.get(name)
-    return value if type(value) is int and LEAST_INT64 <= value <= LARGEST_INT64 else None
+    return value if type(value) is int and _LEAST <= value <= _LARGEST else None
 
 
 def natural(body: Json, name: str) -> int | None:
     """A whole number from 0 on that 64 bits hold: Kafka writes -1 for an offset or an epoch that is not known."""
     value = body.get(name)
-    return value if type(value) is int and 0 <= value <= LARGEST_INT64 else None
+    return value if type(value) is int and 0 <= value <= _LARGEST else None
+
+
+def count(body: Json, name: str) -> int | None:
+    """How many, or how long: 32 bits on the wire, from 0 on, so that no sum of a lake's rows is too large."""
+    value = body.get(name)
+    return value if type(value) is int and 0 <= value <= LARGEST_INT32 else None
 
 
 def text(body: Json, name: str) -> str | None:
@@ -58,12 +74,18 @@ def struct(body: Json, name: str) -> Json:
 
 def items(body: Json | None, name: str) -> list[Json]:
     """The structs of an array."""
-    return [one for one in _array(body, name) if type(one) is dict]
+    value = body.get(name) if body else None
+    if type(value) is not list:
+        return []
+    for one in value:
+        if type(one) is not dict:
+            return [struct for struct in value if type(struct) is dict]
+    return value
 
 
 def integers(body: Json | None, name: str) -> list[int]:
     """The whole numbers of an array that 64 bits hold."""
-    return [one for one in _array(body, name) if type(one) is int and LEAST_INT64 <= one <= LARGEST_INT64]
+    return [one for one in _array(body, name) if type(one) is int and _LEAST <= one <= _LARGEST]
 
 
 def texts(body: Json | None, name: str) -> list[str]:
@@ -73,7 +95,7 @@ def texts(body: Json | None, name: str) -> list[str]:
 
 def as_int64(value: int | None) -> int | None:
     """A sum or a difference; None if 64 bits do not hold it, or if it is not known."""
-    return value if value is not None and LEAST_INT64 <= value <= LARGEST_INT64 else None
+    return value if value is not None and _LEAST <= value <= _LARGEST else None
 
 
 def _array(body: Json | None, name: str) -> list[Any]:

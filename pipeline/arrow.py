@@ -85,6 +85,15 @@ def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, count, buffers, nulls)
 
 
+def fitting_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """The same of numbers that may be larger than their type: those are null."""
+    try:
+        return arrow_array(values, kind)
+    except OverflowError:
+        most = 2**31 - 1 if kind == pa.int32() else 2**63 - 1
+        return arrow_array([None if value is None or abs(value) > most else value for value in values], kind)
+
+
 def byte_lengths(texts: pa.Array) -> Ints:
     """Bytes of each value of a string or binary array without nulls. ``to_numpy`` would import pandas."""
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]

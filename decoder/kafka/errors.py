@@ -10,8 +10,9 @@ NO_ERROR = int(KafkaError.NONE)
 
 ERROR_NAMES: dict[int, str] = {error.value: error.name for error in KafkaError}
 
-_CODE = re.compile(r'"(?:errorCode|\w*ErrorCode)":(-?[1-9]\d*)', re.ASCII)
+_CODE = re.compile(r'"(?:errorCode|\w*ErrorCode)":(-?[1-9]\d{0,4})(?=[,}])', re.ASCII)
 """In compact JSON a quote inside a string is escaped, so that this matches keys only."""
+_LARGEST = 2**15 - 1
 
 
 def error_name(code: int) -> str:
@@ -26,4 +27,5 @@ def response_errors(body: str) -> list[tuple[int, str]]:
     """
     if 'rrorCode":' not in body:
         return []
-    return [(code, error_name(code)) for code in sorted({int(code) for code in _CODE.findall(body)})]
+    codes = {int(code) for code in _CODE.findall(body)}
+    return [(code, error_name(code)) for code in sorted(codes) if -_LARGEST <= code <= _LARGEST]

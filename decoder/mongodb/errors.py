@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
+from decoder.fields import integer, items, parsed, struct, text
 from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, QUERY_FAILURE
 from decoder.mongodb.error_names import ERROR_NAMES
 
@@ -28,15 +27,15 @@ def reply_errors(body: str) -> list[tuple[int, str]]:
     The codes of a failed command, of its write errors and of its write concern error.
     """
     may_fail = '"code":' in body or body.startswith('{"responseFlags":')
-    return sorted(set(_of_replies(orjson.loads(body)))) if may_fail else []
+    return sorted(set(_of_replies(parsed(body)))) if may_fail else []
 
 
 def _of_replies(body: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    flags = body.get("responseFlags") or 0
+    flags = integer(body, "responseFlags") or 0
     if flags & CURSOR_NOT_FOUND:
         yield CURSOR_NOT_FOUND_CODE, ERROR_NAMES[CURSOR_NOT_FOUND_CODE]
-    documents = body.get("documents") or []
-    replies = [section.get("document") for section in body.get("sections") or []]
+    documents = items(body, "documents")
+    replies = [section.get("document") for section in items(body, "sections")]
     if not flags & CURSOR_NOT_FOUND and len(documents) == 1:
         replies.append({**documents[0], "ok": 0} if flags & QUERY_FAILURE else documents[0])
     replies.append(body.get("commandReply"))
@@ -47,28 +46,31 @@ def _of_replies(body: dict[str, Any]) -> Iterator[tuple[int, str]]:
 
 def _of_reply(reply: dict[str, Any]) -> Iterator[tuple[int, str]]:
     found: list[Any] = []
-    if reply.get("ok") is not None and not reply["ok"]:
+    ok = stated_ok(reply)
+    if ok is False:
         found.append(reply)
-    if reply.get("ok") is not None:
+    if ok is not None:
         found += write_errors(reply)
     found.append(reply.get("writeConcernError"))
     for error in found:
         code = error.get("code") if isinstance(error, dict) else None
         if isinstance(code, (int, float)) and code and abs(code) <= _LARGEST:  # 0 is an overwritten one
             number = int(code)
-            name = error.get("codeName") or ERROR_NAMES.get(number) or f"UNKNOWN({number})"
-            yield number, str(name)
+            name = text(error, "codeName") or ERROR_NAMES.get(number) or f"UNKNOWN({number})"
+            yield number, name
+
+
+def stated_ok(reply: dict[str, Any]) -> bool | None:
+    """Whether a reply states success, by a number of any type; None: it does not say."""
+    ok = reply.get("ok")
+    return bool(ok) if isinstance(ok, (bool, int, float)) else None
 
 
 def write_errors(reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The errors of single writes in a reply that is ok: of insert, update and delete, and of bulkWrite."""
-    errors = reply.get("writeErrors")
-    yield from (error for error in errors if isinstance(error, dict)) if isinstance(errors, list) else ()
-    cursor = reply.get("cursor")
-    results = cursor.get("firstBatch") if isinstance(cursor, dict) and "nErrors" in reply else None
-    for result in results if isinstance(results, list) else ():
-        if isinstance(result, dict) and result.get("ok") is not None and not result["ok"]:
-            yield result
+    yield from items(reply, "writeErrors")
+    if "nErrors" in reply:
+        yield from (one for one in items(struct(reply, "cursor"), "firstBatch") if stated_ok(one) is False)
 
 
 def has_lost_status(reply: dict[str, Any]) -> bool:

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from decoder.fields import Json, as_int64, count, flag, integer, items, text
 from decoder.model import FrameFlags
 from decoder.mongodb.codec.messages import HANDSHAKES, command_document
 from decoder.mongodb.codec.rules import COMMANDS_ON_A_COLLECTION
 from decoder.mongodb.codec.wire import CURSOR_NOT_FOUND, LEGACY_COMMANDS, QUERY_FAILURE, is_command_collection
-from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE, error_name, has_lost_status, write_errors
-
-Json = dict[str, Any]
+from decoder.mongodb.errors import CURSOR_NOT_FOUND_CODE, error_name, has_lost_status, stated_ok, write_errors
 
 _SECRET = FrameFlags.REDACTED | FrameFlags.CREDENTIALS
 _STATEMENTS = ("documents", "updates", "deletes", "ops")
@@ -154,7 +153,7 @@ def _asked(half: Half) -> Json:
         }
     if half.flags & FrameFlags.PAYLOAD_DROPPED:
         facts["documents_in"] = None
-    facts["compressor"], facts["checksum_ok"] = half.header.get("compressor"), body.get("checksumValid")
+    facts["compressor"], facts["checksum_ok"] = text(half.header, "compressor"), flag(body, "checksumValid")
     return facts
 
 
@@ -169,7 +168,7 @@ def _asked_by_opcode(half: Half) -> Json:
         "collection": collection or None,
         "cursor_id": _number(body.get("cursorID")) or (cursors[0] if cursors else None),
         "cursors_killed": cursors,
-        "documents_in": 1 if is_write else len(body["documents"]) if "documents" in body else None,
+        "documents_in": 1 if is_write else len(_list(body["documents"])) if "documents" in body else None,
     }
 
 
@@ -180,10 +179,10 @@ def _answered(half: Half) -> Json:
     else:
         document = command_document(body) or _object(body.get("commandReply"))
         facts = _reply(document)
-    flags = body.get("flagBits", 0)
+    flags = integer(body, "flagBits")
     facts |= _outcome({} if half.flags & _SECRET and has_lost_status(document) else document)
-    facts["reply_compressor"], facts["reply_checksum_ok"] = half.header.get("compressor"), body.get("checksumValid")
-    facts["is_answered_later"] = bool(flags & 2) if "flagBits" in body else None
+    facts["reply_compressor"], facts["reply_checksum_ok"] = text(half.header, "compressor"), flag(body, "checksumValid")
+    facts["is_answered_later"] = None if flags is None else bool(flags & 2)
     if half.flags & FrameFlags.PAYLOAD_DROPPED:
         facts["documents_out"] = None
     return facts
@@ -192,14 +191,16 @@ def _answered(half: Half) -> Json:
 def _old_reply(body: Json) -> tuple[Json, Json]:
     """Of OP_REPLY, which holds a command's reply or documents: a single one with ``ok`` is taken for the first."""
     documents = _list(body.get("documents"))
-    first = documents[0] if len(documents) == 1 else {}
+    first = _object(documents[0]) if len(documents) == 1 else {}
     if "ok" in first:
         return _reply(first), first
-    flags = body.get("responseFlags", 0)
-    if first.keys() == {""} and not flags & (CURSOR_NOT_FOUND | QUERY_FAILURE):
+    flags = integer(body, "responseFlags")
+    if first.keys() == {""} and flags is not None and not flags & (CURSOR_NOT_FOUND | QUERY_FAILURE):
         return {}, {}  # overwritten as a whole: a command's reply or a document
     cursor = _number(body.get("cursorID"))
-    facts: Json = {"cursor_id": cursor or None, "cursor_left": cursor, "documents_out": body.get("numberReturned")}
+    facts: Json = {"cursor_id": cursor or None, "cursor_left": cursor, "documents_out": count(body, "numberReturned")}
+    if flags is None:
+        return facts, {}
     if flags & CURSOR_NOT_FOUND:
         return facts | {"cursor_left": 0}, {"ok": 0, "code": CURSOR_NOT_FOUND_CODE}
     return facts, {"ok": 0, "code": first.get("code")} if flags & QUERY_FAILURE else {"ok": 1}
@@ -226,9 +227,9 @@ def _reply(document: Json) -> Json:
 
 def _outcome(document: Json) -> Json:
     """Whether all went well, and what did not."""
-    if "ok" not in document:
+    ok = stated_ok(document)
+    if ok is None:
         return {"ok": None}
-    ok = bool(document["ok"])
     writes = list(write_errors(document))
     concern = _object(document.get("writeConcernError"))
     failed = document if not ok else writes[0] if writes else concern
@@ -271,7 +272,7 @@ def _documents_in(body: Json, document: Json) -> int | None:
 
 
 def _statement_counts(body: Json, document: Json) -> Iterator[int]:
-    for section in _list(body.get("sections")):
+    for section in items(body, "sections"):
         if section.get("identifier") in _STATEMENTS:
             yield len(_list(section.get("documents")))
     for name in _STATEMENTS:
@@ -295,7 +296,7 @@ def _number(value: Any) -> int | None:
     """Servers and drivers write whole numbers as any number type."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
         return None
-    return int(value)
+    return as_int64(int(value))
 
 
 def _numbers(value: Any) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from decoder.explain.describer import About, Describer
+from decoder.fields import items
 from decoder.model import FrameFlags, Message
 from decoder.mongodb.codec.wire import is_command_collection
 from decoder.mongodb.facts import CommandFacts, Half, command_facts, handshake, request_document
@@ -105,9 +106,9 @@ def _shapes(document: dict[str, Any], body: dict[str, Any]) -> list[str]:
 def _statements(document: dict[str, Any], body: dict[str, Any], name: str) -> list[Any]:
     if isinstance(document.get(name), list):
         return list(document[name])
-    for section in body.get("sections") or ():
-        if isinstance(section, dict) and section.get("identifier") == name:
-            return list(section.get("documents") or ())
+    for section in items(body, "sections"):
+        if section.get("identifier") == name:
+            return items(section, "documents")
     return []
 
 

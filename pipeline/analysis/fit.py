@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.arrow import arrow_type, fitting_array
 from pipeline.tables import Table
 
 
@@ -28,8 +28,8 @@ def fit(rows: pa.Table, table: Table) -> pa.Table:
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], table: Table) -> pa.Table:
-    """Rows by column name; times are µs since the epoch, days since then."""
+    """Rows by column name; times are µs since the epoch, days since then. What a type cannot hold is null."""
     schema = schema_of(table)
     found = list(rows)
-    arrays = [arrow_array([row.get(field.name) for row in found], field.type) for field in schema]
+    arrays = [fitting_array([row.get(field.name) for row in found], field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -7,19 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from decoder.fields import Json, as_int64, count, flag, integer, items, natural, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR
-from decoder.kafka.facts.offsets import (
-    At,
-    Json,
-    fetch_responses,
-    items,
-    known,
-    offset_span,
-    produce_requests,
-    produce_responses,
-)
-from decoder.reader import as_int64
+from decoder.kafka.facts.offsets import At, fetch_responses, offset_span, produce_requests, produce_responses
 
 _OF_TOPICS = frozenset(map(int, (ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DESCRIBE_TOPIC_PARTITIONS)))
 _OF_CLUSTERS = frozenset(map(int, (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER)))
@@ -74,7 +65,7 @@ class TopicFact:
 def record_batch_rows(api_key: int, request: Json | None, response: Json | None) -> list[BatchRow]:
     """The record batches of a Produce request (with real offsets, if the response gives them) or a Fetch response."""
     if api_key == ApiKey.PRODUCE:
-        bases = {at: known(p.get("baseOffset")) for at, p in produce_responses(response or {})}
+        bases = {at: natural(p, "baseOffset") for at, p in produce_responses(response or {})}
         return [
             row
             for at, part in produce_requests(request or {})
@@ -90,7 +81,7 @@ def topic_ids(api_key: int, response: Json | None) -> list[TopicFact]:
     if api_key not in _OF_TOPICS:
         return []
     topics = items(response, "topics")
-    named = ((t.get("topicId"), t.get("name")) for t in topics if t.get("errorCode", NO_ERROR) == NO_ERROR)
+    named = ((text(t, "topicId"), text(t, "name")) for t in topics if integer(t, "errorCode") == NO_ERROR)
     return [TopicFact(topic_id, name) for topic_id, name in named if name and topic_id and topic_id != ZERO_UUID]
 
 
@@ -98,14 +89,14 @@ def cluster_id(api_key: int, response: Json | None) -> str | None:
     """The cluster's id, as Metadata (v2+) and DescribeCluster answer it."""
     if api_key not in _OF_CLUSTERS or not response:
         return None
-    return response.get("clusterId") or None
+    return text(response, "clusterId") or None
 
 
 def cluster_addresses(api_key: int, response: Json | None) -> list[tuple[str, int]]:
     """Addresses and ports of the cluster's brokers in the same answers; host names are left out."""
     if cluster_id(api_key, response) is None:
         return []
-    brokers = ((b.get("host"), b.get("port")) for b in items(response, "brokers"))
+    brokers = ((text(b, "host"), natural(b, "port")) for b in items(response, "brokers"))
     return [(host, port) for host, port in brokers if host and port and _is_address(host)]
 
 
@@ -121,29 +112,16 @@ def _batch_rows(at: At, source: str, part: Json, base: int | None) -> Iterator[B
     for ordinal, batch in enumerate(items(part, "recordBatches")):
         if batch.get("status") == "removed":  # stands for any number of batches
             continue
-        first, last = batch.get("baseOffset"), batch.get("lastOffset")
+        first, last = integer(batch, "baseOffset"), integer(batch, "lastOffset")
         if source == "produce":  # the broker numbers the records of one request in a row
             span = offset_span(batch)
-            end = None if shift is None or span is None else known(as_int64(shift + span))
+            end = None if shift is None or span is None else as_int64(shift + span)
             first, last, shift = shift, None if end is None else end - 1, end
         yield BatchRow(
-            *at,
-            source=source,
-            ordinal=ordinal,
-            base_offset=first,
-            last_offset=last,
-            records=batch.get("recordsCount"),
-            size=batch.get("sizeInBytes"),
-            magic=batch.get("magic"),
-            compression=batch.get("compressionType"),
-            timestamp_type=batch.get("timestampType"),
-            base_timestamp=batch.get("baseTimestamp"),
-            max_timestamp=batch.get("maxTimestamp"),
-            producer_id=batch.get("producerId"),
-            producer_epoch=batch.get("producerEpoch"),
-            base_sequence=batch.get("baseSequence"),
-            is_transactional=batch.get("isTransactional"),
-            is_control=batch.get("isControlBatch"),
-            control_type=batch.get("controlType"),
-            crc_valid=batch.get("crcValid"),
-        )
+            *at, source, ordinal, first, last,
+            count(batch, "recordsCount"), count(batch, "sizeInBytes"), integer(batch, "magic"),
+            text(batch, "compressionType"), text(batch, "timestampType"), integer(batch, "baseTimestamp"),
+            integer(batch, "maxTimestamp"), integer(batch, "producerId"), integer(batch, "producerEpoch"),
+            integer(batch, "baseSequence"), flag(batch, "isTransactional"), flag(batch, "isControlBatch"),
+            text(batch, "controlType"), flag(batch, "crcValid"),
+        )  # fmt: skip

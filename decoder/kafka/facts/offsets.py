@@ -1,23 +1,21 @@
 """What does one exchange state about offsets? A pure function of its two bodies.
 
 The bodies are those of ``Codec.decode``; either may be None (not seen, no response) or end early (partial frames), so
-that every field is optional here. Values that Kafka writes as "-1: unknown" become None.
+that every field is optional here, and read by its type (decoder.fields): an error code that is missing is not known,
+and never "no error". Values that Kafka writes as "-1: unknown" become None, as do sums that 64 bits do not hold.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from decoder.fields import LARGEST_INT32, Json, as_int64, count, integer, integers, items, natural, struct, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.model import OffsetEvent
-from decoder.reader import as_int64
 
-Json = dict[str, Any]
-
-ISOLATION = {0: "read_uncommitted", 1: "read_committed"}
+ISOLATION: dict[int | None, str] = {0: "read_uncommitted", 1: "read_committed"}
 
 
 class FetchSession(NamedTuple):
@@ -48,13 +46,14 @@ def offset_events(
     extract = _EXTRACTORS.get(api_key)
     if extract is None:
         return []
-    seen: Counter[tuple[At, str]] = Counter()
+    seen: dict[tuple[object, ...], int] = {}
     events = []
     for event in extract(api_version, request or {}, response):
-        place = (At(event.topic, event.topic_id, event.partition), event.kind)
+        place = event[:4]
+        ordinal = seen.get(place, 0)
+        seen[place] = ordinal + 1
         named = error_name(event.error_code) if event.error_code is not None else None
-        events.append(event._replace(ordinal=seen[place], client_id=client_id, error_name=named))
-        seen[place] += 1
+        events.append(event._replace(ordinal=ordinal, client_id=client_id, error_name=named))
     return events
 
 
@@ -67,36 +66,36 @@ def _produce(version: int, request: Json, response: Json | None) -> Iterator[Off
         batches = items(part, "recordBatches")
         last = batches[-1] if batches else {}
         answer = answers.get(at)  # None: acks=0, or the response was not seen
-        code = None if answer is None else answer.get("errorCode", NO_ERROR)
-        offset = known(answer.get("baseOffset")) if answer is not None and code == NO_ERROR else None
+        code = None if answer is None else integer(answer, "errorCode")
+        offset = natural(answer, "baseOffset") if answer is not None and code == NO_ERROR else None
         span = _sum(map(offset_span, batches))
         yield OffsetEvent(
             *at,
             kind="produce_rejected" if code else "produced",
             ordinal=0,
             offset=offset,
-            next_offset=known(as_int64(offset + span)) if offset is not None and span is not None else None,
-            records=_sum(b.get("recordsCount") for b in batches),
-            log_start_offset=None if answer is None else known(answer.get("logStartOffset")),
+            next_offset=as_int64(offset + span) if offset is not None and span is not None else None,
+            records=_sum(count(b, "recordsCount") for b in batches),
+            log_start_offset=None if answer is None else natural(answer, "logStartOffset"),
             error_code=code,
-            producer_id=known(last.get("producerId")),
-            producer_epoch=known(last.get("producerEpoch")),
-            transactional_id=request.get("transactionalId"),
+            producer_id=natural(last, "producerId"),
+            producer_epoch=natural(last, "producerEpoch"),
+            transactional_id=text(request, "transactionalId"),
         )
 
 
 def _fetch(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
     session = session_of(request, response)
-    for event in _fetched_and_forgotten(request, response):
+    for event in _fetched_and_forgotten(version, request, response):
         yield event if session.id is None else event._replace(session_id=session.id, session_epoch=session.epoch)
 
 
-def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[OffsetEvent]:
-    replica = request.get("replicaId", (request.get("replicaState") or {}).get("replicaId", -1))
+def _fetched_and_forgotten(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    replica = integer(request if "replicaId" in request else struct(request, "replicaState"), "replicaId")
     # A follower's fetch is no evidence of a consumer.
-    isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
+    isolation = _isolation(version, 4, request) if replica is None or replica < 0 else None
     asked = dict(fetch_requests(request))
-    failed = (response or {}).get("errorCode", NO_ERROR)
+    failed = fetch_error(version, response)
     answered = set()
     for at, part in fetch_responses(response or {}):
         answered.add(at)
@@ -108,22 +107,28 @@ def _fetched_and_forgotten(request: Json, response: Json | None) -> Iterator[Off
             *at,
             kind="fetch_rejected" if failed else "fetched",
             ordinal=0,
-            offset=known(part.get("fetchOffset")),
-            leader_epoch=known(part.get("currentLeaderEpoch")),
+            offset=natural(part, "fetchOffset"),
+            leader_epoch=natural(part, "currentLeaderEpoch"),
             isolation_level=isolation,
-            error_code=failed if response is not None else None,
+            error_code=failed,
         )
     for topic in items(request, "forgottenTopicsData"):
-        for partition in topic.get("partitions") or []:
-            where = At(topic.get("topic"), topic.get("topicId"), partition)
-            if where.topic is not None or where.topic_id is not None:
+        for partition in integers(topic, "partitions"):
+            where = At(text(topic, "topic"), text(topic, "topicId"), partition)
+            if is_partition(partition) and (where.topic is not None or where.topic_id is not None):
                 yield OffsetEvent(
-                    *where,
-                    kind="fetch_forgotten",
-                    ordinal=0,
-                    isolation_level=isolation,
-                    error_code=failed if response is not None else None,
+                    *where, kind="fetch_forgotten", ordinal=0, isolation_level=isolation, error_code=failed
                 )
+
+
+def _isolation(version: int, since: int, request: Json) -> str | None:
+    """What a request asks for; versions before ``since`` have but one. None: it is not known."""
+    return ISOLATION.get(0 if version < since else integer(request, "isolationLevel"))
+
+
+def fetch_error(version: int, response: Json | None) -> int | None:
+    """The error code of a whole Fetch, which has one since v7; None: it is not known."""
+    return None if response is None else integer(response, "errorCode") if version >= 7 else NO_ERROR
 
 
 def session_of(request: Json, response: Json | None) -> FetchSession:
@@ -131,55 +136,56 @@ def session_of(request: Json, response: Json | None) -> FetchSession:
 
     Epoch -1 fetches outside of a session; where it names one, it ends it.
     """
-    epoch = request.get("sessionEpoch", -1)
+    epoch = integer(request, "sessionEpoch")
     if epoch == 0:
-        begun = (response or {}).get("sessionId") or None
+        begun = integer(response or {}, "sessionId") or None
         return FetchSession(begun, 0 if begun else None)
-    asked = request.get("sessionId") or None
-    return FetchSession(asked, epoch) if asked is not None and epoch > 0 else FetchSession(None, None)
+    asked = integer(request, "sessionId") or None
+    return FetchSession(asked, epoch) if asked is not None and epoch and epoch > 0 else FetchSession(None, None)
 
 
 def _fetched(at: At, part: Json, asked: Json | None, isolation: str | None) -> OffsetEvent:
-    code = part.get("errorCode", NO_ERROR)
+    code = integer(part, "errorCode")
     found = items(part, "recordBatches")
-    batches = [b for b in found if b.get("lastOffset") is not None]
+    batches = [b for b in found if natural(b, "lastOffset") is not None]
     whole = [b for b in batches if b.get("status", "ok") == "ok"]
     data = [b for b in whole if not b.get("isControlBatch")]
     last = data[-1] if data else {}
+    question = asked or {}
     return OffsetEvent(
         *at,
         kind="fetch_rejected" if code else "fetched",
         ordinal=0,
-        offset=known((asked or {}).get("fetchOffset")),
-        next_offset=known(as_int64(whole[-1]["lastOffset"] + 1)) if whole else None,
-        records=_sum(b.get("recordsCount") for b in (found if _is_removed(found) else data)),
-        high_watermark=known(part.get("highWatermark")),
-        last_stable_offset=known(part.get("lastStableOffset")),
-        log_start_offset=known(part.get("logStartOffset")),
-        leader_epoch=known((asked or {}).get("currentLeaderEpoch")),
+        offset=natural(question, "fetchOffset"),
+        next_offset=as_int64(whole[-1]["lastOffset"] + 1) if whole else None,
+        records=_sum(count(b, "recordsCount") for b in (found if _is_removed(found) else data)),
+        high_watermark=natural(part, "highWatermark"),
+        last_stable_offset=natural(part, "lastStableOffset"),
+        log_start_offset=natural(part, "logStartOffset"),
+        leader_epoch=natural(question, "currentLeaderEpoch"),
         isolation_level=isolation,
         error_code=code,
-        producer_id=known(last.get("producerId")),
-        producer_epoch=known(last.get("producerEpoch")),
+        producer_id=natural(last, "producerId"),
+        producer_epoch=natural(last, "producerEpoch"),
     )
 
 
 def _list_offsets(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
-    asked = dict(_partitions(request, "topics", "name", "partitions", "partitionIndex"))
-    replica = request.get("replicaId", -1)
-    isolation = ISOLATION.get(request.get("isolationLevel", 0)) if replica < 0 else None
-    for at, part in _partitions(response or {}, "topics", "name", "partitions", "partitionIndex"):
-        code = part.get("errorCode", NO_ERROR)
-        old = part.get("oldStyleOffsets") or [None]  # v0: the newest first
+    asked = dict(listed_partitions(request))
+    replica = integer(request, "replicaId")
+    isolation = _isolation(version, 2, request) if replica is None or replica < 0 else None
+    for at, part in listed_partitions(response or {}):
+        code = integer(part, "errorCode")
+        old = integers(part, "oldStyleOffsets")[:1]  # v0: the newest first
         yield OffsetEvent(
             *at,
             kind="listed",
             ordinal=0,
-            offset=known(part.get("offset", old[0])) if code == NO_ERROR else None,
-            leader_epoch=known(part.get("leaderEpoch")),
+            offset=known(old[0] if old else integer(part, "offset")) if code == NO_ERROR else None,
+            leader_epoch=natural(part, "leaderEpoch"),
             isolation_level=isolation,
             error_code=code,
-            list_timestamp=(asked.get(at) or {}).get("timestamp"),
+            list_timestamp=integer(asked.get(at) or {}, "timestamp"),
         )
 
 
@@ -193,55 +199,58 @@ def _txn_offset_commit(version: int, request: Json, response: Json | None) -> It
         yield event._replace(
             kind="txn_commit_rejected" if code else "txn_committed",
             error_code=code,
-            producer_id=known(request.get("producerId")),
-            producer_epoch=known(request.get("producerEpoch")),
-            transactional_id=request.get("transactionalId"),
+            producer_id=natural(request, "producerId"),
+            producer_epoch=natural(request, "producerEpoch"),
+            transactional_id=text(request, "transactionalId"),
         )
 
 
 def _commits(request: Json, response: Json | None) -> Iterator[tuple[OffsetEvent, int]]:
     """Each partition of a commit with its verdict; without a verdict a commit shows nothing."""
-    answers = _partitions(response or {}, "topics", "name", "partitions", "partitionIndex")
-    codes = {at: part["errorCode"] for at, part in answers if "errorCode" in part}
-    for at, part in _partitions(request, "topics", "name", "partitions", "partitionIndex"):
-        if at not in codes:
+    answers = listed_partitions(response or {})
+    codes = {at: integer(part, "errorCode") for at, part in answers}
+    for at, part in listed_partitions(request):
+        code = codes.get(at)
+        if code is None:
             continue
         event = OffsetEvent(
             *at,
             kind="committed",
             ordinal=0,
-            offset=known(part.get("committedOffset")),
-            leader_epoch=known(part.get("committedLeaderEpoch")),
-            group_id=request.get("groupId"),
-            member_id=request.get("memberId"),
-            generation=known(request.get("generationIdOrMemberEpoch")),
-            metadata=part.get("committedMetadata"),
+            offset=natural(part, "committedOffset"),
+            leader_epoch=natural(part, "committedLeaderEpoch"),
+            group_id=text(request, "groupId"),
+            member_id=text(request, "memberId"),
+            generation=natural(request, "generationIdOrMemberEpoch"),
+            metadata=text(part, "committedMetadata"),
         )
-        yield event, codes[at]
+        yield event, code
 
 
 def _offset_fetch(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
     if response is None:
         return
     if version >= 8:  # several groups in one request (KIP-709)
-        asked = {g.get("groupId"): g for g in items(request, "groups")}
-        groups = [(asked.get(g.get("groupId"), {}), g) for g in items(response, "groups")]
+        asked = {text(g, "groupId"): g for g in items(request, "groups")}
+        groups = [(asked.get(text(g, "groupId"), {}), g) for g in items(response, "groups")]
     else:
         groups = [(request, response)]
     for question, answer in groups:
-        group_id = answer.get("groupId") or question.get("groupId")
-        for at, part in _partitions(answer, "topics", "name", "partitions", "partitionIndex"):
+        group_id = text(answer, "groupId") or text(question, "groupId")
+        failed = integer(answer, "errorCode")
+        for at, part in listed_partitions(answer):
+            code = integer(part, "errorCode")
             yield OffsetEvent(
                 *at,
                 kind="fetched_commit",
                 ordinal=0,
-                offset=known(part.get("committedOffset")),
-                leader_epoch=known(part.get("committedLeaderEpoch")),
+                offset=None if code is None else natural(part, "committedOffset"),
+                leader_epoch=natural(part, "committedLeaderEpoch"),
                 group_id=group_id,
-                member_id=question.get("memberId"),
-                generation=known(question.get("memberEpoch")),
-                error_code=part.get("errorCode", NO_ERROR) or answer.get("errorCode", NO_ERROR),
-                metadata=part.get("metadata"),
+                member_id=text(question, "memberId"),
+                generation=natural(question, "memberEpoch"),
+                error_code=failed if failed and code == NO_ERROR else code,
+                metadata=text(part, "metadata"),
             )
 
 
@@ -280,20 +289,26 @@ def fetch_responses(body: Json) -> Iterator[tuple[At, Json]]:
     return _partitions(body, "responses", "topic", "partitions", "partitionIndex")
 
 
+def listed_partitions(body: Json) -> Iterator[tuple[At, Json]]:
+    """Partitions of a body of ListOffsets, or of a commit."""
+    return _partitions(body, "topics", "name", "partitions", "partitionIndex")
+
+
 def _partitions(body: Json, topics: str, name: str, partitions: str, index: str) -> Iterator[tuple[At, Json]]:
     """All partitions of ``body``; a partition or topic whose identity was cut off is left out."""
     for topic in items(body, topics):
-        topic_name, topic_id = topic.get(name), topic.get("topicId")
+        topic_name, topic_id = text(topic, name), text(topic, "topicId")
         if topic_name is None and topic_id is None:
             continue
         for part in items(topic, partitions):
-            if part.get(index) is not None:
-                yield At(topic_name, topic_id, part[index]), part
+            number = natural(part, index)
+            if number is not None and number <= LARGEST_INT32:
+                yield At(topic_name, topic_id, number), part
 
 
-def items(body: Json | None, name: str) -> list[Json]:
-    """The structs of an array field; none if the field or the body is not there."""
-    return (body or {}).get(name) or []
+def is_partition(number: int) -> bool:
+    """Whether a partition may have this index: 32 bits, from 0 on."""
+    return 0 <= number <= LARGEST_INT32
 
 
 def known(value: int | None) -> int | None:
@@ -302,13 +317,13 @@ def known(value: int | None) -> int | None:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum; None as soon as one part is unknown."""
+    """The sum; None as soon as one part is unknown, or if 64 bits do not hold it."""
     total = 0
     for value in values:
         if value is None:
             return None
         total += value
-    return total
+    return as_int64(total)
 
 
 def _is_removed(batches: list[Json]) -> bool:
@@ -318,7 +333,7 @@ def _is_removed(batches: list[Json]) -> bool:
 
 def offset_span(batch: Json) -> int | None:
     """How many offsets a produced batch takes."""
-    first, last = batch.get("baseOffset"), batch.get("lastOffset")
+    first, last = natural(batch, "baseOffset"), natural(batch, "lastOffset")
     if batch.get("magic") == 2 and first is not None and last is not None:
-        return int(last - first + 1)
-    return batch.get("recordsCount")
+        return last - first + 1 if first <= last else None
+    return count(batch, "recordsCount")

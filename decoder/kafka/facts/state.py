@@ -4,7 +4,8 @@ Offsets are the business of :mod:`decoder.kafka.facts.offsets`; here is what las
 a member and owns what (JoinGroup, SyncGroup; KIP-848), what a transaction holds (KIP-98, KIP-890), which fetch session
 a Fetch belongs to (KIP-227), which software a client claims to be (KIP-511).
 
-As in :mod:`decoder.kafka.facts.offsets` every field is optional, because bodies may be absent or end early.
+As in :mod:`decoder.kafka.facts.offsets` every field is optional, because bodies may be absent or end early; an error
+code that is missing is not known.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from decoder.fields import Json, flag, integer, integers, items, natural, struct, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR, error_name
-from decoder.kafka.facts.offsets import Json, items, known, session_of
+from decoder.kafka.facts.offsets import fetch_error, is_partition, session_of
 
 GROUP_KINDS = ("join", "assignment", "heartbeat", "leave", "group")
 TRANSACTION_KINDS = ("txn_init", "txn_add_partition", "txn_add_group", "txn_end", "txn_marker")
 
 _NO_TRANSACTION_OF_ITS_OWN = frozenset({None, ""})
+_LONGEST_INDEX = 9
+"""Digits of an index in the path of an embedded message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class StateEvent:
         group_protocol: ``classic`` or ``consumer`` (KIP-848).
         committed: of ``txn_end`` and ``txn_marker``: True commit, False abort.
         session_id, session_epoch: of ``fetch_session``; epoch 0 begins it, -1 ends it.
-        error_code: 0 none; None if there was no answer.
+        error_code: 0 none; None if there was no answer, or it is not known.
     """
 
     kind: str
@@ -72,8 +76,8 @@ class Bodies(NamedTuple):
 
     @property
     def error_code(self) -> int | None:
-        """The answer's own error code; None without an answer."""
-        return None if self.response is None else self.response.get("errorCode", NO_ERROR)
+        """The answer's own error code; None without an answer, or where it was cut off."""
+        return None if self.response is None else integer(self.response, "errorCode")
 
 
 def state_events(
@@ -108,9 +112,9 @@ def _join_group(bodies: Bodies) -> Iterator[StateEvent]:
     answer = bodies.response or {}
     yield StateEvent(
         "join",
-        group_id=bodies.request.get("groupId"),
-        member_id=answer.get("memberId") or bodies.request.get("memberId"),
-        generation=known(answer.get("generationId")),
+        group_id=text(bodies.request, "groupId"),
+        member_id=text(answer, "memberId") or text(bodies.request, "memberId"),
+        generation=natural(answer, "generationId"),
         group_protocol="classic",
         error_code=bodies.error_code,
     )
@@ -121,16 +125,16 @@ def _sync_group(bodies: Bodies) -> Iterator[StateEvent]:
     request = bodies.request
     statement = StateEvent(
         "assignment",
-        group_id=request.get("groupId"),
-        generation=request.get("generationId"),
+        group_id=text(request, "groupId"),
+        generation=integer(request, "generationId"),
         group_protocol="classic",
         error_code=bodies.error_code,
     )
-    own = request.get("memberId")
+    own = text(request, "memberId")
     reported: set[str] = set()
     if bodies.error_code == NO_ERROR:  # refused or unanswered, nobody was assigned anything
         for message in bodies.request_embedded:
-            member = _member_at(request, message.get("path", ""))
+            member = _member_at(request, text(message, "path") or "")
             if member is not None and _is_readable(message):
                 reported.add(member)
                 yield from _assigned(replace(statement, member_id=member), message)
@@ -146,8 +150,8 @@ def _member_at(request: Json, path: str) -> str | None:
     """The member of ``assignments/<index>/assignment``."""
     parts = path.split("/")
     members = items(request, "assignments")
-    if len(parts) > 1 and parts[1].isdigit() and int(parts[1]) < len(members):
-        return members[int(parts[1])].get("memberId")
+    if len(parts) > 1 and parts[1].isdecimal() and len(parts[1]) <= _LONGEST_INDEX and int(parts[1]) < len(members):
+        return text(members[int(parts[1])], "memberId")
     return None
 
 
@@ -157,9 +161,9 @@ def _is_readable(message: Json) -> bool:
 
 def _assigned(statement: StateEvent, message: Json) -> Iterator[StateEvent]:
     partitions = [
-        (topic.get("topic"), partition)
-        for topic in items(message.get("body"), "assignedPartitions")
-        for partition in topic.get("partitions") or []
+        (text(topic, "topic"), partition)
+        for topic in items(struct(message, "body"), "assignedPartitions")
+        for partition in filter(is_partition, integers(topic, "partitions"))
     ]
     for topic, partition in partitions:
         yield replace(statement, topic=topic, partition=partition)
@@ -171,9 +175,9 @@ def _heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
     request = bodies.request
     yield StateEvent(
         "heartbeat",
-        group_id=request.get("groupId"),
-        member_id=request.get("memberId"),
-        generation=request.get("generationId"),
+        group_id=text(request, "groupId"),
+        member_id=text(request, "memberId"),
+        generation=integer(request, "generationId"),
         group_protocol="classic",
         error_code=bodies.error_code,
     )
@@ -182,26 +186,26 @@ def _heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
 def _consumer_group_heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
     """KIP-848: an answer holds the member's whole assignment when it changed; epochs -1 and -2 leave the group."""
     request, answer = bodies.request, bodies.response or {}
-    epoch = request.get("memberEpoch")
+    epoch = integer(request, "memberEpoch")
     statement = StateEvent(
         "heartbeat",
-        group_id=request.get("groupId"),
-        member_id=answer.get("memberId") or request.get("memberId"),
-        generation=known(answer.get("memberEpoch", epoch)),
+        group_id=text(request, "groupId"),
+        member_id=text(answer, "memberId") or text(request, "memberId"),
+        generation=natural(answer if "memberEpoch" in answer else request, "memberEpoch"),
         group_protocol="consumer",
         error_code=bodies.error_code,
     )
     assignment = answer.get("assignment") if bodies.error_code == NO_ERROR else None
     if epoch is not None and epoch < 0:
         yield replace(statement, kind="leave", generation=None)
-    elif assignment is None:
+    elif not isinstance(assignment, dict) or not isinstance(assignment.get("topicPartitions"), list):
         yield statement
     else:
         given = replace(statement, kind="assignment")
         partitions = [
-            (topic.get("topicId"), partition)
+            (text(topic, "topicId"), partition)
             for topic in items(assignment, "topicPartitions")
-            for partition in topic.get("partitions") or []
+            for partition in filter(is_partition, integers(topic, "partitions"))
         ]
         for topic_id, partition in partitions:
             yield replace(given, topic_id=topic_id, partition=partition)
@@ -216,36 +220,36 @@ def _leave_group(bodies: Bodies) -> Iterator[StateEvent]:
     for index, member in enumerate(members):
         code = bodies.error_code
         if code == NO_ERROR and index < len(answers):
-            code = answers[index].get("errorCode", NO_ERROR)
+            code = integer(answers[index], "errorCode")
         yield StateEvent(
             "leave",
-            group_id=request.get("groupId"),
-            member_id=member.get("memberId"),
+            group_id=text(request, "groupId"),
+            member_id=text(member, "memberId"),
             group_protocol="classic",
             error_code=code,
         )
 
 
 def _offset_commit(bodies: Bodies) -> Iterator[StateEvent]:
-    yield StateEvent("group", group_id=bodies.request.get("groupId"), member_id=bodies.request.get("memberId"))
+    yield StateEvent("group", group_id=text(bodies.request, "groupId"), member_id=text(bodies.request, "memberId"))
 
 
 def _offset_fetch(bodies: Bodies) -> Iterator[StateEvent]:
     for group in items(bodies.request, "groups") or [bodies.request]:  # several in one request: KIP-709
-        yield StateEvent("group", group_id=group.get("groupId"), member_id=group.get("memberId"))
+        yield StateEvent("group", group_id=text(group, "groupId"), member_id=text(group, "memberId"))
 
 
 # --- transactions -------------------------------------------------------------------------------------------------
 
 
 def _init_producer_id(bodies: Bodies) -> Iterator[StateEvent]:
-    name, answer = bodies.request.get("transactionalId"), bodies.response or {}
+    name, answer = text(bodies.request, "transactionalId"), bodies.response or {}
     if name not in _NO_TRANSACTION_OF_ITS_OWN:
         yield StateEvent(
             "txn_init",
             transactional_id=name,
-            producer_id=known(answer.get("producerId")),
-            producer_epoch=known(answer.get("producerEpoch")),
+            producer_id=natural(answer, "producerId"),
+            producer_epoch=natural(answer, "producerEpoch"),
             error_code=bodies.error_code,
         )
 
@@ -258,25 +262,26 @@ def _add_partitions_to_txn(bodies: Bodies) -> Iterator[StateEvent]:
     if bodies.version <= 3:
         asked = [{**old, "topics": request.get("v3AndBelowTopics")}]
     verdicts = {
-        (txn, topic.get("name"), part.get("partitionIndex")): part.get("partitionErrorCode", NO_ERROR)
+        (txn, text(topic, "name"), integer(part, "partitionIndex")): integer(part, "partitionErrorCode")
         for txn, topics in _results(bodies, answer)
         for topic in topics
         for part in items(topic, "resultsByPartition")
     }
+    refused = bodies.error_code if bodies.version >= 4 else None  # one for all: since v4
     for txn in asked:
         if txn.get("verifyOnly"):  # asks whether they are in the transaction, adds nothing
             continue
-        name = txn.get("transactionalId")
+        name = text(txn, "transactionalId")
         for topic in items(txn, "topics"):
-            for partition in topic.get("partitions") or []:
+            for partition in filter(is_partition, integers(topic, "partitions")):
                 yield StateEvent(
                     "txn_add_partition",
-                    topic=topic.get("name"),
+                    topic=text(topic, "name"),
                     partition=partition,
                     transactional_id=name,
-                    producer_id=known(txn.get("producerId")),
-                    producer_epoch=known(txn.get("producerEpoch")),
-                    error_code=bodies.error_code or verdicts.get((name, topic.get("name"), partition)),
+                    producer_id=natural(txn, "producerId"),
+                    producer_epoch=natural(txn, "producerEpoch"),
+                    error_code=refused or verdicts.get((name, text(topic, "name"), partition)),
                 )
 
 
@@ -285,48 +290,51 @@ _TRANSACTION = ("transactionalId", "producerId", "producerEpoch")
 
 def _results(bodies: Bodies, answer: Json) -> Iterator[tuple[str | None, list[Json]]]:
     for txn in items(answer, "resultsByTransaction"):
-        yield txn.get("transactionalId"), items(txn, "topicResults")
-    yield bodies.request.get("v3AndBelowTransactionalId"), items(answer, "resultsByTopicV3AndBelow")
+        yield text(txn, "transactionalId"), items(txn, "topicResults")
+    yield text(bodies.request, "v3AndBelowTransactionalId"), items(answer, "resultsByTopicV3AndBelow")
 
 
 def _of_transaction(kind: str, bodies: Bodies, **more: Any) -> StateEvent:
     request = bodies.request
     return StateEvent(
         kind,
-        transactional_id=request.get("transactionalId"),
-        producer_id=known(request.get("producerId")),
-        producer_epoch=known(request.get("producerEpoch")),
+        transactional_id=text(request, "transactionalId"),
+        producer_id=natural(request, "producerId"),
+        producer_epoch=natural(request, "producerEpoch"),
         error_code=bodies.error_code,
         **more,
     )
 
 
 def _add_offsets_to_txn(bodies: Bodies) -> Iterator[StateEvent]:
-    yield _of_transaction("txn_add_group", bodies, group_id=bodies.request.get("groupId"))
+    yield _of_transaction("txn_add_group", bodies, group_id=text(bodies.request, "groupId"))
 
 
 def _end_txn(bodies: Bodies) -> Iterator[StateEvent]:
-    yield _of_transaction("txn_end", bodies, committed=bodies.request.get("committed"))
+    yield _of_transaction("txn_end", bodies, committed=flag(bodies.request, "committed"))
 
 
 def _write_txn_markers(bodies: Bodies) -> Iterator[StateEvent]:
     verdicts = {
-        (marker.get("producerId"), topic.get("name"), part.get("partitionIndex")): part.get("errorCode", NO_ERROR)
+        (integer(marker, "producerId"), text(topic, "name"), integer(part, "partitionIndex")): integer(
+            part, "errorCode"
+        )
         for marker in items(bodies.response, "markers")
         for topic in items(marker, "topics")
         for part in items(topic, "partitions")
     }
     for marker in items(bodies.request, "markers"):
+        producer = integer(marker, "producerId")
         for topic in items(marker, "topics"):
-            for partition in topic.get("partitionIndexes") or []:
+            for partition in filter(is_partition, integers(topic, "partitionIndexes")):
                 yield StateEvent(
                     "txn_marker",
-                    topic=topic.get("name"),
+                    topic=text(topic, "name"),
                     partition=partition,
-                    producer_id=known(marker.get("producerId")),
-                    producer_epoch=known(marker.get("producerEpoch")),
-                    committed=marker.get("transactionResult"),
-                    error_code=verdicts.get((marker.get("producerId"), topic.get("name"), partition)),
+                    producer_id=natural(marker, "producerId"),
+                    producer_epoch=natural(marker, "producerEpoch"),
+                    committed=flag(marker, "transactionResult"),
+                    error_code=verdicts.get((producer, text(topic, "name"), partition)),
                 )
 
 
@@ -334,20 +342,19 @@ def _write_txn_markers(bodies: Bodies) -> Iterator[StateEvent]:
 
 
 def _fetch(bodies: Bodies) -> Iterator[StateEvent]:
-    asked = bodies.request.get("sessionId") or None
-    session = session_of(bodies.request, bodies.response)
-    if asked is not None and asked != session.id:
-        yield StateEvent("fetch_session", session_id=asked, session_epoch=-1, error_code=bodies.error_code)
+    request, code = bodies.request, fetch_error(bodies.version, bodies.response)
+    asked, epoch = integer(request, "sessionId") or None, integer(request, "sessionEpoch")
+    session = session_of(request, bodies.response)
+    if asked is not None and epoch is not None and asked != session.id:
+        yield StateEvent("fetch_session", session_id=asked, session_epoch=-1, error_code=code)
     if session.id is not None:
-        yield StateEvent(
-            "fetch_session", session_id=session.id, session_epoch=session.epoch, error_code=bodies.error_code
-        )
+        yield StateEvent("fetch_session", session_id=session.id, session_epoch=session.epoch, error_code=code)
 
 
 def _api_versions(bodies: Bodies) -> Iterator[StateEvent]:
-    name = bodies.request.get("clientSoftwareName")
+    name = text(bodies.request, "clientSoftwareName")
     if name:
-        version = bodies.request.get("clientSoftwareVersion")
+        version = text(bodies.request, "clientSoftwareVersion")
         yield StateEvent("software", software_name=name, software_version=version, error_code=bodies.error_code)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from decoder.fields import Json, integer, items, natural, text, texts
 from decoder.kafka.apis import ApiKey
-from decoder.kafka.facts.offsets import Json, items
 from decoder.kafka.words.pieces import Exchange, answered, counted, joined, listed, named, topic_name, verdict
 
 _KEYS = {0: "group", 1: "txn", 2: "share"}
@@ -14,36 +12,38 @@ _KEYS = {0: "group", 1: "txn", 2: "share"}
 def api_versions(exchange: Exchange) -> str:
     """``apache-kafka-java 4.4.0 → 61 apis``."""
     asked, answer = exchange.asked, exchange.answer or {}
-    words = joined(asked.get("clientSoftwareName") or "", asked.get("clientSoftwareVersion") or "")
-    code = answer.get("errorCode")
+    words = joined(text(asked, "clientSoftwareName") or "", text(asked, "clientSoftwareVersion") or "")
+    code = integer(answer, "errorCode")
     return words + answered(exchange, named(code) if code else counted(len(items(answer, "apiKeys")), "api"))
 
 
 def metadata(exchange: Exchange) -> str:
     """``payments → 1 broker, payments 4 partitions``."""
     asked, answer = exchange.asked, exchange.answer or {}
-    topics = asked.get("topics")
-    if not asked:
+    topics = items(asked, "topics")
+    if "topics" not in asked:
         words = ""
-    elif topics is None or (not topics and exchange.version == 0):
+    elif asked["topics"] is None or (not topics and exchange.version == 0):
         words = "all topics"
     else:
         words = listed(topics, lambda topic: topic_name(topic, exchange.names) or "?") or "brokers only"
-    found = sorted(items(answer, "topics"), key=lambda topic: not topic.get("errorCode"))
+    found = sorted(items(answer, "topics"), key=lambda topic: not integer(topic, "errorCode"))
 
     def of_topic(topic: Json) -> str:
         name = topic_name(topic, exchange.names) or "?"
-        if code := topic.get("errorCode"):
+        if code := integer(topic, "errorCode"):
             return f"{name} {named(code)}"
         partitions = items(topic, "partitions")
-        wrong = [(str(one.get("partitionIndex")), code) for one in partitions if (code := one.get("errorCode"))]
+        wrong = [
+            (str(integer(one, "partitionIndex")), code) for one in partitions if (code := integer(one, "errorCode"))
+        ]
         troubled = f" ({listed(wrong, lambda one: f'{one[0]} {named(one[1])}')})" if wrong else ""
         return f"{name} {counted(len(partitions), 'partition')}{troubled}"
 
-    if code := answer.get("errorCode"):
+    if code := integer(answer, "errorCode"):
         return words + answered(exchange, named(code))
     brokers = counted(len(items(answer, "brokers")), "broker")
-    is_wrong = bool(found) and bool(found[0].get("errorCode"))
+    is_wrong = bool(found) and bool(integer(found[0], "errorCode"))
     parts = [brokers, listed(found, of_topic)][:: -1 if is_wrong else 1]
     return words + answered(exchange, ", ".join(part for part in parts if part))
 
@@ -51,7 +51,7 @@ def metadata(exchange: Exchange) -> str:
 def describe_cluster(exchange: Exchange) -> str:
     """``3 brokers, controller 1``."""
     answer = exchange.answer or {}
-    code = answer.get("errorCode")
+    code = integer(answer, "errorCode")
     result = named(code) if code else counted(len(items(answer, "brokers")), "broker")
     if not code and "controllerId" in answer:
         result += f", controller {answer['controllerId']}"
@@ -61,13 +61,14 @@ def describe_cluster(exchange: Exchange) -> str:
 def find_coordinator(exchange: Exchange) -> str:
     """``group billing → broker 1 at 127.0.0.1:9092``."""
     asked, answer = exchange.asked, exchange.answer or {}
-    keys = asked.get("coordinatorKeys") or ([asked["key"]] if "key" in asked else [])
-    words = joined(_KEYS.get(asked.get("keyType", 0), "") if keys else "", listed([str(key) for key in keys]))
+    keys = texts(asked, "coordinatorKeys") or [*filter(None, [text(asked, "key")])]
+    kind = 0 if exchange.version == 0 else integer(asked, "keyType")
+    words = joined(_KEYS.get(-1 if kind is None else kind, "") if keys else "", listed(keys))
     found = items(answer, "coordinators") or ([answer] if answer else [])
 
     def coordinator(one: Json) -> str:
         where = f"{one.get('key')} " if len(found) > 1 else ""
-        if code := one.get("errorCode"):
+        if code := integer(one, "errorCode"):
             return where + named(code)
         return f"{where}broker {one.get('nodeId', '?')} at {one.get('host', '?')}:{one.get('port', '?')}"
 
@@ -78,9 +79,9 @@ def create_topics(exchange: Exchange) -> str:
     """``entries 2 partitions x1 → ok``."""
 
     def wanted(topic: Json) -> str:
-        count, copies = topic.get("numPartitions", -1), topic.get("replicationFactor", -1)
-        size = counted(count, "partition") if count >= 0 else ""
-        return joined(topic.get("name") or "?", size, f"x{copies}" if copies > 0 else "")
+        count, copies = natural(topic, "numPartitions"), natural(topic, "replicationFactor")
+        size = "" if count is None else counted(count, "partition")
+        return joined(text(topic, "name") or "?", size, f"x{copies}" if copies else "")
 
     tries = " (validate only)" if exchange.asked.get("validateOnly") else ""
     return listed(items(exchange.asked, "topics"), wanted) + tries + answered(exchange, _each(exchange, "topics"))
@@ -89,20 +90,20 @@ def create_topics(exchange: Exchange) -> str:
 def delete_topics(exchange: Exchange) -> str:
     """``drafts → ok``."""
     asked = exchange.asked
-    names = asked.get("topicNames") or [topic_name(one, exchange.names) or "?" for one in items(asked, "topics")]
+    names = texts(asked, "topicNames") or [topic_name(one, exchange.names) or "?" for one in items(asked, "topics")]
     return listed(names) + answered(exchange, _each(exchange, "responses"))
 
 
 def create_partitions(exchange: Exchange) -> str:
     """``entries to 4 partitions → ok``."""
     topics = items(exchange.asked, "topics")
-    words = listed(topics, lambda one: f"{one.get('name')} to {counted(one.get('count', 0), 'partition')}")
+    words = listed(topics, lambda one: f"{one.get('name')} to {counted(natural(one, 'count') or 0, 'partition')}")
     return words + answered(exchange, _each(exchange, "results"))
 
 
 def _each(exchange: Exchange, results: str) -> str:
     found = items(exchange.answer, results)
-    return verdict([(exchange.topic(one), one.get("errorCode", 0)) for one in found])
+    return verdict([(exchange.topic(one), integer(one, "errorCode")) for one in found])
 
 
 _RESOURCES = {2: "topic", 4: "broker", 8: "logger", 16: "metrics of", 32: "group"}
@@ -113,21 +114,23 @@ def configs(exchange: Exchange) -> str:
     asked, answer = exchange.asked, exchange.answer or {}
 
     def resource(one: Json) -> str:
-        kind = _RESOURCES.get(one.get("resourceType", -1), "resource")
-        keys: Sequence[str] = one.get("configurationKeys") or [str(c.get("name")) for c in items(one, "configs")]
+        kind = _RESOURCES.get(integer(one, "resourceType") or -1, "resource")
+        keys = texts(one, "configurationKeys") or [str(c.get("name")) for c in items(one, "configs")]
         return f"{kind} {one.get('resourceName')}" + (f": {listed(keys)}" if keys else "")
 
     results = items(answer, "results") or items(answer, "responses")
-    codes = [(str(one.get("resourceName")), one.get("errorCode", 0)) for one in results]
+    codes = [(str(text(one, "resourceName")), integer(one, "errorCode")) for one in results]
     return listed(items(asked, "resources"), resource, "; ") + answered(exchange, verdict(codes))
 
 
 def sasl_handshake(exchange: Exchange) -> str:
     """``PLAIN → ok``."""
     answer = exchange.answer or {}
-    offers = answer.get("mechanisms") or []
-    result = named(answer.get("errorCode")) + (f", offers {listed(offers)}" if answer.get("errorCode") else "")
-    return (exchange.asked.get("mechanism") or "") + answered(exchange, result)
+    offers = texts(answer, "mechanisms")
+    result = named(integer(answer, "errorCode")) + (
+        f", offers {listed(offers)}" if integer(answer, "errorCode") else ""
+    )
+    return (text(exchange.asked, "mechanism") or "") + answered(exchange, result)
 
 
 DESCRIPTIONS = {

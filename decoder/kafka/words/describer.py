@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 
 from decoder.explain.describer import About, Describer
+from decoder.fields import Json, integer, items, natural, struct
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.facts.exchanges import topic_ids
 from decoder.kafka.facts.offsets import offset_events
@@ -75,7 +76,7 @@ class KafkaDescriber(Describer):
             if message is not None:
                 found.update(subjects.places_of(message.body, self._names))
                 for one in message.embedded:
-                    found.update(subjects.places_of(one.get("body") or {}, self._names))
+                    found.update(subjects.places_of(struct(one, "body"), self._names))
                 named.update(filter(None, subjects.groups_of(message.body)))
         return About(frozenset(named), frozenset(found))
 
@@ -103,8 +104,8 @@ class KafkaDescriber(Describer):
 
 def _handed_out(exchange: Exchange, place: str, at: int) -> str:
     for part in parts(exchange, exchange.answer, "responses", "partitions", "partitionIndex"):
-        for batch in part.fields.get("recordBatches") or () if part.place == place else ():
-            first, last = batch.get("baseOffset"), batch.get("lastOffset")
+        for batch in items(part.fields, "recordBatches") if part.place == place else ():
+            first, last = integer(batch, "baseOffset"), integer(batch, "lastOffset")
             if first is not None and last is not None and first <= at <= last:
                 return "handed out" if first == last else f"handed out in batch {span(first, last)}"
     return ""
@@ -132,15 +133,19 @@ def _of_event(event: OffsetEvent, at: int) -> str:
             return ""
 
 
+def _holds(offsets: Json, at: int) -> bool:
+    first, last = natural(offsets, "firstOffset"), natural(offsets, "lastOffset")
+    return first is not None and last is not None and first <= at <= last
+
+
 def _of_share(exchange: Exchange, place: str, at: int) -> str:
     words = []
     for part in parts(exchange, exchange.asked, "topics", "partitions", "partitionIndex"):
-        batches = part.fields.get("acknowledgementBatches") or ()
-        if part.place == place and any(one.get("firstOffset", 0) <= at <= one.get("lastOffset", -1) for one in batches):
+        batches = items(part.fields, "acknowledgementBatches")
+        if part.place == place and any(_holds(one, at) for one in batches):
             words.append("acknowledged")
     for part in parts(exchange, exchange.answer, "responses", "partitions", "partitionIndex"):
-        ranges = part.fields.get("acquiredRecords") or ()
-        found = [one for one in ranges if one.get("firstOffset", 0) <= at <= one.get("lastOffset", -1)]
+        found = [one for one in items(part.fields, "acquiredRecords") if _holds(one, at)]
         if part.place == place and found:
             words.append(f"acquired, delivery {found[0].get('deliveryCount', '?')}")
     return ", ".join(words)

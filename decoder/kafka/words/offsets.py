@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from decoder.fields import Json, integer, integers, items, natural, struct, text
 from decoder.kafka.apis import ApiKey
-from decoder.kafka.facts.offsets import Json, items, known, offset_span
+from decoder.kafka.facts.offsets import offset_span
 from decoder.kafka.words.pieces import (
     Exchange,
     Part,
@@ -33,9 +34,9 @@ def produce(exchange: Exchange) -> str:
     """``payments-2 4 records, acks all → @0..3``."""
     asked = exchange.asked
     sent = list(parts(exchange, asked, "topicData", "partitionData", "index"))
-    acks = asked.get("acks")
+    acks = integer(asked, "acks")
     words = [listed(sent, _sent)] if sent else []
-    if transaction := asked.get("transactionalId"):
+    if transaction := text(asked, "transactionalId"):
         words.append(f"txn {transaction}")
     if acks is not None:
         words.append(_ACKS.get(acks, f"acks {acks}"))
@@ -43,7 +44,7 @@ def produce(exchange: Exchange) -> str:
     found = list(parts(exchange, exchange.answer, "responses", "partitionResponses", "index"))
 
     def given(part: Part) -> str:
-        code, base, size = part.fields.get("errorCode", 0), known(part.fields.get("baseOffset")), sizes.get(part.place)
+        code, base, size = integer(part.fields, "errorCode"), natural(part.fields, "baseOffset"), sizes.get(part.place)
         where = f"{part.place} " if len(found) > 1 else ""
         if code or base is None:
             return f"{where}{named(code)}"
@@ -55,17 +56,17 @@ def produce(exchange: Exchange) -> str:
 def _sent(part: Part) -> str:
     batches = items(part.fields, "recordBatches")
     first = batches[0] if batches else {}
-    count = [batch.get("recordsCount") for batch in batches]
-    size = part.fields.get("recordsSizeInBytes")
+    count = [integer(batch, "recordsCount") for batch in batches]
+    size = integer(part.fields, "recordsSizeInBytes")
     amount = f"{size} B" if None in count or (not batches and size) else counted(sum(n or 0 for n in count), "record")
-    sequence = known(first.get("baseSequence"))
+    sequence = natural(first, "baseSequence")
     origin = joined(_old_format(batches), producer(first), "" if sequence is None else f"seq {sequence}")
     return f"{part.place} {amount}" + (f" ({origin})" if origin else "")
 
 
 def _old_format(batches: list[Json]) -> str:
     """``format v1``: of batches that stand in a format older than that of Kafka 0.11, the oldest; else empty."""
-    magics = [batch["magic"] for batch in batches if batch.get("magic") is not None]
+    magics = [magic for batch in batches if (magic := integer(batch, "magic")) is not None]
     return f"format v{min(magics)}" if min(magics, default=_MAGIC) < _MAGIC else ""
 
 
@@ -78,24 +79,24 @@ def fetch(exchange: Exchange) -> str:
     """``payments-2 from 124, 0 records, HW 132 LSO 124``."""
     asked, answer = exchange.asked, exchange.answer or {}
     wanted = {
-        part.place: part.fields.get("fetchOffset")
+        part.place: integer(part.fields, "fetchOffset")
         for part in parts(exchange, asked, "topics", "partitions", "partition")
     }
-    replica = known(asked.get("replicaId", (asked.get("replicaState") or {}).get("replicaId", -1)))
+    replica = natural(asked if "replicaId" in asked else struct(asked, "replicaState"), "replicaId")
     forgotten = [
-        of_topic(exchange.topic(topic), topic.get("partitions") or []) for topic in items(asked, "forgottenTopicsData")
+        of_topic(exchange.topic(topic), integers(topic, "partitions")) for topic in items(asked, "forgottenTopicsData")
     ]
     rest = [
         f"no longer {listed(forgotten)}" if forgotten else "",
         joined("" if replica is None else f"follower {replica}", _session(asked)),
     ]
-    failed = answer.get("errorCode")
+    failed = integer(answer, "errorCode")
     if exchange.answer is None or failed:
         question = listed(list(wanted.items()), lambda one: f"{one[0]} from {one[1]}")
         words = "; ".join(word for word in (question, *rest) if word)
         return words + (answered(exchange, named(failed)) if failed else "")
     found = list(parts(exchange, answer, "responses", "partitions", "partitionIndex"))
-    found.sort(key=lambda part: not (part.fields.get("recordsSizeInBytes") or part.fields.get("errorCode")))
+    found.sort(key=lambda part: not (integer(part.fields, "recordsSizeInBytes") or integer(part.fields, "errorCode")))
     places = {part.place for part in found}
     silent = [(place, offset) for place, offset in wanted.items() if place not in places]
     news = [listed(found, lambda part: _fetched(part, wanted.get(part.place)), "; ")] if found else []
@@ -107,32 +108,34 @@ def fetch(exchange: Exchange) -> str:
 
 
 def _session(asked: Json) -> str:
-    number, epoch = asked.get("sessionId") or 0, asked.get("sessionEpoch", -1)
+    number, epoch = integer(asked, "sessionId"), integer(asked, "sessionEpoch")
     if epoch == 0:
         return "new session"
-    return f"session {number}" + (f" epoch {epoch}" if epoch > 0 else " ends") if number else ""
+    if not number or epoch is None:
+        return ""
+    return f"session {number}" + (f" epoch {epoch}" if epoch > 0 else " ends")
 
 
 def _fetched(part: Part, asked: int | None) -> str:
     fields = part.fields
     begin = part.place if asked is None else f"{part.place} from {asked}"
-    if code := fields.get("errorCode"):
+    if code := integer(fields, "errorCode"):
         return f"{begin}, {named(code)}"
     batches = items(fields, "recordBatches")
     data = [batch for batch in batches if not batch.get("isControlBatch")]
-    counts = [batch.get("recordsCount") for batch in data]
-    size = fields.get("recordsSizeInBytes") or 0
+    counts = [integer(batch, "recordsCount") for batch in data]
+    size = integer(fields, "recordsSizeInBytes") or 0
     amount = f"{size} B" if None in counts else counted(sum(n or 0 for n in counts), "record")
     if old := _old_format(data):
         amount += f" ({old})"
-    markers = [batch.get("controlType") or "control" for batch in batches if batch.get("isControlBatch")]
+    markers = [text(batch, "controlType") or "control" for batch in batches if batch.get("isControlBatch")]
     if markers:
         amount += f" and {listed(markers)} marker"
-    ends = [batch["lastOffset"] for batch in batches if batch.get("lastOffset") is not None]
+    ends = [batch["lastOffset"] for batch in batches if integer(batch, "lastOffset") is not None]
     if ends:
-        first = batches[0].get("baseOffset")
+        first = integer(batches[0], "baseOffset")
         amount += f" to @{ends[-1]}" if asked is not None or first is None else f" {span(first, ends[-1])}"
-    high, stable = known(fields.get("highWatermark")), known(fields.get("lastStableOffset"))
+    high, stable = natural(fields, "highWatermark"), natural(fields, "lastStableOffset")
     marks = joined("" if high is None else f"HW {high}", "" if stable is None or stable == high else f"LSO {stable}")
     return f"{begin}, {amount}" + (f", {marks}" if marks else "")
 
@@ -141,10 +144,11 @@ def offset_commit(exchange: Exchange) -> str:
     """``billing payments-2 @24 gen 3 → ok``."""
     asked = exchange.asked
     sent = list(parts(exchange, asked, "topics", "partitions", "partitionIndex"))
-    generation = known(asked.get("generationIdOrMemberEpoch", asked.get("generationId")))
-    transaction = asked.get("transactionalId")
+    name = "generationIdOrMemberEpoch" if "generationIdOrMemberEpoch" in asked else "generationId"
+    generation = natural(asked, name)
+    transaction = text(asked, "transactionalId")
     words = joined(
-        asked.get("groupId") or "",
+        text(asked, "groupId") or "",
         listed(sent, lambda part: f"{part.place} @{part.fields.get('committedOffset', '?')}"),
         "" if generation is None else f"gen {generation}",
         f"txn {transaction}" if transaction else "",
@@ -152,23 +156,23 @@ def offset_commit(exchange: Exchange) -> str:
     return words + answered(exchange, verdict(_codes(exchange, "topics", "partitions", "partitionIndex")))
 
 
-def _codes(exchange: Exchange, topics: str, partitions: str, index: str) -> list[tuple[str, int]]:
+def _codes(exchange: Exchange, topics: str, partitions: str, index: str) -> list[tuple[str, int | None]]:
     found = parts(exchange, exchange.answer, topics, partitions, index)
-    return [(part.place, part.fields.get("errorCode", 0)) for part in found]
+    return [(part.place, integer(part.fields, "errorCode")) for part in found]
 
 
 def offset_fetch(exchange: Exchange) -> str:
     """``billing payments-0,1 → payments-0 @6, payments-1 none``."""
     questions = _groups(exchange.asked)
     answers = _groups(exchange.answer or {})
-    words = listed(questions, lambda group: joined(group.get("groupId") or "", _asked_topics(exchange, group)))
+    words = listed(questions, lambda group: joined(text(group, "groupId") or "", _asked_topics(exchange, group)))
     several = len(answers) > 1
     found = [
         (f"{group.get('groupId')} " if several else "") + _committed(part)
         for group in answers
         for part in parts(exchange, group, "topics", "partitions", "partitionIndex")
     ]
-    wrong = [named(code) for group in answers if (code := group.get("errorCode"))]
+    wrong = [named(code) for group in answers if (code := integer(group, "errorCode"))]
     return words + answered(exchange, listed(wrong) if wrong else listed(found) or "nothing committed")
 
 
@@ -178,16 +182,17 @@ def _groups(body: Json) -> list[Json]:
 
 
 def _asked_topics(exchange: Exchange, group: Json) -> str:
-    topics = group.get("topics")
-    if topics is None:
+    if group.get("topics", ()) is None:
         return "all"
-    return listed(topics, lambda topic: of_topic(exchange.topic(topic), topic.get("partitionIndexes") or []))
+    return listed(
+        items(group, "topics"), lambda topic: of_topic(exchange.topic(topic), integers(topic, "partitionIndexes"))
+    )
 
 
 def _committed(part: Part) -> str:
-    if code := part.fields.get("errorCode"):
+    if code := integer(part.fields, "errorCode"):
         return f"{part.place} {named(code)}"
-    offset = known(part.fields.get("committedOffset"))
+    offset = natural(part.fields, "committedOffset")
     return f"{part.place} none" if offset is None else f"{part.place} @{offset}"
 
 
@@ -197,16 +202,16 @@ def list_offsets(exchange: Exchange) -> str:
     found = list(parts(exchange, exchange.answer, "topics", "partitions", "partitionIndex"))
 
     def wanted(part: Part) -> str:
-        time = part.fields.get("timestamp", -1)
-        return f"{part.place} {_TIMES.get(time) or f'at {time} ms'}"
+        time = integer(part.fields, "timestamp")
+        return f"{part.place} {'?' if time is None else _TIMES.get(time) or f'at {time} ms'}"
 
     def given(part: Part) -> str:
         where = f"{part.place} " if len(found) > 1 else ""
-        old = part.fields.get("oldStyleOffsets") or [None]
-        offset = known(part.fields.get("offset", old[0]))
-        if part.fields.get("errorCode"):
-            return where + named(part.fields["errorCode"])
-        return where + ("none" if offset is None else f"@{offset}")
+        old = integers(part.fields, "oldStyleOffsets")
+        offset = old[0] if old else integer(part.fields, "offset")
+        if code := integer(part.fields, "errorCode"):
+            return where + named(code)
+        return where + ("none" if offset is None or offset < 0 else f"@{offset}")
 
     return listed(asked, wanted) + answered(exchange, listed(found, given))
 
@@ -218,8 +223,8 @@ def offset_for_leader_epoch(exchange: Exchange) -> str:
 
     def given(part: Part) -> str:
         where = f"{part.place} " if len(found) > 1 else ""
-        if part.fields.get("errorCode"):
-            return where + named(part.fields["errorCode"])
+        if code := integer(part.fields, "errorCode"):
+            return where + named(code)
         return f"{where}epoch {part.fields.get('leaderEpoch', '?')} ends @{part.fields.get('endOffset', '?')}"
 
     question = listed(asked, lambda part: f"{part.place} epoch {part.fields.get('leaderEpoch', '?')}")
@@ -232,7 +237,7 @@ def delete_records(exchange: Exchange) -> str:
     found = list(parts(exchange, exchange.answer, "topics", "partitions", "partitionIndex"))
 
     def given(part: Part) -> str:
-        code = part.fields.get("errorCode")
+        code = integer(part.fields, "errorCode")
         return f"{part.place} {named(code) if code else 'begins @' + str(part.fields.get('lowWatermark', '?'))}"
 
     question = listed(asked, lambda part: f"{part.place} below @{part.fields.get('offset', '?')}")
@@ -244,11 +249,11 @@ def share_fetch(exchange: Exchange) -> str:
     asked = exchange.asked
     sent = list(parts(exchange, asked, "topics", "partitions", "partitionIndex"))
     found = list(parts(exchange, exchange.answer, "responses", "partitions", "partitionIndex"))
-    epoch = asked.get("shareSessionEpoch")
+    epoch = integer(asked, "shareSessionEpoch")
     session = {0: "new share session", -1: "share session ends"}.get(epoch if epoch is not None else 1, "")
-    words = joined(asked.get("groupId") or "", member(asked.get("memberId")), listed(sent, _acknowledged), session)
+    words = joined(text(asked, "groupId") or "", member(text(asked, "memberId")), listed(sent, _acknowledged), session)
     answer = exchange.answer or {}
-    if code := answer.get("errorCode"):
+    if code := integer(answer, "errorCode"):
         return words + answered(exchange, named(code))
     return words.replace("  ", " ") + answered(exchange, listed([_acquired(part) for part in found]) or "ok")
 
@@ -261,9 +266,9 @@ def _acknowledged(part: Part) -> str:
     ranges = listed(
         batches,
         lambda batch: (
-            span(batch.get("firstOffset", 0), batch.get("lastOffset"))
+            span(integer(batch, "firstOffset"), integer(batch, "lastOffset"))
             + " "
-            + "/".join(_TYPES.get(kind, str(kind)) for kind in dict.fromkeys(batch.get("acknowledgeTypes") or ()))
+            + "/".join(_TYPES.get(kind, str(kind)) for kind in dict.fromkeys(integers(batch, "acknowledgeTypes")))
         ),
     )
     return f"{part.place} acknowledges {ranges}" if ranges else part.place
@@ -272,17 +277,17 @@ def _acknowledged(part: Part) -> str:
 def _acquired(part: Part) -> str:
     fields = part.fields
     for name in ("errorCode", "acknowledgeErrorCode"):
-        if fields.get(name):
-            return f"{part.place} {named(fields[name])}"
+        if code := integer(fields, name):
+            return f"{part.place} {named(code)}"
     ranges = items(fields, "acquiredRecords")
     if not ranges:
         return f"{part.place} ok"
-    words = listed(ranges, lambda one: span(one.get("firstOffset", 0), one.get("lastOffset")) + _delivery(one))
+    words = listed(ranges, lambda one: span(integer(one, "firstOffset"), integer(one, "lastOffset")) + _delivery(one))
     return f"{part.place} acquired {words}"
 
 
 def _delivery(acquired: Json) -> str:
-    count = acquired.get("deliveryCount") or 1
+    count = integer(acquired, "deliveryCount") or 1
     return f" (delivery {count})" if count > 1 else ""
 
 

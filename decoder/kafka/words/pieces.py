@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
+from decoder.fields import Json, integer, items
 from decoder.kafka.errors import NO_ERROR, error_name
-from decoder.kafka.facts.offsets import Json, items
 from decoder.model import Message
 
 MOST = 6
@@ -93,16 +93,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def named(code: Any) -> str:
-    """An error code by its name, ``ok`` for none."""
-    return "ok" if not code else error_name(code)
+def named(code: int | None) -> str:
+    """An error code by its name, ``ok`` for none, ``?`` where it is not known."""
+    return "?" if code is None else "ok" if code == NO_ERROR else error_name(code)
 
 
-def verdict(codes: Sequence[tuple[str, int]]) -> str:
+def verdict(codes: Sequence[tuple[str, int | None]]) -> str:
     """What became of several things, each with its error code: ``ok``, the error of all, or those of some."""
-    wrong = [(what, code) for what, code in codes if code != NO_ERROR]
+    wrong = [(what, code) for what, code in codes if code is not None and code != NO_ERROR]
     if not wrong:
-        return "ok"
+        return "?" if any(code is None for _, code in codes) else "ok"
     if len(wrong) == len(codes) and len({code for _, code in wrong}) == 1:
         return error_name(wrong[0][1])
     rest = ", others ok" if len(wrong) < len(codes) else ""
@@ -111,13 +111,13 @@ def verdict(codes: Sequence[tuple[str, int]]) -> str:
 
 def throttled(answer: Json | None) -> str:
     """How long the broker held its client back, if it did."""
-    time = (answer or {}).get("throttleTimeMs")
+    time = integer(answer or {}, "throttleTimeMs")
     return f", throttled {time} ms" if time else ""
 
 
 def answered(exchange: Exchange, text: str) -> str:
     """The part of the line that the response gives; empty without one."""
-    return "" if exchange.answer is None else f" → {text}{throttled(exchange.answer)}"
+    return "" if not exchange.answer else f" → {text}{throttled(exchange.answer)}"
 
 
 def member(member_id: str | None) -> str:
@@ -127,12 +127,14 @@ def member(member_id: str | None) -> str:
 
 def producer(body: Json, prefix: str = "") -> str:
     """``pid 7 epoch 0``; empty where there is none."""
-    number, epoch = body.get(f"{prefix}producerId"), body.get(f"{prefix}producerEpoch")
-    return "" if number is None or number < 0 else f"pid {number} epoch {epoch}"
+    number, epoch = integer(body, f"{prefix}producerId"), integer(body, f"{prefix}producerEpoch")
+    return "" if number is None or number < 0 else f"pid {number} epoch {'?' if epoch is None else epoch}"
 
 
-def span(first: int, last: int | None) -> str:
+def span(first: int | None, last: int | None) -> str:
     """Inclusive offsets, ``@5`` or ``@5..9``."""
+    if first is None:
+        return "@?"
     return f"@{first}" if last is None or last <= first else f"@{first}..{last}"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from decoder.fields import Json, integer, items, text, texts
 from decoder.kafka.errors import error_name
-from decoder.kafka.facts.offsets import Json
 from decoder.kafka.words.pieces import topic_name
 
 _TOPICS = frozenset(
@@ -32,9 +32,10 @@ def groups_of(body: Json) -> Iterator[str]:
         if name in _GROUPS and isinstance(value, str):
             yield value
         elif name in _GROUP_NAMES and isinstance(value, list):
-            yield from (one if isinstance(one, str) else one.get("groupId") or "" for one in value)
+            yield from texts(body, name)
+            yield from (text(one, "groupId") or "" for one in items(body, name))
     if body.get("keyType", 0) != 1:  # FindCoordinator: 1 is a transaction
-        yield from body.get("coordinatorKeys") or ([body["key"]] if isinstance(body.get("key"), str) else [])
+        yield from texts(body, "coordinatorKeys") or filter(None, [text(body, "key")])
 
 
 def places_of(body: Any, names: dict[str, str], topic: str | None = None) -> Iterator[tuple[str, int | None]]:
@@ -46,7 +47,8 @@ def places_of(body: Any, names: dict[str, str], topic: str | None = None) -> Ite
         topic: that the part belongs to.
     """
     if topic is not None:
-        yield from ((topic, body[name]) for name in _INDEXES if isinstance(body.get(name), int))
+        found = (integer(body, name) for name in _INDEXES)
+        yield from ((topic, number) for number in found if number is not None)
     for name, value in body.items():
         if name in _LEAVES or not value:
             continue
@@ -61,11 +63,11 @@ def _listed_places(
 ) -> Iterator[tuple[str, int | None]]:
     first = value[0]
     if isinstance(first, int) and name in _PARTITIONS and topic is not None:
-        yield from ((topic, one) for one in value)
+        yield from ((topic, one) for one in value if type(one) is int)
     elif isinstance(first, str) and name in _TOPIC_NAMES:
-        yield from ((one, None) for one in value)
+        yield from ((one, None) for one in value if isinstance(one, str))
     elif isinstance(first, dict):
-        for one in value:
+        for one in (one for one in value if isinstance(one, dict)):
             inner = topic_name(one, names) if name in _TOPICS else topic
             if inner is not None and name in _TOPICS:
                 yield inner, None
@@ -77,11 +79,11 @@ def errors_of(body: Any) -> Iterator[str]:
     for name, value in body.items():
         if not value or name in _LEAVES:
             continue
-        if isinstance(value, int):
+        if type(value) is int:
             if name.endswith("rrorCode"):
                 yield error_name(value)
         elif isinstance(value, dict):
             yield from errors_of(value)
-        elif isinstance(value, list) and isinstance(value[0], dict):
-            for one in value:
+        elif isinstance(value, list):
+            for one in items(body, name):
                 yield from errors_of(one)

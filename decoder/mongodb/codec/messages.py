@@ -10,6 +10,7 @@ import crc32c
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
+from decoder.fields import items
 from decoder.incomplete import incomplete
 from decoder.model import Direction, FrameFlags, Message, Status
 from decoder.mongodb.codec.compression import CHANGED, COMPRESSED_AT, Compression, read_compression, uncompressed
@@ -268,9 +269,9 @@ def header_json(opened: Opened) -> dict[str, Any]:
 
 def command_document(body: dict[str, Any]) -> dict[str, Any] | None:
     """The document of the section of kind 0."""
-    for section in body.get("sections", ()):
-        if section["kind"] == 0 and "document" in section:
-            document: dict[str, Any] = section["document"]
+    for section in items(body, "sections"):
+        document = section.get("document")
+        if section.get("kind") == 0 and isinstance(document, dict):
             return document
     return None
 

@@ -98,10 +98,11 @@ _NAMES = ", ".join(f'"{name}"' for name in FETCH if name not in ("ts_us", "compl
 _PARTS = ", ".join(f'"{name}"' for name in Part._fields if name != "forgotten")
 _STATEMENTS = f"""
     WITH stated AS (
-        SELECT * FROM states WHERE kind = 'fetch_session'
+        SELECT * FROM states
+        WHERE kind = 'fetch_session' AND session_id IS NOT NULL AND session_epoch IS NOT NULL
         UNION ALL BY NAME
         SELECT * FROM events
-        WHERE list_contains({list(KINDS)}, kind) AND session_id IS NOT NULL
+        WHERE list_contains({list(KINDS)}, kind) AND session_id IS NOT NULL AND session_epoch IS NOT NULL
     ), timed AS (
         SELECT {_NAMES}, {_PARTS}, epoch_us(ts) AS ts_us, false AS complete, kind = 'fetch_forgotten' AS forgotten
         FROM stated

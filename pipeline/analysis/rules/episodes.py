@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
 
-import orjson
 import pyarrow as pa
 
+from decoder.fields import parsed
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
@@ -260,7 +260,7 @@ def without_bodies(exchanges: pa.Table, settings: FindingSettings) -> pa.Table:
 
 
 def _exchange(row: Row) -> Exchange:
-    request, response = ({} if text is None else orjson.loads(text) for text in (row.request_body, row.response_body))
+    request, response = parsed(row.request_body), parsed(row.response_body)
     key = row.api_key
     return Exchange(
         -1 if key is None else key, row.api_name or f"api {key}", row.api_version, row.client_id, row.server,

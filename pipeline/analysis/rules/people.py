@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pipeline.analysis.rules.model import NAMELESS, clock
 
 _SHOWN = 3
+_MOST_COUNTED = 2**63 - 1
+"""Offsets are whatever their sender says: what they add up to may be no number of records."""
 
 
 def host_of(address: str) -> str:
@@ -39,7 +41,10 @@ def times(number: int, first_us: int, last_us: int) -> str:
 
 def count(number: int, one: str, more: str | None = None) -> str:
     """``1 record``, ``2 records``."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
+    many = more or one + "s"
+    if number > _MOST_COUNTED:
+        return f"more {many} than 64 bits can count"
+    return f"{number} {one if number == 1 else many}"
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import orjson
 import pyarrow as pa
 
+from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
 from pipeline.analysis.guard import contain
 from pipeline.analysis.statements import new_groups
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
 CONTEXT = ("exchange_id", "connection_id", "ts_us", "server", "client", "client_id")
@@ -127,7 +127,7 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
     for name, rows in found.items():
         if rows:
             fields = [
-                arrow_array(column, field.type)
+                fitting_array(column, field.type)
                 for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
             ]
             structs = pa.StructArray.from_arrays(fields, fields=list(types[name]))
@@ -154,7 +154,12 @@ def _values_of(columns: Sequence[Column]) -> Values:
 
 
 def _parsed(
-    client_id: str | None, server: str, api_key: int, api_version: int | None, *texts: str | None
-) -> ParsedExchange:
-    parsed = [None if text is None else orjson.loads(text) for text in texts]
-    return ParsedExchange(api_key, -1 if api_version is None else api_version, client_id, server, *parsed)
+    client_id: str | None, server: str, api_key: int, api_version: int | None, request: str | None,
+    response: str | None, request_embedded: str | None, response_embedded: str | None,
+) -> ParsedExchange:  # fmt: skip
+    return ParsedExchange(
+        api_key, -1 if api_version is None else api_version, client_id, server,
+        None if request is None else parsed(request), None if response is None else parsed(response),
+        None if request_embedded is None else elements(request_embedded),
+        None if response_embedded is None else elements(response_embedded),
+    )  # fmt: skip

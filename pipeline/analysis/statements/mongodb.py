@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
+from decoder.fields import integer, parsed
 from decoder.mongodb.facts import Half, command_facts, handshake
 from pipeline.analysis.guard import contain
 from pipeline.arrow import arrow_array, arrow_type
@@ -32,7 +32,7 @@ Extract = Callable[["Half | None", "Half | None"], "Mapping[str, Any] | None"]
 def command_values(request: Half | None, response: Half | None) -> Mapping[str, Any]:
     """The columns of ``silver.mongo_commands`` that the halves of an exchange give."""
     values = asdict(command_facts(request, response))
-    return {**values, "reply_to": response.header.get("responseTo") if response is not None else None}
+    return {**values, "reply_to": integer(response.header, "responseTo") if response is not None else None}
 
 
 def handshake_values(request: Half | None, _: Half | None) -> Mapping[str, Any] | None:
@@ -73,8 +73,7 @@ def _half(row: Mapping[str, Any], side: str) -> Half | None:
     flags = row[f"{side}_flags"]
     if flags is None:
         return None
-    header, body = (orjson.loads(row[f"{side}_{part}"] or "{}") for part in ("header", "body"))
-    return Half(header, body, flags)
+    return Half(parsed(row[f"{side}_header"]), parsed(row[f"{side}_body"]), flags)
 
 
 def _fitting(value: Any, kind: str) -> Any:

@@ -9,12 +9,13 @@ and a partition of each topic that it reads; which topics those are a member say
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
+from decoder.fields import Json, integer, integers, items, struct, text, texts
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR, error_name
+from decoder.kafka.facts.offsets import is_partition
 from decoder.kafka.facts.state import StateEvent
 
 SHARE, STREAMS = int(ApiKey.SHARE_GROUP_HEARTBEAT), int(ApiKey.STREAMS_GROUP_HEARTBEAT)
@@ -22,8 +23,6 @@ APIS = {SHARE: "share", STREAMS: "streams"}
 """By api key the group's protocol."""
 TOPOLOGY = "topology"
 """The kind of a statement that a subtopology reads a topic."""
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +46,13 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
     if api_key not in APIS:
         return []
     asked, answer = request or {}, response or {}
-    code = None if response is None else answer.get("errorCode", NO_ERROR)
-    epoch = asked.get("memberEpoch")
+    code = None if response is None else integer(answer, "errorCode")
+    epoch = integer(asked, "memberEpoch")
     statement = GroupStatement(
         "heartbeat",
-        group_id=asked.get("groupId"),
-        member_id=answer.get("memberId") or asked.get("memberId"),
-        generation=answer.get("memberEpoch", epoch) if code == NO_ERROR else epoch,
+        group_id=text(asked, "groupId"),
+        member_id=text(answer, "memberId") or text(asked, "memberId"),
+        generation=integer(answer, "memberEpoch") if code == NO_ERROR and "memberEpoch" in answer else epoch,
         group_protocol=APIS[api_key],
         error_code=code,
         error_name=None if code is None else error_name(code),
@@ -64,36 +63,32 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
 
 
 def _topology(statement: GroupStatement, asked: Json) -> Iterator[GroupStatement]:
-    for one in _items(asked.get("topology"), "subtopologies"):
-        made = (topic.get("name") for topic in _items(one, "repartitionSourceTopics"))
-        for topic in [*(one.get("sourceTopics") or []), *made]:
-            yield replace(statement, kind=TOPOLOGY, topic=topic, subtopology=one.get("subtopologyId"))
+    for one in items(struct(asked, "topology"), "subtopologies"):
+        made = (text(topic, "name") for topic in items(one, "repartitionSourceTopics"))
+        for topic in filter(None, [*texts(one, "sourceTopics"), *made]):
+            yield replace(statement, kind=TOPOLOGY, topic=topic, subtopology=text(one, "subtopologyId"))
 
 
 def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: Json) -> Iterator[GroupStatement]:
     if epoch is not None and epoch < 0:
         yield replace(statement, kind="leave", generation=None)
         return
-    tasks = answer.get("activeTasks") if api_key == STREAMS else answer.get("assignment")
-    if tasks is None or statement.error_code != NO_ERROR:
+    holder, tasks = (answer, "activeTasks") if api_key == STREAMS else (struct(answer, "assignment"), "topicPartitions")
+    if not isinstance(holder.get(tasks), list) or statement.error_code != NO_ERROR:
         yield statement
         return
     given = replace(statement, kind="assignment")
-    parts = list(_tasks(given, tasks) if api_key == STREAMS else _partitions(given, tasks))
+    parts = list(_tasks(given, holder) if api_key == STREAMS else _partitions(given, holder))
     yield from parts or [given]
 
 
-def _tasks(given: GroupStatement, tasks: Iterable[Json]) -> Iterator[GroupStatement]:
-    for task in tasks:
-        for partition in task.get("partitions") or []:
-            yield replace(given, subtopology=task.get("subtopologyId"), partition=partition)
+def _tasks(given: GroupStatement, answer: Json) -> Iterator[GroupStatement]:
+    for task in items(answer, "activeTasks"):
+        for partition in filter(is_partition, integers(task, "partitions")):
+            yield replace(given, subtopology=text(task, "subtopologyId"), partition=partition)
 
 
 def _partitions(given: GroupStatement, assignment: Json) -> Iterator[GroupStatement]:
-    for topic in _items(assignment, "topicPartitions"):
-        for partition in topic.get("partitions") or []:
-            yield replace(given, topic_id=topic.get("topicId"), topic=topic.get("topicName"), partition=partition)
-
-
-def _items(body: Json | None, name: str) -> list[Json]:
-    return (body or {}).get(name) or []
+    for topic in items(assignment, "topicPartitions"):
+        for partition in filter(is_partition, integers(topic, "partitions")):
+            yield replace(given, topic_id=text(topic, "topicId"), topic=text(topic, "topicName"), partition=partition)

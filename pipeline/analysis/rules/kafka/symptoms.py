@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from decoder.fields import Json, integer, items, natural, text
 from decoder.kafka.apis import ApiKey, KafkaError
-from decoder.kafka.errors import error_name
-from decoder.kafka.facts.offsets import At, fetch_responses, produce_requests, produce_responses
+from decoder.kafka.errors import NO_ERROR, error_name
+from decoder.kafka.facts.offsets import At, fetch_responses, listed_partitions, produce_requests, produce_responses
 from decoder.kafka.schema.releases import refused_by
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.tables import numbers
@@ -48,8 +48,6 @@ OPENED, NO_SESSION = "opened", "none given"
 JOINED_AT = "epoch "
 """Begins what is reported of a member that joined a KIP-848 group."""
 
-Json = dict[str, Any]
-
 _SESSION_ERRORS = KAFKA.of_area("fetch session")
 _PRODUCER_FENCED = KAFKA.of_area("fencing")
 AUTH_ERRORS = KAFKA.of_area("login", "right")
@@ -57,7 +55,7 @@ LOGIN_ERRORS = tuple(map(error_name, KAFKA.of_area("login")))
 """Of a login; the others are about what a principal may do."""
 _OUT_OF_GROUP = KAFKA.of_area("membership")
 _COMMIT_REFUSED = KAFKA.of_area("membership", "commit", api=ApiKey.OFFSET_COMMIT)
-_OF_PARTITION = {
+_OF_PARTITION: dict[int, str] = {
     KafkaError.FENCED_LEADER_EPOCH: "fenced_leader_epoch",
     KafkaError.UNKNOWN_LEADER_EPOCH: "stale_metadata",
     KafkaError.NOT_LEADER_OR_FOLLOWER: "stale_metadata",
@@ -123,8 +121,9 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     client = x.client_id or "?"
     if x.status == "unanswered" and x.api_key not in (*WAITING_APIS, *LEFT_BEHIND) and not _is_foreign(x):
         yield Symptom("unanswered_requests", f"{x.server}/{client}", x.api_name)
-    throttled_ms = x.response.get("throttleTimeMs") or 0
-    waited_ms = x.request.get("maxWaitMs", 0 if x.api_key not in (ApiKey.FETCH, ApiKey.SHARE_FETCH) else math.inf)
+    throttled_ms = natural(x.response, "throttleTimeMs") or 0
+    stated_ms, by_design = natural(x.request, "maxWaitMs"), x.api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH)
+    waited_ms = stated_ms if stated_ms is not None else math.inf if by_design else 0
     worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + waited_ms)
     if worked_us >= slow_us and not _waits(x):
         what, value = _slow(x, worked_us, slow_us)
@@ -143,12 +142,12 @@ def _only_topic(x: Exchange) -> str | None:
 
 def _slow(x: Exchange, worked_us: float, slow_us: int) -> tuple[str, float]:
     """What was slow, and how long it took, µs: acks=all lets a leader wait for replicas as long as timeoutMs says."""
-    acks, allowed_us = x.request.get("acks"), 1000 * (x.request.get("timeoutMs") or 0)
-    if x.api_key != ApiKey.PRODUCE or acks is None:
+    acks, allowed_ms = integer(x.request, "acks"), natural(x.request, "timeoutMs")
+    if x.api_key != ApiKey.PRODUCE or acks is None or allowed_ms is None:
         return x.api_name, worked_us
     if acks >= 0:
         return f"{x.api_name} with acks={acks}", worked_us
-    too_long_us = worked_us - allowed_us
+    too_long_us = worked_us - 1000 * allowed_ms
     return (f"{x.api_name} beyond its timeoutMs", too_long_us) if too_long_us >= slow_us else (x.api_name, worked_us)
 
 
@@ -186,16 +185,16 @@ def _fenced(x: Exchange) -> Iterator[Symptom]:
 
 def transactional_id(request: Json) -> str | None:
     """The transactional id in any request that has one."""
-    first: Json = next(iter(request.get("transactions") or []), {})
-    found = request.get("transactionalId") or request.get("v3AndBelowTransactionalId") or first.get("transactionalId")
-    return str(found) if found else None
+    first: Json = next(iter(items(request, "transactions")), {})
+    own = text(request, "transactionalId") or text(request, "v3AndBelowTransactionalId")
+    return own or text(first, "transactionalId") or None
 
 
 def _of_partitions(x: Exchange, answers: Iterable[tuple[At, Json]]) -> Iterator[Symptom]:
     for at, part in answers:
-        code = part.get("errorCode", 0)
+        code = integer(part, "errorCode")
         topic = at.topic or at.topic_id
-        if code in _OF_PARTITION:
+        if code is not None and code in _OF_PARTITION:
             subject = f"{topic}-{at.partition}/{x.client_id or '?'}"
             yield Symptom(_OF_PARTITION[code], subject, error_name(code), topic, at.partition)
 
@@ -206,12 +205,13 @@ def _produce(x: Exchange) -> Iterator[Symptom]:
     yield from _of_partitions(x, answers)
     for at, part in answers:
         topic = at.topic or at.topic_id
-        if part.get("errorCode") in (KafkaError.MESSAGE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE):
-            size = max((p.get("recordsSizeInBytes") or 0 for a, p in produce_requests(x.request) if a == at), default=0)
+        if integer(part, "errorCode") in (KafkaError.MESSAGE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE):
+            sent = (natural(p, "recordsSizeInBytes") or 0 for a, p in produce_requests(x.request) if a == at)
+            size = max(sent, default=0)
             yield Symptom(
                 "oversized_or_tiny_batches", f"{topic}/{client}", "oversized", topic, at.partition, value=size
             )
-    if x.request.get("acks") == 0:
+    if integer(x.request, "acks") == 0:
         yield Symptom(
             "acks0_producer", client, ", ".join(sorted({str(at[0]) for at, _ in produce_requests(x.request)}))
         )
@@ -221,55 +221,57 @@ def _fetch(x: Exchange) -> Iterator[Symptom]:
     answers = list(fetch_responses(x.response))
     yield from _of_partitions(x, answers)
     client = x.client_id or "?"
-    session, is_whole = x.response.get("sessionId"), x.request.get("sessionEpoch") == 0
+    session, is_whole = integer(x.response, "sessionId"), integer(x.request, "sessionEpoch") == 0
+    code = integer(x.response, "errorCode")
     if is_whole and session:
         yield Symptom("fetch_session_churn", client, OPENED)
-    if is_whole and session == 0 and answers and not x.response.get("errorCode"):
+    if is_whole and session == 0 and answers and not code:
         yield Symptom("fetch_session_churn", client, NO_SESSION)
-    if x.response.get("errorCode") in _SESSION_ERRORS:
-        yield Symptom("fetch_session_churn", client, error_name(x.response["errorCode"]))
+    if code is not None and code in _SESSION_ERRORS:
+        yield Symptom("fetch_session_churn", client, error_name(code))
     unknown = {
         at.topic or at.topic_id
         for at, part in answers
-        if part.get("errorCode") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
+        if integer(part, "errorCode") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
     }
     for topic in sorted(str(name) for name in unknown if name):
         yield Symptom("unknown_topic_loop", f"{topic}/{client}", x.api_name, topic)
 
 
 def _list_offsets(x: Exchange) -> Iterator[Symptom]:
-    for topic in x.response.get("topics") or []:
-        parts = [(At(topic.get("name"), None, p.get("partitionIndex", -1)), p) for p in topic.get("partitions") or []]
-        yield from _of_partitions(x, parts)
+    yield from _of_partitions(x, listed_partitions(x.response))
 
 
 def _metadata(x: Exchange) -> Iterator[Symptom]:
-    for topic in x.response.get("topics") or []:
-        if topic.get("errorCode") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
-            name = topic.get("name") or topic.get("topicId")
+    for topic in items(x.response, "topics"):
+        name = text(topic, "name") or text(topic, "topicId")
+        if name and integer(topic, "errorCode") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
             yield Symptom("unknown_topic_loop", f"{name}/{x.client_id or '?'}", x.api_name, name)
 
 
 def _join_group(x: Exchange) -> Iterator[Symptom]:
-    group = x.request.get("groupId")
-    if group and x.response.get("errorCode") == 0:
-        yield Symptom("rebalance_storm", group, str(x.response.get("generationId")), group_id=group)
+    group, generation = text(x.request, "groupId"), integer(x.response, "generationId")
+    if group and integer(x.response, "errorCode") == NO_ERROR:
+        yield Symptom("rebalance_storm", group, "" if generation is None else str(generation), group_id=group)
     yield from _membership(x)
 
 
 def _consumer_group_heartbeat(x: Exchange) -> Iterator[Symptom]:
     """KIP-848: a member that joins (by epoch 0) begins an epoch of the group; the others read on meanwhile."""
-    group = x.request.get("groupId")
-    if group and x.response.get("errorCode") == 0 and x.request.get("memberEpoch") == 0:
-        yield Symptom("rebalance_storm", group, f"{JOINED_AT}{x.response.get('memberEpoch')}", group_id=group)
+    group, epoch = text(x.request, "groupId"), integer(x.response, "memberEpoch")
+    is_accepted = integer(x.response, "errorCode") == NO_ERROR
+    if group and is_accepted and integer(x.request, "memberEpoch") == 0:
+        began = JOINED_AT if epoch is None else f"{JOINED_AT}{epoch}"
+        yield Symptom("rebalance_storm", group, began, group_id=group)
     yield from _membership(x)
 
 
 def _membership(x: Exchange) -> Iterator[Symptom]:
     """A member that the coordinator does not count as one."""
-    group = x.request.get("groupId")
-    generation = x.request.get("generationIdOrMemberEpoch", x.request.get("generationId"))
-    is_outside = not x.request.get("memberId") and (generation is None or generation < 0)
+    group = text(x.request, "groupId")
+    name = "generationIdOrMemberEpoch" if "generationIdOrMemberEpoch" in x.request else "generationId"
+    generation = integer(x.request, name)
+    is_outside = not text(x.request, "memberId") and (generation is None or generation < 0)
     # A tool outside the group is recognised by this: no member id, no generation.
     if not group or is_outside:
         return
@@ -279,32 +281,33 @@ def _membership(x: Exchange) -> Iterator[Symptom]:
 
 
 def _commit(x: Exchange) -> Iterator[Symptom]:
-    group = x.request.get("groupId")
+    group = text(x.request, "groupId")
     yield from _membership(x)
     for code in x.error_codes:
         if group and code in _COMMIT_REFUSED:
-            names = [topic.get("name") for topic in x.request.get("topics") or []]
+            names = [text(topic, "name") for topic in items(x.request, "topics")]
             topic = names[0] if len(names) == 1 else None
             yield Symptom("commit_rejected", f"{group}/{x.client_id or '?'}", error_name(code), topic, group_id=group)
 
 
 def _sasl_handshake(x: Exchange) -> Iterator[Symptom]:
-    if mechanism := x.request.get("mechanism"):
-        yield Symptom(MECHANISM, x.client_id or "?", str(mechanism))
+    if mechanism := text(x.request, "mechanism"):
+        yield Symptom(MECHANISM, x.client_id or "?", mechanism)
 
 
 def _init_producer_id(x: Exchange) -> Iterator[Symptom]:
     name = transactional_id(x.request)
-    if name and x.response.get("errorCode") == 0:
+    if name and integer(x.response, "errorCode") == NO_ERROR:
         yield Symptom(INTRODUCED, name, x.client_id or "?")
     yield from _fenced(x)
 
 
 def _topics(x: Exchange) -> Iterator[Symptom]:
     what = "created" if x.api_key == ApiKey.CREATE_TOPICS else "deleted"
-    for topic in x.response.get("topics") or x.response.get("responses") or []:
-        if topic.get("errorCode") == 0 and topic.get("name"):
-            yield Symptom(TOPIC_CHANGED, topic["name"], what, topic["name"])
+    for topic in items(x.response, "topics") or items(x.response, "responses"):
+        name = text(topic, "name")
+        if name and integer(topic, "errorCode") == NO_ERROR:
+            yield Symptom(TOPIC_CHANGED, name, what, name)
 
 
 _BY_API: dict[int, Callable[[Exchange], Iterator[Symptom]]] = {

@@ -185,3 +185,44 @@ def test_positions_beyond_the_largest_offset_are_unknown() -> None:
     assert event.next_offset is None
     (event,) = offset_events(0, 9, produce(batch(0, 4)), produced(top), "app")
     assert (event.offset, event.next_offset) == (top, None)
+
+
+def test_an_error_code_that_was_cut_off_is_not_known_and_is_no_success() -> None:
+    answer = {"responses": [{"name": "t", "partitionResponses": [{"index": 0}]}]}
+    (event,) = offset_events(0, 9, produce(batch(0, 4)), answer)
+    assert (event.kind, event.error_code, event.offset, event.next_offset) == ("produced", None, None, None)
+    (event,) = offset_events(1, 12, fetch(10), {})
+    assert (event.kind, event.error_code) == ("fetched", None)
+    cut_off = {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0, "committedOffset": 5}]}]}
+    (event,) = offset_events(9, 7, {"groupId": "g"}, cut_off)
+    assert (event.error_code, event.offset) == (None, None)
+    assert offset_events(8, 8, commit(5), {"topics": [{"name": "t", "partitions": [{"partitionIndex": 0}]}]}) == []
+
+
+def test_a_fetch_has_an_error_code_of_its_own_since_version_7_only() -> None:
+    (event,) = offset_events(1, 6, fetch(10), {"responses": []})
+    assert event.error_code == 0
+
+
+def test_an_isolation_level_that_was_cut_off_is_not_known() -> None:
+    request = {"topics": [{"topic": "t", "partitions": [{"partition": 0, "fetchOffset": 3}]}]}
+    assert [offset_events(1, version, request, None)[0].isolation_level for version in (3, 4)] == [
+        "read_uncommitted", None,
+    ]  # fmt: skip
+
+
+def test_offsets_that_no_64_bits_hold_are_not_known() -> None:
+    largest = 2**63 - 1
+    (event,) = offset_events(1, 12, fetch(largest), fetched(0, batch(largest, largest), high=largest))
+    assert (event.offset, event.next_offset, event.high_watermark) == (largest, None, largest)
+    (event,) = offset_events(0, 9, produce(batch(0, 9)), produced(largest - 3))
+    assert (event.offset, event.next_offset) == (largest - 3, None)
+    (event,) = offset_events(0, 9, produce(batch(0, largest - 1), batch(0, largest - 1)), produced(5))
+    assert event.next_offset is None
+
+
+def test_what_is_of_another_type_is_left_out_and_the_rest_stays() -> None:
+    odd: list[Any] = [7, None, {"partition": []}, {"partition": 2**31}, {"partition": -1}, {"partition": 1}]
+    request = {"isolationLevel": 0, "topics": [{"topic": "t", "partitions": odd}, {"topic": {}}, "x"]}
+    (event,) = offset_events(1, 12, request, {"errorCode": [], "responses": 5})
+    assert (event.partition, event.offset, event.error_code) == (1, None, None)

@@ -170,3 +170,19 @@ def test_bodies_that_end_early_or_are_not_there_are_no_error(api_key: int) -> No
         for response_body in ({}, None, {"members": [{}], "assignment": {}}):
             for version in (0, 4, 9):
                 state_events(api_key, version, request_body, response_body, [{"path": "x"}], [{}])
+
+
+def test_what_was_cut_off_is_no_success_and_no_end() -> None:
+    (event,) = state_events(12, 4, {"groupId": "g", "memberId": "m", "generationId": 3}, {"throttleTimeMs": 0})
+    assert (event.kind, event.error_code, event.error_name) == ("heartbeat", None, None)
+    assert state_events(1, 12, {"sessionId": 7}, {"errorCode": 0}) == []  # its epoch would say whether it ends
+    (event,) = state_events(26, 3, {"transactionalId": "t", "producerId": 1}, {"errorCode": 0})
+    assert (event.committed, event.producer_epoch) == (None, None)
+
+
+def test_fields_of_other_types_are_not_known() -> None:
+    odd = {"groupId": ["g"], "memberId": {}, "generationId": "3"}
+    for api in STATE_APIS:
+        state_events(
+            api, 3, odd, {"errorCode": "0", "memberId": 5, "markers": [7], "members": "x"}, [{"path": 5}], [{}]
+        )

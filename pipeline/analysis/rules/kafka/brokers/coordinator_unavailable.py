@@ -13,10 +13,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
-import orjson
-
+from decoder.fields import Json, integer, items, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.kafka.table import KAFKA
@@ -117,22 +115,24 @@ def _not_found(sources: Sources) -> Iterator[Attempt]:
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
-            response_body
+            response_body, api_version
         FROM exchanges WHERE protocol = 'kafka' AND api_key = {ApiKey.FIND_COORDINATOR} AND ({codes})
     """)
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
         by = f"{row.client_id or '?'} at {row.client_ip}"
-        for place, code in _keys(orjson.loads(row.request_body or "{}"), orjson.loads(row.response_body or "{}")):
+        for place, code in _keys(row.api_version, parsed(row.request_body), parsed(row.response_body)):
             yield Attempt(cluster, place, row.us, row.exchange_id, error_name(code), row.server, by)
 
 
-def _keys(request: dict[str, Any], answer: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    name = {_GROUP: "group", _TRANSACTION: "transactional id"}.get(request.get("keyType", _GROUP))
-    single = [{**answer, "key": request["key"]}] if request.get("key") else []
-    for one in answer.get("coordinators") or single:
-        if name and one.get("key") and one.get("errorCode") in REFUSALS:
-            yield f"{name} {one['key']}", one["errorCode"]
+def _keys(version: int | None, request: Json, answer: Json) -> Iterator[tuple[str, int]]:
+    kind = _GROUP if version == 0 else integer(request, "keyType")
+    name = {_GROUP: "group", _TRANSACTION: "transactional id"}.get(-1 if kind is None else kind)
+    single = [{**answer, "key": request["key"]}] if "key" in request else []
+    for one in items(answer, "coordinators") or single:
+        key, code = text(one, "key"), integer(one, "errorCode")
+        if name and key and code is not None and code in REFUSALS:
+            yield f"{name} {key}", code
 
 
 def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
@@ -235,8 +235,7 @@ def _was_answered(wave: Wave, tables: Tables) -> bool:
 
 
 def _brokers_in(body: str | None) -> int:
-    brokers = orjson.loads(body or "{}").get("brokers")
-    return len(brokers) if isinstance(brokers, list) else 0
+    return len(items(parsed(body), "brokers"))
 
 
 def _too_few(brokers: int, places: Sequence[str]) -> str:

@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 from shlex import quote
 
-import orjson
-
+from decoder.fields import integer, items, natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.kafka.table import KAFKA
@@ -102,12 +101,14 @@ def _without_leader(sources: Sources) -> Iterator[Attempt]:
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
         by = f"{row.client_id or '?'} at {row.client_ip}"
-        for topic in orjson.loads(row.response_body or "{}").get("topics") or []:
-            name = topic.get("name") or topic.get("topicId")
-            for part in topic.get("partitions") or []:
-                if name and part.get("errorCode") in _IN_METADATA:
-                    place, error = f"{name}-{part.get('partitionIndex')}", error_name(part["errorCode"])
-                    yield Attempt(cluster, place, row.us, row.exchange_id, error, row.server, by)
+        for topic in items(parsed(row.response_body), "topics"):
+            name = text(topic, "name") or text(topic, "topicId")
+            for part in items(topic, "partitions"):
+                code, partition = integer(part, "errorCode"), natural(part, "partitionIndex")
+                if name and partition is not None and code is not None and code in _IN_METADATA:
+                    yield Attempt(
+                        cluster, f"{name}-{partition}", row.us, row.exchange_id, error_name(code), row.server, by
+                    )
 
 
 def _elections(places: Sequence[str]) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
+from decoder.fields import Json, integer, items, natural, parsed, text
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
@@ -65,23 +64,23 @@ class Step:
 def steps(tables: Tables, facts: Facts) -> Iterator[Step]:
     """All that were accepted, in the order of time."""
     for row in tables.each(_QUERY):
-        request: dict[str, Any] = orjson.loads(row.request_body)
-        response: dict[str, Any] = {} if row.response_body is None else orjson.loads(row.response_body)
+        request, response = parsed(row.request_body), parsed(row.response_body)
         for what, member, more in _of(row.api_key, request, response):
             yield Step(
-                what, facts.cluster_at(row.server, row.answered_us), request.get("groupId") or "", member,
+                what, facts.cluster_at(row.server, row.answered_us), text(request, "groupId") or "", member,
                 row.client_id, row.client_ip, row.client, row.connection_id, row.exchange_id, row.us, row.answered_us,
                 **more,
             )  # fmt: skip
 
 
-def _of(api_key: int, request: dict[str, Any], response: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _of(api_key: int, request: Json, response: Json) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if api_key == _LEAVE:
-        for member in request.get("members") or [request]:
-            yield LEAVES, member.get("memberId") or "", {"reason": member.get("reason")}
+        for one in items(request, "members") or [request]:
+            yield LEAVES, text(one, "memberId") or "", {"reason": text(one, "reason")}
         return
-    member = response.get("memberId") or request.get("memberId") or ""
-    if api_key in HEARTBEATS and request.get("memberEpoch", 0) < 0:
+    member = text(response, "memberId") or text(request, "memberId") or ""
+    epoch = integer(request, "memberEpoch") if api_key in HEARTBEATS else 0
+    if epoch is not None and epoch < 0:
         yield LEAVES, member, {}
-    else:
-        yield ENTERS, member, {"limit_us": max(request.get("rebalanceTimeoutMs") or 0, 0) * 1000}
+    elif epoch is not None:
+        yield ENTERS, member, {"limit_us": (natural(request, "rebalanceTimeoutMs") or 0) * 1000}

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import orjson
-
+from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.people import host_of
@@ -112,12 +111,12 @@ def waiting_joins(tables: Tables, facts: Facts) -> dict[tuple[str, str], list[Wa
     """By cluster and group the joins that had no answer when the data ended."""
     found: dict[tuple[str, str], list[Waiting]] = {}
     for row in tables.rows(_WAITING):
-        body: dict[str, Any] = orjson.loads(row.request_body)
-        limit_us = max(body.get("rebalanceTimeoutMs") or 0, 0) * 1000
+        body = parsed(row.request_body)
+        limit_us = (natural(body, "rebalanceTimeoutMs") or 0) * 1000
         one = Waiting(
-            body.get("memberId") or "", row.client_id, host_of(row.client), row.us, row.exchange_id or "", limit_us
+            text(body, "memberId") or "", row.client_id, host_of(row.client), row.us, row.exchange_id or "", limit_us
         )  # fmt: skip
-        found.setdefault((facts.cluster_at(row.server, row.us), body.get("groupId") or ""), []).append(one)
+        found.setdefault((facts.cluster_at(row.server, row.us), text(body, "groupId") or ""), []).append(one)
     return found
 
 

@@ -14,10 +14,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from shlex import quote
-from typing import Any
 
-import orjson
-
+from decoder.fields import items, natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import CodeFacts
@@ -197,16 +195,16 @@ def _asked(tables: Tables, refused: set[tuple[str, str | None]]) -> defaultdict[
     groups = {group for group, _ in refused}
     asked: defaultdict[tuple[str, str | None], _Asked] = defaultdict(_Asked)
     for row in tables.each(_REQUESTS):
-        body: dict[str, Any] = orjson.loads(row.request_body)
-        group = body.get("groupId")
-        if group not in groups:
+        body = parsed(row.request_body)
+        group = text(body, "groupId")
+        if group is None or group not in groups:
             continue
-        offers = {item.get("name") for item in body.get("protocols") or []} or {body.get("serverAssignor")}
-        names = {str(name) for name in offers if name}
+        offers = {text(item, "name") for item in items(body, "protocols")} or {text(body, "serverAssignor")}
+        names = {name for name in offers if name}
         if any(code in REFUSALS for code in row.error_codes or ()):
             one = asked[group, row.client_id]
             one.refused |= names
-            one.session_us = max(one.session_us, (body.get("sessionTimeoutMs") or 0) * 1000)
+            one.session_us = max(one.session_us, (natural(body, "sessionTimeoutMs") or 0) * 1000)
         elif not row.error_codes:
             for client in (client for other, client in refused if other == group):
                 asked[group, client].others |= names

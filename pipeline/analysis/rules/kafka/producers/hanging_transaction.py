@@ -14,8 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import orjson
-
+from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.listening import Listening
@@ -131,9 +130,9 @@ def _introductions(sources: Sources) -> defaultdict[str, list[Introduced]]:
     found: defaultdict[str, list[Introduced]] = defaultdict(list)
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
-        body = orjson.loads(row.request_body)
-        if name := body.get("transactionalId"):
-            timeout_us = (body.get("transactionTimeoutMs") or 0) * 1000
+        body = parsed(row.request_body)
+        if name := text(body, "transactionalId"):
+            timeout_us = (natural(body, "transactionTimeoutMs") or 0) * 1000
             one = Introduced(row.us, name, timeout_us, row.client_id, row.client_ip, row.exchange_id, row.server)
             found[cluster].append(one)
     return found
