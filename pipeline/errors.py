@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.folders import how_to_name_a_lake
+from pipeline.folders import how_to_name_a_lake, why_unreadable
 
 
 class UserError(Exception):
@@ -10,5 +10,5 @@ class UserError(Exception):
 
 
 def no_lake(place: object) -> UserError:
-    """The error for a folder or URL where no lake is."""
-    return UserError(f"there is no lake at {place}: {how_to_name_a_lake(place)}")
+    """The error for a folder or URL where no lake is, or none that this user may look at."""
+    return UserError(why_unreadable(place) or f"there is no lake at {place}: {how_to_name_a_lake(place)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from shlex import quote
@@ -14,7 +15,39 @@ _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)(.*)")
 
 def is_lake(place: object) -> bool:
     """Whether a folder of this machine holds tables of a lake, damaged or not."""
-    return any(Path(str(place), table.path).exists() for table in TABLES.values())
+    return any(_is_there(Path(str(place), table.path)) for table in TABLES.values())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a path exists, as far as this user may know."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
+
+
+def why_unreadable(place: object) -> str:
+    """Why this user cannot look into a folder of this machine, and what to do; empty: the user can, or it is not there.
+
+    The first folder on the way that refuses is named.
+    """
+    path = Path(str(place)).absolute()
+    for folder in (*reversed(path.parents), path):
+        may_pass = os.access(folder, os.X_OK) and (folder != path or os.access(folder, os.R_OK))
+        try:
+            is_folder = folder.is_dir()
+        except PermissionError:
+            is_folder = True
+        if is_folder and not may_pass:
+            return f"cannot read {folder}: permission denied. {_run_as_owner(folder)}"
+    return ""
+
+
+def _run_as_owner(folder: Path) -> str:
+    try:
+        return f"Run as its owner, {folder.owner()}"
+    except (OSError, KeyError):
+        return "Run as its owner"
 
 
 def is_of_diagnose(place: object) -> bool:
@@ -25,7 +58,7 @@ def is_of_diagnose(place: object) -> bool:
 def is_landing_zone(place: object) -> bool:
     """Whether a folder of this machine is one that ``wirelake capture`` wrote to."""
     folder = Path(str(place))
-    return folder.is_dir() and any(one.is_dir() for one in folder.glob("date=????-??-??"))
+    return _is_there(folder) and folder.is_dir() and any(one.is_dir() for one in folder.glob("date=????-??-??"))
 
 
 def meant_url(place: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from pipeline.errors import UserError
+from pipeline.folders import why_unreadable
 from pipeline.tables import Table
 
 T = TypeVar("T")
@@ -203,6 +204,9 @@ def _unreadable(lake: str, table: Table, error: Exception) -> UserError:
 
     The system's own reason comes as a tree in colours, of which the last line is the reason.
     """
+    if isinstance(error, PermissionError) or "ermission denied" in str(error):
+        refusing = why_unreadable(f"{lake}/{table.path}/{_LOG}")
+        return UserError(refusing or f"cannot read {lake}/{table.path}: permission denied. Run as the lake's owner")
     lines = [line.strip(" ↳") for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
     reason = lines[-1 if isinstance(error, OSError) else 0] if lines else type(error).__name__
     shown = reason if len(reason) <= _MOST_OF_REASON else f"{reason[:_MOST_OF_REASON]}…"
@@ -213,7 +217,7 @@ def _found(lake: str, table: Table) -> _Found | None:
     folder = _local(lake)
     try:
         if folder is not None:
-            if not os.path.lexists(f"{folder}/{table.path}/{_LOG}"):
+            if not _has_log(folder, table):
                 return None
             _demand_own_log(folder, table)
         delta = DeltaTable(f"{folder or lake}/{table.path}")
@@ -224,6 +228,37 @@ def _found(lake: str, table: Table) -> _Found | None:
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(lake, table, error) from error
     return _Found(delta, actions, folder)
+
+
+def _has_log(folder: str, table: Table) -> bool:
+    """Whether a table is there.
+
+    Raises:
+        UserError: this user may not look, or there are files of a table without its log.
+    """
+    place = f"{folder}/{table.path}"
+    try:
+        os.lstat(f"{place}/{_LOG}")
+    except PermissionError as error:
+        raise UserError(why_unreadable(place) or f"cannot read {place}: permission denied") from error
+    except (FileNotFoundError, NotADirectoryError):
+        if any(_data_files(place)):
+            raise UserError(
+                f"cannot read {place}: it has Parquet files, but no log ({_LOG}): it was written in part, or damaged. "
+                "Write the lake again, or bring the log back from a backup"
+            ) from None
+        return False
+    return True
+
+
+def _data_files(place: str) -> Iterator[str]:
+    try:
+        with os.scandir(place) as entries:
+            yield from (one.name for one in entries if one.name.endswith(".parquet") or one.name.startswith("date="))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except PermissionError as error:
+        raise UserError(why_unreadable(place) or f"cannot read {place}: permission denied") from error
 
 
 def _plain_files(found: _Found, table: Table) -> OpenTable | None:

@@ -22,7 +22,7 @@ from pipeline.conf_option import Lake
 from pipeline.errors import UserError, no_lake
 from pipeline.folders import is_lake
 from pipeline.lines import many
-from pipeline.tables import FINDINGS
+from pipeline.tables import FINDINGS, WRITTEN_BY_DIAGNOSE
 from pipeline.terminal import Console, json_line, printable
 
 if TYPE_CHECKING:
@@ -154,6 +154,10 @@ def _findings_of(lake: Path | str) -> pa.Table:
         if not is_lake(lake) and "://" not in str(lake):  # of what lies elsewhere nobody has looked
             raise no_lake(lake)
         name = quote(str(lake))
+        if (Path(str(lake)) / WRITTEN_BY_DIAGNOSE).exists():
+            raise UserError(
+                f"{lake} is damaged: its findings are gone. Run `wirelake diagnose FILE --lake {name}` again"
+            )
         raise UserError(
             f"{lake} holds no findings yet: `wirelake stream --landing DIR --lake {name} --once` judges what is there"
         )

@@ -13,6 +13,7 @@ from rich.text import Text
 from pipeline.conf_option import whole_lake
 from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake
+from pipeline.folders import why_unreadable
 from pipeline.lines import Lines, columns_of
 from pipeline.pager import paged
 from pipeline.tables import TABLES
@@ -21,6 +22,11 @@ from pipeline.terminal import Console, printable
 
 _SIMILAR = 0.6
 _MISSING = re.compile(r"Table with name \"?(?P<name>[\w.]+?)\"? does not exist")
+_STREAM_FAILS = re.compile(
+    r"reading the stream registered as 'delta_(?P<table>\w+)' failed: (?P<why>[^\n]*)|"
+    r"(?:IO|Invalid Input) Error: (?P<of_file>[^\n]*\.parquet[^\n]*)"
+)
+_NAMED_FILE = re.compile(r"['\"](?P<path>[^'\"]+\.parquet)['\"]")
 _NO_COLUMN = re.compile(r"Referenced column \"(?P<name>[^\"]+)\" not found")
 
 LakeOption = Annotated[
@@ -234,6 +240,21 @@ def no_such_table(name: str) -> str:
     return f"no table or view is called {name}: {hint}`wirelake tables` lists all"
 
 
+def _reason(error: str) -> str:
+    """Why a file of a table cannot be read, from Arrow's error, and what to do."""
+    file = _NAMED_FILE.search(error)
+    if file is None:
+        return error.strip()
+    path, detail = file["path"], error[file.end() :].rpartition("] ")[2].strip().rstrip(".")
+    if "ermission denied" in detail:
+        return why_unreadable(path) or f"{path}: permission denied. Run as the lake's owner"
+    if "magic bytes" in detail or "Parquet" in detail:
+        detail = "it is no Parquet file, or damaged. Restore it from a backup, or write the lake again"
+    elif "No such file" in detail:
+        detail = "it is gone. If another run has replaced the lake meanwhile, ask again"
+    return f"{path}: {detail}"
+
+
 def in_plain_words(error: str, query: str) -> str:
     """DuckDB's error on a name in a query, as a sentence; any other as it is."""
     if (missing := _MISSING.search(error)) is not None:
@@ -247,5 +268,8 @@ def in_plain_words(error: str, query: str) -> str:
         return f"this lake has no {name} yet: it is made when the first rows for it come (`wirelake stream`)"
     if _NO_COLUMN.search(error) is not None:
         return f"{error.partition(chr(10) * 2)[0].strip()}\n`wirelake describe TABLE` lists the columns of a table"
+    if (stream := _STREAM_FAILS.search(error)) is not None:
+        table = f"{stream['table'].replace('_', '.', 1)}: " if stream["table"] else ""
+        return f"cannot read {table}{_reason(stream['why'] or stream['of_file'])}"
     what, names, _ = error.partition("\n\ntables: ")
     return f"{what}\n\n`wirelake tables` lists tables and views" if names else error
