@@ -70,6 +70,15 @@ AgentId = Annotated[
 PublishEvery = Annotated[
     float, typer.Option(min=0.1, help="Seconds after which frames of an endless capture can be seen.")
 ]
+AllowTruncated = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-truncated/--strict",
+        help="Of a capture that is cut off or damaged read the complete packets before that place, or refuse it. By "
+        "default files are read, with a warning, and what a cut-off pipe gave ends with exit code 2.",
+        show_default=False,
+    ),
+]
 TlsKeyLog = Annotated[
     str | None, typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark.")
 ]
@@ -119,7 +128,7 @@ def read(
     publish_every: PublishEvery = PUBLISH_EVERY_S,
     idle_timeout: IdleTimeout = IDLE_US / 1e6,
     store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
-    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    allow_truncated: AllowTruncated = None,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
     most_lying: MostLying = None,
@@ -129,8 +138,8 @@ def read(
     """Read capture files into the landing zone. Reading a file again changes nothing.
 
     Files that follow each other in time are pieces of one capture: connections go on. A file that cannot be read lands
-    not at all; the other files do, and the exit code is 2. Of a large one that turns out to be cut off, the landing
-    files stay that were complete by then; --allow-truncated adds the rest. Standard input lands as it comes.
+    not at all; the other files do, and the exit code is 2. Of one that is cut off or
+    damaged the complete packets before that place land, unless --strict is given. Standard input lands as it comes.
 
     With --follow the newest file is read as it grows; a compressed one when a newer one exists, or when it has not
     grown for ten seconds. Progress is remembered in the landing zone under the agent's id: run it again and it goes on.
@@ -211,7 +220,7 @@ def read(
         print_json(stats)
     elif stats.packets or not failed:
         print_summary(stats)
-    if failed:
+    if failed or stats.damaged_files:
         raise typer.Exit(2)
 
 

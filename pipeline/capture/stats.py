@@ -107,6 +107,7 @@ class CaptureStats:
         kernel_dropped: packets that the kernel had no room for, as the capturing program reports; None if it does not.
         ring_files_missed: files of a ring buffer that disappeared before they were read.
         cut_off: captures that end, or turn to nonsense, in the middle and were read up to there, a sentence each.
+        damaged_files: those of them that turn to nonsense: what follows is lost, not only the last packet.
     """
 
     packets: int = 0
@@ -130,6 +131,7 @@ class CaptureStats:
     kernel_dropped: int | None = None
     ring_files_missed: int = 0
     clock_set_back_us: int = 0
+    damaged_files: int = 0
     cut_off: list[str] = field(default_factory=list)
 
     def count(self, item: Frame | Gap) -> None:
@@ -151,6 +153,7 @@ class CaptureStats:
     def count_cut(self, damage: DamagedCaptureError) -> None:
         """Note that a capture was read up to where it is damaged."""
         self.cut_off.append(f"{damage.path} is {damage.problem} at byte {damage.offset:,}: read up to there")
+        self.damaged_files += not damage.problem.startswith("truncated")
 
     @property
     def is_whole(self) -> bool:
@@ -200,6 +203,7 @@ class CaptureStats:
         self.files += other.files
         self.files_present += other.files_present
         self.cut_off += other.cut_off
+        self.damaged_files += other.damaged_files
         self.ring_files_missed += other.ring_files_missed
         self.clock_set_back_us = max(self.clock_set_back_us, other.clock_set_back_us)
         if other.kernel_dropped is not None:

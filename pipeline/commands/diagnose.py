@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.conf_option import Conf, writing_settings
 from pipeline.errors import UserError
 from pipeline.terminal import Console, json_line
@@ -59,7 +59,7 @@ def diagnose(
         bool, typer.Option("--flat", help="Findings one by one, not the incidents that they are part of.")
     ] = False,
     conf: Conf = None,
-    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    allow_truncated: AllowTruncated = None,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
@@ -201,10 +201,10 @@ def _capture_commands(files: list[str], found: Diagnosis) -> Commands:
     return commands
 
 
-def agent_options(allow_truncated: bool, tls_keylog: str | None, tls_embedded_keys: bool) -> list[str]:
+def agent_options(allow_truncated: bool | None, tls_keylog: str | None, tls_embedded_keys: bool) -> list[str]:
     """These options as ``capture read`` takes them."""
     return [
-        *(["--allow-truncated"] if allow_truncated else []),
+        *([] if allow_truncated is None else ["--allow-truncated" if allow_truncated else "--strict"]),
         *(["--tls-keylog", tls_keylog] if tls_keylog is not None else []),
         *(["--tls-embedded-keys"] if tls_embedded_keys else []),
     ]
@@ -213,7 +213,7 @@ def agent_options(allow_truncated: bool, tls_keylog: str | None, tls_embedded_ke
 def _diagnosed(
     files: list[str],
     settings: Settings,
-    allow_truncated: bool,
+    allow_truncated: bool | None,
     tls_keylog: str | None,
     tls_embedded_keys: bool,
     *,

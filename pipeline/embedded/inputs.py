@@ -78,8 +78,9 @@ class Inputs:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all was read that there should be; what somebody let be cut off counts as whole."""
-        return not (self.cut or self.set_aside)
+        """Whether all was read that there should be. A file that is cut off at its end counts as whole."""
+        is_damaged = self.stats is not None and self.stats.damaged_files > 0
+        return not (self.cut or self.set_aside or is_damaged)
 
     def landed(self) -> Landed:
         """All rows at once. Raises UserError if a file cannot be read."""
@@ -107,7 +108,7 @@ class Inputs:
 def open_inputs(
     paths: Iterable[str],
     *,
-    allow_truncated: bool = False,
+    allow_truncated: bool | None = False,
     tls_keylog: str | None = None,
     tls_embedded_keys: bool = False,
     work: WorkLimits | None = None,

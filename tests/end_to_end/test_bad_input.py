@@ -44,7 +44,7 @@ def folder_without_captures(folder: Path) -> Path:
 
 
 BAD = [
-    (truncated, "--allow-truncated"),
+    (truncated, "without --strict"),
     (empty, "empty"),
     (text, "not a"),
     (missing, "does not exist"),
@@ -55,7 +55,7 @@ BAD = [
 @pytest.mark.parametrize(("make", "reason"), BAD)
 def test_an_unusable_capture_lands_nothing(tmp_path: Path, make: Callable[[Path], Path], reason: str) -> None:
     path = make(tmp_path)
-    done = wirelake("capture", "read", path, "--landing", tmp_path / "landing")
+    done = wirelake("capture", "read", path, "--landing", tmp_path / "landing", "--strict")
     assert done.returncode == 2
     assert reason in done.stderr
     assert path.name in done.stderr
@@ -71,14 +71,14 @@ def test_decode_and_explain_report_the_same(
     if make is truncated and command[0] == "explain":
         reason = "there is no frame"  # what precedes the damage can be explained
     path = make(tmp_path)
-    done = wirelake(*command, path)
+    done = wirelake(*command, path, *(["--strict"] if command[0] == "decode" else []))
     assert done.returncode == 2
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_the_complete_part_of_a_truncated_capture_can_be_read(tmp_path: Path) -> None:
-    done = wirelake("capture", "read", truncated(tmp_path), "--landing", tmp_path / "landing", "--allow-truncated")
+    done = wirelake("capture", "read", truncated(tmp_path), "--landing", tmp_path / "landing")
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "landing").glob("date=*/*.parquet"))
 

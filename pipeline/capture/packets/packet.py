@@ -69,7 +69,7 @@ class DamagedCaptureError(CaptureError):
 
     def __init__(self, path: str, problem: str, packets: int, offset: int) -> None:
         before = "1 complete packet precedes" if packets == 1 else f"{packets:,} complete packets precede"
-        advice = f"{before} it (--allow-truncated reads them)" if packets else "no complete packet precedes it"
+        advice = f"{before} it (without --strict they are read)" if packets else "no complete packet precedes it"
         super().__init__(path, f"{problem} at byte {offset:,}; {advice}")
         self.problem = problem
         self.packets = packets

@@ -23,7 +23,7 @@ _PROGRESS_EVERY = 4096
 
 def frames_of(
     *pieces: str | Path,
-    allow_truncated: bool = False,
+    allow_truncated: bool | None = False,
     tls_keylog: str | Path | None = None,
     tls_embedded_keys: bool = False,
     stats: CaptureStats | None = None,
@@ -38,7 +38,8 @@ def frames_of(
     Args:
         pieces: pcap or pcapng, also gzip or zstd; ``-`` is standard input. Several files are the pieces of one
             capture, in their order (see pipeline.capture.packets.sources.captures).
-        allow_truncated: read a file that is cut off or damaged up to that place.
+        allow_truncated: read a file that is cut off or damaged up to that place; None: likewise, but not standard
+            input, of which nobody could read the rest.
         tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
         tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
         stats: counts what is seen.
@@ -58,7 +59,7 @@ def frames_of(
                     if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
                         on_progress(agent.stats)
             except DamagedCaptureError as error:
-                if not allow_truncated:
+                if allow_truncated is False:
                     raise
                 agent.stats.count_cut(error)
         yield from agent.finish()

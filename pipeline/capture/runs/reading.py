@@ -39,7 +39,7 @@ def read_capture(
     paths: Iterable[str | Path],
     landing: str | Path | Store,
     *,
-    allow_truncated: bool = False,
+    allow_truncated: bool | None = False,
     tls_keylog: str | Path | None = None,
     tls_embedded_keys: bool = False,
     stop: Stop | None = None,
@@ -75,18 +75,19 @@ def read_capture(
                 [STDIN], tls_keylog, use_embedded=tls_embedded_keys
             ):  # refuses: it would have to be read twice
                 run = CaptureRun(store, on_progress=on_progress, **options)
-                total.add(_read_standard_input(run, stop or Stop(), allow_truncated, on_error))
+                total.add(_read_standard_input(run, stop or Stop(), bool(allow_truncated), on_error))
         except CaptureError as error:
             on_error(error)
     files = [file for file in files if file != STDIN]
-    extents = [Extent(file) for file in files] if len(files) == 1 else list(_extents(files, allow_truncated, on_error))
+    allows = allow_truncated is not False
+    extents = [Extent(file) for file in files] if len(files) == 1 else list(_extents(files, allows, on_error))
     options = {**options, "publish_every_s": None}
     decrypts = tls_keylog is not None or tls_embedded_keys
     for pieces in [[file.path] for file in extents] if decrypts else captures(extents):
         try:
             with decryption_of(pieces, tls_keylog, use_embedded=tls_embedded_keys) as decryption:
                 run = CaptureRun(store, decryption, on_progress=on_progress, **options)
-                total.add(_read_pieces(pieces, run, allow_truncated))
+                total.add(_read_pieces(pieces, run, allows))
         except CaptureError as error:
             on_error(error)
     return total

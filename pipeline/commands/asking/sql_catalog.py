@@ -269,7 +269,7 @@ def in_plain_words(error: str, query: str) -> str:
     if _NO_COLUMN.search(error) is not None:
         return f"{error.partition(chr(10) * 2)[0].strip()}\n`wirelake describe TABLE` lists the columns of a table"
     if (stream := _STREAM_FAILS.search(error)) is not None:
-        table = f"{stream['table'].replace('_', '.', 1)}: " if stream["table"] else ""
-        return f"cannot read {table}{_reason(stream['why'] or stream['of_file'])}"
+        of_table = f"{stream['table'].replace('_', '.', 1)}: " if stream["table"] else ""
+        return f"cannot read {of_table}{_reason(stream['why'] or stream['of_file'])}"
     what, names, _ = error.partition("\n\ntables: ")
     return f"{what}\n\n`wirelake tables` lists tables and views" if names else error

@@ -33,7 +33,7 @@ def take_arriving(
     stop: Stop,
     *,
     follows: bool = False,
-    allow_truncated: bool = False,
+    allow_truncated: bool | None = False,
     payload_policy: PayloadPolicy = "lengths",
     work: WorkLimits | None = None,
     stats: CaptureStats,

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from decoder import Codec, Frame
 from decoder.model import PayloadPolicy
-from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.packets.pipe import stop_on_signals
 from pipeline.capture.packets.sources import STDIN, capture_files
 from pipeline.capture.runs.one_capture import decryption_of
@@ -58,7 +58,7 @@ def decode(
     payload: Annotated[
         Payload, typer.Option(help="With --records: 'full' shows keys, values and header values too.")
     ] = Payload.lengths,
-    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    allow_truncated: AllowTruncated = None,
     group: Annotated[
         str | None, typer.Option(help="Only messages that name this group; * and ? stand for others.")
     ] = None,
@@ -179,7 +179,7 @@ def _take_arriving(
     work: WorkLimits,
     *,
     follows: bool,
-    allow_truncated: bool,
+    allow_truncated: bool | None,
 ) -> None:
     """Print the messages of a pipe or of what grows as they arrive."""
     from pipeline.commands.messages.arriving import take_arriving  # noqa: PLC0415 - a file at rest needs none of it

@@ -44,7 +44,7 @@ class Decoded:
 def ordered_frames(
     paths: Iterable[str],
     *,
-    allow_truncated: bool = False,
+    allow_truncated: bool | None = False,
     payload_policy: PayloadPolicy = "lengths",
     tls_keylog: str | None = None,
     tls_embedded_keys: bool = False,

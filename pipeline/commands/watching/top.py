@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.commands.watching.sort import Order, Sort
 from pipeline.conf_option import Conf
 from pipeline.errors import UserError
@@ -47,7 +47,7 @@ def top(
         typer.Option(min=1, max=65535, help="Only servers on this TCP port; may be given several times."),
     ] = None,
     conf: Conf = None,
-    allow_truncated: Annotated[bool, typer.Option(help="Read the complete packets of a cut-off capture.")] = False,
+    allow_truncated: AllowTruncated = None,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
@@ -113,7 +113,7 @@ def _watched(
     settings: Settings,
     window_us: int,
     ports: frozenset[int],
-    allow_truncated: bool,
+    allow_truncated: bool | None,
     tls_keylog: str | None,
     tls_embedded_keys: bool,
 ) -> tuple[Watch, bool]:

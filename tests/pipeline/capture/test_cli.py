@@ -82,7 +82,7 @@ def test_unusable_input_is_reported_with_exit_code_2_and_lands_nothing(pcap, tmp
     bad = tmp_path / "bad.pcap"
     if content is not None:
         bad.write_bytes(pcap.read_bytes()[:-5] if content == "cut" else content)
-    result = run(bad, "--landing", tmp_path / "landing")
+    result = run(bad, "--landing", tmp_path / "landing", "--strict")
     assert result.exit_code == 2
     assert reason in result.stderr
     assert "Traceback" not in result.output
@@ -95,9 +95,10 @@ def test_the_other_files_of_a_run_land(pcap, tmp_path):
     assert len(json.loads(result.stdout)["files"]) == 2
 
 
-def test_allow_truncated(pcap, tmp_path):
+@pytest.mark.parametrize("options", [[], ["--allow-truncated"]])
+def test_a_file_that_is_cut_off_lands_up_to_there(pcap, tmp_path, options):
     pcap.write_bytes(pcap.read_bytes()[:-5])
-    result = run(pcap, "--landing", tmp_path / "landing", "--allow-truncated", "--json")
+    result = run(pcap, "--landing", tmp_path / "landing", *options, "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["files"]
 

@@ -55,7 +55,8 @@ def a_file(lake: Path, where: Path, ending: str) -> Path:
     "part",
     [
         lambda lake: lake.parent, lambda lake: lake, lambda lake: lake / "gold", lambda lake: lake / FINDINGS,
-        lambda lake: lake / LOG, lambda lake: a_file(lake, FINDINGS, ".parquet"), lambda lake: a_file(lake, LOG, ".json"),
+        lambda lake: lake / LOG, lambda lake: a_file(lake, FINDINGS, ".parquet"),
+        lambda lake: a_file(lake, LOG, ".json"),
     ],
     ids=["above", "lake", "schema", "table", "log", "file", "log file"],
 )  # fmt: skip

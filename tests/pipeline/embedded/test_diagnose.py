@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -213,11 +214,32 @@ def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path: Path, content: by
 
 
 @pytest.mark.slow
-def test_a_capture_that_is_cut_off_needs_a_word(tmp_path: Path) -> None:
+def test_a_capture_that_is_cut_off_is_read_with_a_warning_unless_that_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcap"
     path.write_bytes(STUCK.read_bytes()[:-10])
-    assert "--allow-truncated" in refusal(path)
-    assert run(path, "--allow-truncated").exit_code == 1
+    done = run(path)
+    assert done.exit_code == 1
+    assert f"warning: {path} is truncated at byte" in done.stderr
+    assert "without --strict they are read" in refusal(path, "--strict")
+
+
+@pytest.mark.slow
+def test_a_capture_that_is_damaged_in_the_middle_is_read_up_to_there_and_ends_with_2(tmp_path: Path) -> None:
+    path, whole = tmp_path / "damaged.pcap", HEALTHY.read_bytes()
+    middle = next(at for at in packet_starts(whole) if at > len(whole) // 2)
+    path.write_bytes(whole[:middle] + b"\xff" * 4096 + whole[middle:])
+    done = run(path)
+    assert done.exit_code == 2
+    assert "not all of it could be read" in done.stdout.splitlines()[0]
+    assert f"warning: {path} is damaged" in done.stderr
+
+
+def packet_starts(capture: bytes) -> Iterator[int]:
+    """Where the packets of a classic pcap begin."""
+    at = 24
+    while at < len(capture):
+        yield at
+        at += 16 + int.from_bytes(capture[at + 8 : at + 12], "little")
 
 
 @pytest.mark.slow

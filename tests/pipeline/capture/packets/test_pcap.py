@@ -212,7 +212,7 @@ def test_truncated_at_every_byte_gives_the_complete_packets(tmp_path, write):
         except DamagedCaptureError:
             packets, error = read_damaged(tmp_path, content[:end])
             assert "truncated at byte" in str(error)
-            assert ("--allow-truncated" in str(error)) == bool(packets)
+            assert ("without --strict" in str(error)) == bool(packets)
             assert error.packets == len(packets)
         assert packets == PACKETS[: len(packets)]
 
