@@ -19,6 +19,7 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.closed_midway import CLOSED_ADVICE, closed_midway
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.mongodb.commands import LOGINS
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
@@ -75,8 +76,9 @@ _MONGO_HANDSHAKE: Final = (
     "endsessions", "connectionstatus",
 )  # fmt: skip
 _MONGO_BEGINS: Final = ("hello", "ismaster")
-_MONGO_LOGIN_REFUSED = 18
-"""AuthenticationFailed."""
+_MONGO_LOGIN_REFUSED: Final = (
+    f"coalesce(error_code = 18 OR (NOT ok AND list_contains({list(LOGINS)}, command)), false)"  # AuthenticationFailed
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def _of_mongodb(tables: Tables, least: int) -> Iterator[Connection]:
         FROM commands WHERE connection_id IN (SELECT unnest($ids)) AND command IS NOT NULL
         GROUP BY connection_id, server, client_ip
         HAVING arg_min(lower(command), (ts, exchange_id)) IN {_MONGO_BEGINS}
-            AND NOT bool_or(coalesce(error_code = {_MONGO_LOGIN_REFUSED}, false))
+            AND NOT bool_or({_MONGO_LOGIN_REFUSED})
         """,
             ids=ids,
         )

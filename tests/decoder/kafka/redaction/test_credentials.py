@@ -9,11 +9,15 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from orjson import dumps
 
 from decoder import FrameFlags
+from decoder.kafka.apis import KafkaError
+from decoder.kafka.schema.table import api_versions
 from decoder.model import PayloadPolicy
+from decoder.protocols import protocol_of
 from decoder.redact import redact
-from tests.decoder.kafka.encode import request, response
+from tests.decoder.kafka.encode import frame, request, response
 from tests.decoder.kafka.landed import decode, landed
 from tests.decoder.kafka.redaction.frames import (
     CANARY,
@@ -170,3 +174,30 @@ def test_no_credential_is_left_of_a_body_that_does_not_decode(name, places, inse
     dirty = landed(bytes(data), kind, key, version)
     if decode(dirty).status != "ok":
         assert is_clean(redact(dirty))
+
+
+STATED: dict[str, tuple[int, dict[str, object]]] = {
+    "SaslHandshake": (17, {"errorCode": 33, "mechanisms": ["PLAIN"]}),
+    "SaslAuthenticate": (36, {"errorCode": 58, "errorMessage": "no", "authBytes": CANARY}),
+    "CreateDelegationToken": (38, {"errorCode": 61, "hmac": CANARY}),
+    "RenewDelegationToken": (39, {"errorCode": 62}),
+    "ExpireDelegationToken": (40, {"errorCode": 63}),
+    "DescribeDelegationToken": (41, {"errorCode": 64, "tokens": [{"tokenId": "t", "hmac": CANARY}]}),
+    "AlterUserScramCredentials": (51, {"results": [{"user": "u", "errorCode": 91}, {"user": "v", "errorCode": 0}]}),
+}
+"""Responses to apis with credentials: the error code is no secret."""
+
+
+@pytest.mark.parametrize("policy", get_args(PayloadPolicy))
+@pytest.mark.parametrize("name", STATED)
+def test_error_codes_stay_in_every_version(name, policy):
+    key, body = STATED[name]
+    first, last = api_versions()[key]
+    for version in range(first, last + 1):
+        dirty = landed(frame("response", key, version, body), "response", key, version, policy=policy)
+        cleaned = redact(dirty, FIELD_HASH)
+        assert is_clean(cleaned)
+        (code,) = [one["errorCode"] for one in (body, *body.get("results", [])) if one.get("errorCode")]
+        assert protocol_of("kafka").response_errors(dumps(decode(cleaned).body).decode()) == [
+            (code, KafkaError(code).name)
+        ]
