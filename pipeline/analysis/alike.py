@@ -86,6 +86,11 @@ def alike(exchanges: pa.Table) -> pa.Table:
     )
 
 
+def _part(connection: str) -> str:
+    """A connection in an hour, as SQL: one value, for DuckDB would join all connections of an hour by two of them."""
+    return f"{connection} || '@' || hour"
+
+
 def candidates(counted: pa.Table, least: int = LEAST_ALIKE) -> pa.Table:
     """The connections (``connection_id``) that may be copies, by what :func:`alike` gave of all exchanges together.
 
@@ -97,13 +102,15 @@ def candidates(counted: pa.Table, least: int = LEAST_ALIKE) -> pa.Table:
     try:
         return tables.table(f"""
             WITH totals AS (
-                SELECT hour, connection_id, sum(exchanges) AS exchanges FROM counted WHERE other_id IS NULL GROUP BY ALL
+                SELECT {_part("connection_id")} AS part, connection_id, sum(exchanges) AS exchanges
+                FROM counted WHERE other_id IS NULL GROUP BY ALL
             ), pairs AS (
-                SELECT hour, connection_id, other_id, sum(exchanges) AS exchanges FROM counted
-                WHERE other_id IS NOT NULL GROUP BY ALL
+                SELECT {_part("connection_id")} AS part, {_part("other_id")} AS other_part, connection_id, other_id,
+                    sum(exchanges) AS exchanges
+                FROM counted WHERE other_id IS NOT NULL GROUP BY ALL
             ), is_any AS (
-                SELECT count(*) > 0 FROM pairs AS p JOIN totals AS a USING (hour, connection_id)
-                JOIN totals AS b ON b.hour = p.hour AND b.connection_id = p.other_id
+                SELECT count(*) > 0 FROM pairs AS p JOIN totals AS a ON a.part = p.part
+                JOIN totals AS b ON b.part = p.other_part
                 WHERE p.exchanges >= {int(least)} AND p.exchanges * 4 >= least(a.exchanges, b.exchanges)
             ), near AS (
                 SELECT connection_id, sum(exchanges) AS near FROM (

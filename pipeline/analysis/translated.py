@@ -41,6 +41,8 @@ _NEAR_US = 50_000
 """Exchanges of two copies differ from the usual distance by at most so much."""
 _LEAST_HOST_US, _MOST_HOST_US = 1_000, 20_000
 """The same of connections that follow their host: four times what its other connections show, within these bounds."""
+_MOST_OTHERS = 8
+"""Addresses that one stands for at most: or a capture of many addresses would be compared all with all."""
 _LEAST_OWN = 2
 """Shared exchanges with an id of their own that show that two connections are one."""
 OF_SAME = {
@@ -186,11 +188,15 @@ _KEYED = f"""
     ), personal AS (
         SELECT exchange_id, bit_xor(content) AS own FROM stated GROUP BY exchange_id HAVING bool_or(is_own)
     )
-    SELECT connection_id, agent_id, flow_id, client_ip, client_port, {hour_sql(US_SQL)} AS hour, {US_SQL} AS us,
+    SELECT connection_id || '@' || {hour_sql(US_SQL)} AS connection_id, agent_id, flow_id, client_ip, client_port,
+        {hour_sql(US_SQL)} AS hour, {US_SQL} AS us,
         {ALIKE_SQL} AS alike, own
     FROM exchanges SEMI JOIN those USING (connection_id) LEFT JOIN personal USING (exchange_id)
 """
-"""Exchanges of these connections: what they look like, and what of their content is one client's own, if anything."""
+"""Exchanges of these connections: what they look like, and what of their content is one client's own, if anything.
+
+A connection is cut by hours here (``id@hour``): what is one is so in an hour.
+"""
 
 _SIZES = """
     SELECT hour, connection_id, any_value(agent_id) AS agent_id, any_value(client_ip) AS client_ip,
@@ -245,18 +251,17 @@ def _compared(accepted: str) -> str:
                 CASE WHEN is_a_small THEN p.shift ELSE -p.shift END AS distance,
                 CASE WHEN is_a_small THEN b.first_us ELSE a.first_us END AS first_us,
                 CASE WHEN is_a_small THEN b.last_us ELSE a.last_us END AS last_us
-            FROM pairs AS p JOIN sizes AS a ON a.hour = p.hour AND a.connection_id = p.a
-            JOIN sizes AS b ON b.hour = p.hour AND b.connection_id = p.b
+            FROM pairs AS p JOIN sizes AS a ON a.connection_id = p.a JOIN sizes AS b ON b.connection_id = p.b
         ), wanted AS (
             SELECT s.hour, s.a, s.b, s.shift, s.near, s.large, k.alike, k.own,
                 k.us + s.distance AS at_us, k.us + s.distance + s.near AS until_us
-            FROM sided AS s JOIN keyed AS k ON k.hour = s.hour AND k.connection_id = s.small
+            FROM sided AS s JOIN keyed AS k ON k.connection_id = s.small
             WHERE at_us BETWEEN s.first_us - s.near AND s.last_us + s.near
         ), met AS (
             SELECT w.*, abs(k.us - w.at_us) AS off, coalesce(off <= w.near AND k.own IS NOT DISTINCT FROM w.own, false)
                 AS is_same
-            FROM wanted AS w ASOF LEFT JOIN keyed AS k ON k.hour = w.hour AND k.connection_id = w.large
-                AND k.alike = w.alike AND k.us <= w.until_us
+            FROM wanted AS w ASOF LEFT JOIN keyed AS k ON k.connection_id = w.large AND k.alike = w.alike
+                AND k.us <= w.until_us
         ), summed AS (
             SELECT hour, a, b, any_value(shift) AS shift, count(*) AS total, count(*) FILTER (is_same) AS matched,
                 count(*) FILTER (is_same AND own IS NOT NULL) AS owns,
@@ -271,22 +276,33 @@ _HOSTS = f"""
     WITH sizes AS ({_SIZES}), mapped AS (
         SELECT p.hour, p.shift, p.spread, a.agent_id AS agent_a, b.agent_id AS agent_b, a.client_ip AS ip_a,
             b.client_ip AS ip_b
-        FROM proven AS p JOIN sizes AS a ON a.hour = p.hour AND a.connection_id = p.a
-        JOIN sizes AS b ON b.hour = p.hour AND b.connection_id = p.b
-    ), directed AS (
-        SELECT *, (agent_a, ip_a, 0) <= (agent_b, ip_b, shift) AS is_forth FROM mapped
+        FROM proven AS p JOIN sizes AS a ON a.connection_id = p.a JOIN sizes AS b ON b.connection_id = p.b
+    ), forth AS (
+        SELECT hour, agent_a AS agent_id, ip_a AS ip, agent_b AS other_agent_id, ip_b AS other_ip, shift, spread
+        FROM mapped
+    ), ways AS (
+        SELECT * FROM forth UNION ALL
+        SELECT hour, other_agent_id, other_ip, agent_id, ip, -shift, spread FROM forth
+    ), hosts AS (
+        SELECT hour, agent_id, ip, other_agent_id, other_ip, count(*) AS connections,
+            quantile_disc(shift, 0.5) AS shift, max(spread) AS spread,
+            count(*) OVER (PARTITION BY hour, agent_id, ip) AS others
+        FROM ways WHERE (agent_id, ip) <> (other_agent_id, other_ip) OR shift >= 0
+        GROUP BY hour, agent_id, ip, other_agent_id, other_ip
     )
-    SELECT hour, CASE WHEN is_forth THEN agent_a ELSE agent_b END AS agent_id,
-        CASE WHEN is_forth THEN ip_a ELSE ip_b END AS ip,
-        CASE WHEN is_forth THEN agent_b ELSE agent_a END AS other_agent_id,
-        CASE WHEN is_forth THEN ip_b ELSE ip_a END AS other_ip,
-        quantile_disc(CASE WHEN is_forth THEN shift ELSE -shift END, 0.5) AS shift,
-        least(greatest(4 * max(spread), {_LEAST_HOST_US}), {_MOST_HOST_US}) AS near
-    FROM directed GROUP BY ALL
+    SELECT h.hour, h.agent_id, h.ip, h.other_agent_id, h.other_ip, h.shift,
+        least(greatest(4 * h.spread, {_LEAST_HOST_US}), {_MOST_HOST_US}) AS near
+    FROM hosts AS h JOIN hosts AS back ON back.hour = h.hour AND back.agent_id = h.other_agent_id
+        AND back.ip = h.other_ip AND back.other_agent_id = h.agent_id AND back.other_ip = h.ip
+    WHERE (h.others, h.agent_id, h.ip) <= (back.others, back.agent_id, back.ip)
+    QUALIFY row_number() OVER (
+        PARTITION BY h.hour, h.agent_id, h.ip ORDER BY h.connections DESC, h.other_agent_id, h.other_ip
+    ) <= {_MOST_OTHERS}
 """
 """Which client address stands for which other one, how much later it is seen, and how exactly.
 
-Where addresses of servers alone are translated an address stands for itself: seen later, at the same port.
+It goes from the address that stands for fewer: from many pods to their gateway. Where addresses of servers alone are
+translated an address stands for itself: seen later, at the same port.
 """
 
 

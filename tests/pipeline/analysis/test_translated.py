@@ -271,6 +271,20 @@ def test_connections_without_ids_follow_their_host_each_its_nearest() -> None:
     }  # fmt: skip
 
 
+def test_bootstrap_connections_of_many_pods_follow_behind_their_gateway() -> None:
+    some, states, expected = [], [], set()
+    for n in range(30):
+        pod = {"client_ip": f"10.1.0.{n + 1}"}
+        for name, times, port in (("work", RHYTHM, 40_000), ("boot", [5_000_000, 5_002_000], 41_000)):
+            starts = [one + n * 200 for one in times]
+            some += exchanges(f"{name}{n}", starts, **pod, client_port=port)
+            seen = [one + 20 for one in starts]
+            some += exchanges(f"again_{name}{n}", seen, client_ip="10.0.9.9", client_port=port + n)
+            expected.add((f"again_{name}{n}", f"{name}{n}"))
+        states += [*heartbeats(f"work{n}", f"m-{n}", 10), *heartbeats(f"again_work{n}", f"m-{n}", 10)]
+    assert {(copy["connection_id"], copy["counted_connection_id"]) for copy in found(some, states)} == expected
+
+
 def test_however_many_are_alike_there_are_no_more_pairs_than_exchanges() -> None:
     some = [one for n in range(300) for one in exchanges(f"c{n:03}", RHYTHM, client_port=30_000 + n)]
     rows = pa.Table.from_pylist(some, schema_of(EXCHANGES))
