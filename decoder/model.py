@@ -151,6 +151,7 @@ class Frame:
     flags: int
     flow_id: str
     payload_policy: PayloadPolicy
+    idle_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,15 @@ def arrow_type(name: str) -> pa.DataType:
     return _TYPES[name]
 
 
+def with_optional(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """Rows with those of ``columns`` that may be null and are missing, as nulls: files of older releases lack them."""
+    for column in columns:
+        if column.nullable and column.name not in rows.column_names:
+            kind = arrow_type(column.type)
+            rows = rows.append_column(column.name, pa.nulls(rows.num_rows, kind))
+    return rows
+
+
 def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Values (None is null) as an array of the types above; timestamps in µs, dates in days since the epoch.
 

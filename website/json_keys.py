@@ -27,6 +27,8 @@ _MESSAGE = {
     "body": "The body, likewise; null if nothing of it could be read.",
     "embedded": "What is inside bytes of the body: subscriptions, assignments; null if there is none.",
     "latency_us": "Of a response: µs from the last byte of its request to its first one.",
+    "service_us": "Of a response: latency_us without the time that its request waited behind earlier ones of its "
+    "connection; null if that is not known.",
     "exchange_id": "What a request and its response share.",
     "frame": "Number of the message, in the order of time, from 1: that of `wirelake explain --frame`.",
     "status": "Whether it was decoded: " + ", ".join(code(one) for one in get_args(Status)) + ".",

@@ -9,6 +9,9 @@ What is complete or given up goes by the capture's own time only:
 
 A time that the capture did not give (TIME_CLAMPED) means nothing: such a frame makes no other one old, is not late, and
 has no latency.
+
+A server answers the requests of one connection one after the other, so that a request waits for the answers before it:
+its service begins when the response before has left. Only the agent sees all of a connection in order: ``idle_us``.
 """
 
 from __future__ import annotations
@@ -85,6 +88,10 @@ _EXCHANGES = f"""
     ), timed AS (
         SELECT each.*, expired_after FROM each
         JOIN deadlines ON deadlines.connection_id = coalesce(req.connection_id, res.connection_id)
+    ), spanned AS (
+        SELECT *, CASE WHEN req.id IS NOT NULL AND res.id IS NOT NULL AND NOT is_clamped
+            THEN greatest(epoch_us(res.ts) - epoch_us(req.ts_end), 0) END AS latency
+        FROM timed
     )
     SELECT
         CASE WHEN req.id IS NULL AND NOT ({_has("res", FrameFlags.ORPHAN_RESPONSE)})
@@ -95,8 +102,9 @@ _EXCHANGES = f"""
         coalesce(req.ts, res.ts) AS ts,
         make_timestamp(epoch_us(coalesce(req.ts, res.ts)))::DATE AS date,
         req.ts AS request_ts, res.ts AS response_ts,
-        CASE WHEN req.id IS NOT NULL AND res.id IS NOT NULL AND NOT is_clamped
-            THEN greatest(epoch_us(res.ts) - epoch_us(req.ts_end), 0) END AS latency_us,
+        latency AS latency_us,
+        CASE WHEN latency IS NOT NULL AND NOT ({_has("res", FrameFlags.AFTER_GAP)})
+            THEN least(latency, greatest(coalesce(res.idle_us, latency), 0)) END AS service_us,
         req.size AS request_size, res.size AS response_size,
         CASE WHEN res.id IS NULL THEN {_REQUEST_STATUS} WHEN req.id IS NULL THEN {_RESPONSE_STATUS}
             ELSE 'paired' END AS status,
@@ -106,7 +114,7 @@ _EXCHANGES = f"""
         req.flags AS request_flags, res.flags AS response_flags,
         CASE WHEN list_contains({_KEEP_HEADERS}, req.protocol) THEN req.header END AS request_header,
         CASE WHEN list_contains({_KEEP_HEADERS}, res.protocol) THEN res.header END AS response_header
-    FROM timed
+    FROM spanned
 """
 
 

@@ -12,6 +12,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from decoder.model import FrameFlags
+
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a second one gains nothing on what fits a group, and would change the order of sums of doubles
     "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",
@@ -26,6 +28,14 @@ ADDRESS = {
     for side in ("client", "server")
 }
 """``ip:port`` of one side of a connection as SQL, with brackets around an IPv6 address."""
+SERVICE_US = f"""
+    CASE WHEN coalesce(response_flags, 0) & {int(FrameFlags.AFTER_GAP)} = 0 THEN coalesce(service_us, latency_us) END
+"""
+"""How long a server took for an exchange (columns of ``silver.exchanges``), as SQL, µs; null if that is not known.
+
+Waiting for the answers to earlier requests of the connection is left out. Rows of older releases do not state it: there
+the latency stands for it.
+"""
 
 
 def numbers(*members: int) -> tuple[int, ...]:

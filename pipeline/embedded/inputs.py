@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from pipeline.analysis.fit import fit
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_type
+from pipeline.arrow import arrow_type, with_optional
 from pipeline.capture.landing.manifests import (
     MOST_BYTES,
     MOST_MANIFEST_BYTES,
@@ -244,7 +244,9 @@ def _read(files: list[Path], schema: pa.Schema | None) -> pa.Table:
             rows = pq.ParquetFile(file).read()
         except (pa.ArrowException, OSError) as error:
             raise UserError(f"{file} cannot be read: {error}. Read the capture again, or take the file away") from error
-        found.append(rows if schema is None else rows.select(schema.names).cast(schema))
+        if schema is not None:
+            rows = with_optional(rows, LANDING_COLUMNS).select(schema.names).cast(schema)
+        found.append(rows)
     if found:
         return pa.concat_tables(found, promote_options="default")
     return schema.empty_table() if schema is not None else pa.table({})

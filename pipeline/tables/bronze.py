@@ -44,6 +44,12 @@ LANDING_COLUMNS = (
         "What of keys, values and header values was allowed to land: lengths (none of it), hash (a keyed hash), "
         "none (not even the batch headers) or full",
     ),
+    optional(
+        "idle_us",
+        "bigint",
+        "Of a response: microseconds from the last byte of the response before it on this connection to its first "
+        "byte; null for the first one, after a gap, and where one of these times is not known (flag 262144)",
+    ),
 )
 
 DATE = required("date", "date", "UTC day of ts")

@@ -132,10 +132,20 @@ API_LATENCY = Table(
         required("unanswered", "bigint", "Those without the answer that was due"),
         required("request_bytes", "bigint", "Bytes of the request frames"),
         required("response_bytes", "bigint", "Bytes of the response frames"),
-        optional("p50_us", "bigint", "Latency in microseconds, 50th percentile by nearest rank; null without answers"),
+        optional(
+            "p50_us",
+            "bigint",
+            "Service time (service_us of silver.exchanges) in microseconds, 50th percentile by nearest rank; null "
+            "without answers",
+        ),
         optional("p95_us", "bigint", "95th percentile"),
         optional("p99_us", "bigint", "99th percentile"),
         optional("max_us", "bigint", "Longest"),
+        optional(
+            "longest_wait_us",
+            "bigint",
+            "Longest time that a request waited behind earlier ones of its connection, before its service began",
+        ),
     ),
     key=("minute", "server", "api_key", "api_name", "api_version", "client_id"),
     partition_by=("date",),

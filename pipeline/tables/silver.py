@@ -65,6 +65,13 @@ EXCHANGES = Table(
             "request_header", "string", "MongoDB: JSON of the request's header; null: all of it stands in columns"
         ),
         optional("response_header", "string", "MongoDB: JSON of the response's header"),
+        optional(
+            "service_us",
+            "bigint",
+            "latency_us without the time in which the server still answered earlier requests of this connection: from "
+            "the last byte of the request, or of the response before it if that came later, to the first byte of the "
+            "response, microseconds; null if that response was lost",
+        ),
     ),
     key=("exchange_id",),
     partition_by=("date",),

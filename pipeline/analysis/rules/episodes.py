@@ -25,7 +25,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     symptoms,
 )
 from pipeline.analysis.rules.model import NAMELESS
-from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
+from pipeline.analysis.tables import ADDRESS, SERVICE_US, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
 
@@ -213,7 +213,7 @@ _JOINS = numbers(
 )
 MAY_SHOW_ONE = f"""
         coalesce(len(error_codes), 0) > 0
-        OR (latency_us >= $slow_us AND api_key NOT IN {SLOW_BY_DESIGN})
+        OR ({SERVICE_US} >= $slow_us AND api_key NOT IN {SLOW_BY_DESIGN})
         OR status <> 'paired' OR request_status IN ('unknown_api', 'unknown_version')
         OR (contains(response_body, '"throttleTimeMs":') AND NOT contains(response_body, '"throttleTimeMs":0'))
         OR (api_key = {ApiKey.FETCH} AND regexp_matches(request_body, '"sessionEpoch":0\\b'))
@@ -235,7 +235,7 @@ _CANDIDATES = f"""
     WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
     SELECT {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, client_ip, connection_id,
         epoch_us(ts) AS us, exchange_id, api_key, api_name, api_version,
-        status, request_status, latency_us, error_codes, request_body, response_body
+        status, request_status, latency_us, {SERVICE_US} AS service_us, error_codes, request_body, response_body
     FROM exchanges
     WHERE protocol = 'kafka' AND ({MAY_SHOW_ONE}) AND NOT (
         connection_id IN (SELECT connection_id FROM lossy) AND status IN ('unanswered', 'orphan_response')
@@ -264,7 +264,7 @@ def _exchange(row: Row) -> Exchange:
     key = row.api_key
     return Exchange(
         -1 if key is None else key, row.api_name or f"api {key}", row.api_version, row.client_id, row.server,
-        row.status, row.request_status, row.latency_us, tuple(row.error_codes or ()), request, response,
+        row.status, row.request_status, row.service_us, tuple(row.error_codes or ()), request, response,
     )  # fmt: skip
 
 

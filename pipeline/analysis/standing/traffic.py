@@ -10,7 +10,7 @@ from decoder.protocols import names_of
 from pipeline.analysis.rules.kafka.symptoms import SLOW_BY_DESIGN, WAITING_APIS
 from pipeline.analysis.rules.mongodb.commands import HAS_FAILED, NAMESPACE
 from pipeline.analysis.standing.window import Window
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import SERVICE_US, Tables
 
 MOST_CLIENTS = 200
 """Listed, those that ask most; a screen shows fewer."""
@@ -19,7 +19,7 @@ _BY_API = names_of(lambda protocol: protocol.has_api_latencies)
 _WAITS = sorted({*WAITING_APIS, *SLOW_BY_DESIGN})
 _IN_WINDOW = "epoch_us(ts) > $first AND epoch_us(ts) <= $last"
 _LATENCIES = """
-    quantile_disc(latency_us, 0.5) AS p50_us, quantile_disc(latency_us, 0.99) AS p99_us, max(latency_us) AS max_us
+    quantile_disc({took}, 0.5) AS p50_us, quantile_disc({took}, 0.99) AS p99_us, max({took}) AS max_us
 """
 _SENT = "sum(coalesce(request_size, 0) + coalesce(response_size, 0))::BIGINT AS bytes"
 _DRIVER = "regexp_replace(concat_ws(' ', driver, driver_version), '[|]+$', '')"
@@ -27,15 +27,18 @@ _DRIVER = "regexp_replace(concat_ws(' ', driver, driver_version), '[|]+$', '')"
 _APIS = f"""
     SELECT protocol, coalesce(api_name, '?') AS name, count(*) AS asked,
         count(*) FILTER (len(coalesce(error_codes, [])) > 0) AS errors,
-        count(*) FILTER (status = 'unanswered') AS unanswered, {_SENT}, {_LATENCIES},
+        count(*) FILTER (status = 'unanswered') AS unanswered, {_SENT},
+        {_LATENCIES.format(took="took_us")}, max(latency_us - took_us) AS wait_us,
         bool_or(list_contains({_WAITS}, coalesce(api_key, -1))) AS waits
-    FROM exchanges WHERE {_IN_WINDOW} AND list_contains({_BY_API}, protocol)
+    FROM (SELECT *, {SERVICE_US} AS took_us FROM exchanges)
+    WHERE {_IN_WINDOW} AND list_contains({_BY_API}, protocol)
     GROUP BY ALL ORDER BY asked DESC, protocol, name
 """
 _COMMANDS = f"""
     SELECT coalesce(command, '?') AS command, coalesce({NAMESPACE}, '') AS namespace, count(*) AS asked,
         count(*) FILTER ({HAS_FAILED}) AS errors, count(*) FILTER (status = 'unanswered') AS unanswered, {_SENT},
-        coalesce(sum(documents_out), 0)::BIGINT AS documents_out, {_LATENCIES},
+        coalesce(sum(documents_out), 0)::BIGINT AS documents_out,
+        {_LATENCIES.format(took="latency_us")},
         bool_or(coalesce(is_awaiting, false)) AS waits
     FROM commands WHERE {_IN_WINDOW} GROUP BY ALL ORDER BY asked DESC, command, namespace
 """
@@ -72,8 +75,9 @@ class ApiNow:
     Attributes:
         asked, errors, unanswered: requests; those with an error in the answer; those without the answer that was due.
         bytes: of requests and responses.
-        p50_us, p99_us, max_us: latency, µs; None without answers.
+        p50_us, p99_us, max_us: service time, µs; None without answers.
         waits: whether answers wait by design: for records, members or replicas.
+        wait_us: longest that a request waited before its service began, behind earlier ones of its connection, µs.
     """
 
     protocol: str
@@ -86,6 +90,7 @@ class ApiNow:
     p99_us: int | None
     max_us: int | None
     waits: bool
+    wait_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from decoder.model import Frame
 from pipeline.arrow import arrow_schema
+from pipeline.capture.fast_path.idle import UNKNOWN
 from pipeline.capture.fast_path.lane_kernel import gather, put_exchange_ids
 from pipeline.capture.sessions.sides import Labels
 from pipeline.tables import LANDING_COLUMNS
@@ -32,6 +33,7 @@ class Rows:
         which: number of each frame's connection.
         is_response: of each frame.
         seq, ts, ts_end, ordinal, api_key, api_version, correlation_id, flags: see decoder.model.Frame.
+        idle_us: likewise, UNKNOWN for None.
     """
 
     data: np.ndarray[Any, np.dtype[np.uint8]]
@@ -47,6 +49,7 @@ class Rows:
     api_version: Ints
     correlation_id: Ints
     flags: Ints
+    idle_us: Ints
 
     def at(self, numbers: Ints) -> Rows:
         """Some of the rows."""
@@ -82,7 +85,7 @@ def frames_of(rows: Rows, labels: Sequence[Labels]) -> list[Frame]:
     """The rows one by one; ``labels`` are those of each connection."""
     found = []
     for (
-        begin, size, which, is_response, seq, ts, ts_end, ordinal, api_key, api_version, correlation_id, flags,
+        begin, size, which, is_response, seq, ts, ts_end, ordinal, api_key, api_version, correlation_id, flags, idle_us,
     ) in zip(*(getattr(rows, name).tolist() for name in _COLUMNS), strict=True):  # fmt: skip
         label = labels[which]
         frame = Frame(
@@ -107,6 +110,7 @@ def frames_of(rows: Rows, labels: Sequence[Labels]) -> list[Frame]:
             flags=flags,
             flow_id=label.flow_id,
             payload_policy=label.payload_policy,
+            idle_us=None if idle_us == UNKNOWN else idle_us,
         )
         found.append(frame)
     return found
@@ -158,6 +162,7 @@ def table_of(rows: Rows, labels: Sequence[Labels]) -> pa.Table:
         "flags": pa.array(rows.flags.astype(np.int32)),
         "flow_id": label([each.flow_id for each in labels], pa.string()),
         "payload_policy": pa.repeat(labels[0].payload_policy, count),
+        "idle_us": pa.array(rows.idle_us, mask=rows.idle_us == UNKNOWN),
     }
     return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 

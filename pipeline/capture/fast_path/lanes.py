@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from decoder.work import METER
 from pipeline.capture.fast_path.block import BLOCK_PACKETS, Block
 from pipeline.capture.fast_path.columns import Row, Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.fast_path.flows import Flows
+from pipeline.capture.fast_path.idle import UNKNOWN, idle_times
 from pipeline.capture.fast_path.lane_kernel import TAKEN, follow, gather
 from pipeline.capture.fast_path.packet_kernel import Segments
 from pipeline.capture.sessions.session import Session
@@ -124,7 +126,7 @@ class Lanes:
         self._lane_of = np.full(_FIRST_ROOM, -1, np.int64)
         self._reached = np.zeros((0, 2), np.int64)
         self._acked = np.zeros((0, 2), np.int64)
-        self._client = np.zeros(0, np.int64)
+        self._client, self._ended = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._blocks = 0
         self._past: deque[_Past] = deque()
 
@@ -203,6 +205,7 @@ class Lanes:
             self._reached = np.concatenate((self._reached, np.zeros((more, 2), np.int64)))
             self._acked = np.concatenate((self._acked, np.zeros((more, 2), np.int64)))
             self._client = np.concatenate((self._client, np.zeros(more, np.int64)))
+            self._ended = np.concatenate((self._ended, np.zeros(more, np.int64)))
         flip = int(connection.a > connection.b)
         self._lanes[lane] = _Lane(
             connection, session, flow, flip, self._blocks, [start.begun[flip], start.begun[1 - flip]]
@@ -211,6 +214,7 @@ class Lanes:
             self._reached[lane, direction ^ flip] = reached
             self._acked[lane, direction ^ flip] = acked
         self._client[lane] = start.client ^ flip
+        self._ended[lane] = UNKNOWN if start.ended is None else start.ended
         self._lane_of[flow] = lane
 
     def leave(self, lane: int) -> None:
@@ -223,7 +227,8 @@ class Lanes:
         self._lane_of[gone.flow] = -1
         ends = [(int(self._reached[lane, d ^ gone.flip]), int(self._acked[lane, d ^ gone.flip])) for d in (0, 1)]
         gone.connection.go_on(ends)
-        gone.session.go_on([gone.begun[gone.flip], gone.begun[1 - gone.flip]], lambda p: self._bulk.leave(lane, p))
+        begun, ended = [gone.begun[gone.flip], gone.begun[1 - gone.flip]], int(self._ended[lane])
+        gone.session.go_on(begun, None if ended == UNKNOWN else ended, partial(self._bulk.leave, lane))
         self._remember(lane, gone)
 
     def expel(self, connection: Connection) -> None:
@@ -331,19 +336,22 @@ class Lanes:
         is_good = np.zeros(len(lanes), bool)
         is_good[good] = True
         chosen = np.flatnonzero(is_good[number_of])
+        half_of = halves[frames.half]
+        is_response = ((half_of & 1) ^ self._client[half_of >> 1]).astype(np.uint8)
+        answers, idle_us = chosen[is_response[chosen] == 1], np.full(len(half_of), UNKNOWN)
+        idle_us[answers] = idle_times(half_of[answers] >> 1, frames.ts[answers], frames.ts_end[answers], self._ended)
         chosen = chosen[_order(frames.packet[chosen])]
         is_held = np.zeros(len(number_of), bool)
         is_held[cut.waiting] = True
         frames = type(frames)(*(column[chosen] for column in frames))
-        number_of, is_held = number_of[chosen], is_held[chosen]
+        number_of, is_held, is_response = number_of[chosen], is_held[chosen], is_response[chosen]
         for times in (frames.ts, frames.ts_end):
             frames.flags[(times <= MIN_TS_US) | (times >= MAX_TS_US)] |= int(FrameFlags.TIME_CLAMPED)
-        half_of = halves[frames.half]
-        is_response = ((half_of & 1) ^ self._client[half_of >> 1]).astype(np.uint8)
         to_redact = self._bulk.seal(streams.data, frames, is_response, self._policy)
         rows = Rows(
             streams.data, frames.begin, frames.size, number_of, is_response.astype(np.int64), frames.seq, frames.ts,
             frames.ts_end, frames.ordinal, frames.api_key, frames.api_version, frames.correlation_id, frames.flags,
+            idle_us[chosen],
         )  # fmt: skip
         labels = [self._labels(int(lane)) for lane in lanes]
         units = HELD_UNITS * np.bincount(number_of[is_held], minlength=len(lanes))

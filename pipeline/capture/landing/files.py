@@ -33,7 +33,7 @@ FRAMES = arrow_schema(LANDING_COLUMNS)
 GAPS = arrow_schema(GAP_LANDING_COLUMNS)
 
 _DAY_US = 86_400_000_000
-_UNIQUE = {"exchange_id", "seq", "ts", "ts_end", "correlation_id", "reply_to", "size", "frame"}
+_UNIQUE = {"exchange_id", "seq", "ts", "ts_end", "correlation_id", "reply_to", "size", "frame", "idle_us"}
 _WRITE: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 3,

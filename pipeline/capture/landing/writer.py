@@ -17,9 +17,11 @@ from types import TracebackType
 import pyarrow as pa
 
 from decoder.model import Frame, Gap
+from pipeline.arrow import with_optional
 from pipeline.capture.landing.files import FRAMES, Batch, LandingFile, frame_ends
 from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S, PatientStore
 from pipeline.capture.landing.stores import LandingError, Store
+from pipeline.tables import LANDING_COLUMNS
 
 DEFAULT_MAX_AGE_S = 10.0
 
@@ -99,14 +101,14 @@ class LandingWriter:
             self._roll()
 
     def add_table(self, frames: pa.Table | pa.RecordBatch) -> None:
-        """Take many frames: the columns of the landing zone in any order.
+        """Take many frames: the columns of the landing zone in any order; those that may be null may be left out.
 
         Raises:
-            KeyError: a column is missing.
+            KeyError: another column is missing.
             ValueError: a column of another type, or a null where none may be.
         """
         table = pa.Table.from_batches([frames]) if isinstance(frames, pa.RecordBatch) else frames
-        table = table.select(FRAMES.names).cast(FRAMES)
+        table = with_optional(table, LANDING_COLUMNS).select(FRAMES.names).cast(FRAMES)
         ends = frame_ends(table)
         start = 0
         with self._state:

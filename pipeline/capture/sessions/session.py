@@ -213,7 +213,7 @@ class Session:
                 gap = gap or OpenGap(side.framer.since or self._connection.first_ts)
                 gap.bytes_lost += side.framer.skipped
             framer = protocol.framer(name, self._pairer, side.framer)
-            self._sides[way] = Side(framer, name, way, side.frames, gap, side.is_started, side.is_lost)
+            self._sides[way] = Side(framer, name, way, side.frames, gap, side.is_started, side.is_lost, side.ended)
 
     def in_good_order(self) -> GoodOrder | None:
         """All that must be known to go on with the connection, if both streams are in step; else None."""
@@ -231,10 +231,13 @@ class Session:
             begun.append(step)
         client = next(way for way, side in self._sides.items() if side.direction == "request")
         frames = (self._sides[client].frames, self._sides[1 - client].frames)
-        return GoodOrder(client, frames, (begun[0], begun[1]), self._pairer)
+        return GoodOrder(client, frames, (begun[0], begun[1]), self._pairer, self._sides[1 - client].ended)
 
     def go_on(
-        self, begun: Sequence[tuple[bytes, int, int]], give_back: Callable[[KafkaPairer], tuple[int, int]]
+        self,
+        begun: Sequence[tuple[bytes, int, int]],
+        ended: int | None,
+        give_back: Callable[[KafkaPairer], tuple[int, int]],
     ) -> None:
         """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         pairer = cast(KafkaPairer, self._pairer)
@@ -246,6 +249,7 @@ class Session:
             if origin is None:
                 origin = self._origin[way] = half.first
             side.frames = frames[side.direction]
+            side.ended = ended if side.direction == "response" else None
             cast(KafkaFramer, side.framer).go_on(*begun[way], (half.next or 0) - (origin or 0))
 
     def _recognised_state(self) -> SessionState:
@@ -257,7 +261,12 @@ class Session:
             min((f.since for f in framers.values() if f.since is not None), default=None),
             tuple(
                 SideState(
-                    side.frames, side.gap.values() if side.gap else None, framers[way], side.is_started, side.is_lost
+                    side.frames,
+                    side.gap.values() if side.gap else None,
+                    framers[way],
+                    side.is_started,
+                    side.is_lost,
+                    side.ended,
                 )
                 for way, side in self._sides.items()
             ),
@@ -391,7 +400,7 @@ class Session:
         self._exchanges = max(self._exchanges, key.exchange_ordinal + 1)
         side.is_lost = False
         side.frames += 1
-        return self._labels.frame(side.direction, side.frames - 1, raw, key, self._exchange_id(key.exchange_ordinal))
+        return self._labels.frame(side, raw, key, self._exchange_id(key.exchange_ordinal))
 
     def _exchange_id(self, ordinal: int) -> str:
         return f"{self._labels.connection_id}-{ordinal}"

@@ -32,6 +32,7 @@ class Side:
         way: its number in the connection.
         is_started: whether it was looked at where it begins.
         is_lost: whether frames may be missing behind the last one.
+        ended: of responses: when the last byte of the last one came, µs since the epoch; None if that is not known.
     """
 
     framer: Framer
@@ -41,6 +42,15 @@ class Side:
     gap: OpenGap | None = None
     is_started: bool = False
     is_lost: bool = False
+    ended: int | None = None
+
+    def idle_us(self, raw: RawFrame) -> int | None:
+        """The landing column ``idle_us`` of the next frame; the one after it begins its own count where this ends."""
+        if self.direction == "request":
+            return None
+        before, is_timed = self.ended, not time_flags(raw.ts, raw.ts_end)
+        self.ended = raw.ts_end if is_timed else None
+        return None if before is None or not is_timed or raw.after_gap else max(raw.ts - before, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,8 @@ class Labels:
     client: tuple[str, int]
     server: tuple[str, int]
 
-    def frame(self, direction: Direction, seq: int, raw: RawFrame, key: FrameKey, exchange_id: str) -> Frame:
-        """A frame of the connection: its bytes, what pairing made of it, and what all share."""
+    def frame(self, side: Side, raw: RawFrame, key: FrameKey, exchange_id: str) -> Frame:
+        """The last frame of a side: its bytes, what pairing made of it, and what all of the connection share."""
         flags = key.flags
         if len(raw.data) < raw.size:
             flags |= FrameFlags.TRUNCATED
@@ -69,8 +79,8 @@ class Labels:
             agent_id=self.agent_id,
             connection_id=self.connection_id,
             exchange_id=exchange_id,
-            seq=seq,
-            direction=direction,
+            seq=side.frames - 1,
+            direction=side.direction,
             ts=raw.ts,
             ts_end=raw.ts_end,
             client_ip=self.client[0],
@@ -87,6 +97,7 @@ class Labels:
             flags=int(flags),
             flow_id=self.flow_id,
             payload_policy=self.payload_policy,
+            idle_us=side.idle_us(raw),
         )
 
 
@@ -98,9 +109,11 @@ class GoodOrder(NamedTuple):
         frames: requests and responses so far.
         begun: of each direction the begin of a frame, and when its first and last byte came.
         pairer: of the connection.
+        ended: when the last byte of the last response came, µs since the epoch; None if that is not known.
     """
 
     client: int
     frames: tuple[int, int]
     begun: tuple[tuple[bytes, int, int], tuple[bytes, int, int]]
     pairer: KafkaPairer
+    ended: int | None

@@ -48,6 +48,7 @@ class SideState:
     framer: FramerState
     is_started: bool
     is_lost: bool
+    ended: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,10 @@ def decode(
     ] = False,
     slower_than: Annotated[
         str | None,
-        typer.Option(help="Only responses that took longer, e.g. 250us, 20ms or 1.5s; a number alone is milliseconds."),
+        typer.Option(
+            help="Only responses that took longer, e.g. 250us, 20ms or 1.5s; a number alone is milliseconds. Waiting "
+            "behind earlier requests of the connection is not counted."
+        ),
     ] = None,
     since: Annotated[
         str | None, typer.Option(help="Only from this time on (UTC), e.g. 04:46:08 or an ISO time.")

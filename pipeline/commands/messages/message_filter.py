@@ -107,7 +107,8 @@ class MessageFilter:
         return (since is None or ts >= since) and (until is None or ts <= until)
 
     def _is_slow(self, item: Decoded) -> bool:
-        return item.latency_us is not None and self._slower is not None and item.latency_us > self._slower
+        took_us = item.latency_us if item.service_us is None else item.service_us
+        return took_us is not None and self._slower is not None and took_us > self._slower
 
     def _is_at(self, item: Decoded) -> bool:
         frame, host = item.frame, self._wanted.host

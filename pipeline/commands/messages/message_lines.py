@@ -69,7 +69,7 @@ class MessageLines:
             number = "" if frame.correlation_id is None else f"#{frame.correlation_id} "
             yield f"{number}{frame.size} B ", "dim"
         if item.latency_us is not None:
-            yield f"{_latency(item.latency_us, is_short=not self._is_medium)} ", "blue"
+            yield f"{took(item.latency_us, item.service_us, is_short=not self._is_medium)} ", "blue"
         if message.client_id and self._is_medium:
             yield f"{message.client_id!r} ", "magenta"
 
@@ -88,6 +88,18 @@ class MessageLines:
             ends = f"{ends} {frame.server_ip}:{frame.server_port}"
         self._ends = max(self._ends, len(ends))
         return f"{ends:<{self._ends}} "
+
+
+_LEAST_WAIT_US = 100_000
+"""Shorter waiting is not shown."""
+
+
+def took(latency_us: int, service_us: int | None, *, is_short: bool) -> str:
+    """How long a response took, and how long once its turn came, if most of that was waiting behind others."""
+    text = _latency(latency_us, is_short=is_short)
+    if service_us is None or latency_us - service_us < max(_LEAST_WAIT_US, service_us):
+        return text
+    return f"{text} ({_latency(service_us, is_short=is_short)} after its turn came)"
 
 
 def _fitting(words: str, room: int) -> str:

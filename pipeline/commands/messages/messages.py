@@ -32,6 +32,7 @@ class Decoded:
         message: of a response that does not carry its api, with that of its request.
         latency_us: of a response: last byte of the request to first byte of the response.
         request: of a response that of its request, where these are kept and it was seen.
+        service_us: the latency without waiting behind earlier requests of its connection; None if that is not known.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Decoded:
     message: Message
     latency_us: int | None
     request: Message | None = None
+    service_us: int | None = None
 
 
 def ordered_frames(
@@ -117,7 +119,7 @@ class MessageReader:
             api_version=frame.api_version,
             flags=frame.flags,
         )
-        latency = asked = None
+        latency = service = asked = None
         name = frame.exchange_id
         if name is not None:
             if frame.direction == "request":
@@ -126,16 +128,24 @@ class MessageReader:
                     self._keep(name, message)
             elif (request := self._sent.pop(name, None)) is not None:
                 latency = max(0, frame.ts - request[0])
+                service = service_us(latency, frame)
                 asked = self._asked.pop(name, None)
                 if message.api_name is None:
                     message = replace(message, api_name=request[1])
-        return Decoded(self._count, frame, message, latency, asked)
+        return Decoded(self._count, frame, message, latency, asked, service)
 
     def _keep(self, name: str, message: Message) -> None:
         if self._keeps:
             self._asked[name] = message
             if len(self._asked) > HOLD_FRAMES:
                 self._asked.popitem(last=False)
+
+
+def service_us(latency_us: int, response: Frame) -> int | None:
+    """``service_us`` of ``silver.exchanges``: see :mod:`pipeline.analysis.pairing`."""
+    if response.flags & FrameFlags.AFTER_GAP:
+        return None
+    return latency_us if response.idle_us is None else min(latency_us, response.idle_us)
 
 
 def decoded_messages(frames: Iterable[Frame], *, keeps_requests: bool = False) -> Iterator[Decoded]:
@@ -176,4 +186,5 @@ def as_object(decoded: Decoded) -> dict[str, Any]:
         "body": message.body,
         **({"embedded": message.embedded} if message.embedded else {}),
         "latency_us": decoded.latency_us,
+        "service_us": decoded.service_us,
     }

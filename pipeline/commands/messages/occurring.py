@@ -72,7 +72,7 @@ class Occurring:
         frame = item.frame
         self._first_us = min(self._first_us or frame.ts, frame.ts)
         self._last_us = max(self._last_us, frame.ts)
-        self._slowest_us = max(self._slowest_us, item.latency_us or 0)
+        self._slowest_us = max(self._slowest_us, item.service_us or item.latency_us or 0)
         if item.message.client_id:
             self._clients.add([item.message.client_id])
         self._hosts.add([frame.client_ip, frame.server_ip])

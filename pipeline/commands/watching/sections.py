@@ -113,7 +113,9 @@ _GROUPS = (
 )
 _APIS = (
     Column("APIS", lambda one, _: one.name, grows=True),
-    _RATE, _ERRORS, _UNANSWERED, *_LATENCIES, _BYTES,
+    _RATE, _ERRORS, _UNANSWERED, *_LATENCIES,
+    Column("WAIT", lambda one, _: _slow(one.wait_us, waits=True), WIDE),
+    _BYTES,
 )  # fmt: skip
 _COMMANDS = (
     Column("MONGODB", lambda one, _: f"{one.command} {one.namespace}".rstrip(), grows=True),

@@ -1,4 +1,7 @@
-"""How quickly, and how well, were apis and commands answered? ``silver.exchanges``, counting each exchange once."""
+"""How quickly, and how well, were apis and commands answered? ``silver.exchanges``, counting each exchange once.
+
+Latencies are service times: without what a request waited behind earlier ones of its connection.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
-from pipeline.analysis.tables import ADDRESS
+from pipeline.analysis.tables import ADDRESS, SERVICE_US
 from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS
 from pipeline.dashboard.queries.scope import APPLICATIONS, BUCKETS, SEEN_ONCE, Scope, ask, ask_rows
 from pipeline.errors import UserError
@@ -27,7 +30,7 @@ Row = Literal["api", "broker", "client"]
 
 # Percentiles do not add up, so they come from the exchanges and not from gold's minutes.
 _COUNTED = f"""
-  SELECT x.* REPLACE (coalesce(nullif(x.client_id, ''), h.application) AS client_id)
+  SELECT x.* REPLACE (coalesce(nullif(x.client_id, ''), h.application) AS client_id), {SERVICE_US} AS took_us
   FROM silver.exchanges AS x
   LEFT JOIN {APPLICATIONS} AS h ON h.connection_id = x.connection_id
   WHERE x.date BETWEEN $first_day AND $last_day AND x.ts BETWEEN $start AND $end
@@ -49,8 +52,9 @@ _APIS = f"""
 SELECT protocol, coalesce(api_name, 'not known') AS api_name, count(*) AS exchanges,
   count(*) FILTER (len(coalesce(error_codes, [])) > 0) AS errors,
   count(*) FILTER (status = 'unanswered') AS unanswered,
-  quantile_disc(latency_us, 0.5) AS p50_us, quantile_disc(latency_us, 0.95) AS p95_us,
-  quantile_disc(latency_us, 0.99) AS p99_us, max(latency_us) AS max_us,
+  quantile_disc(took_us, 0.5) AS p50_us, quantile_disc(took_us, 0.95) AS p95_us,
+  quantile_disc(took_us, 0.99) AS p99_us, max(took_us) AS max_us,
+  max(latency_us - took_us) AS longest_wait_us,
   sum(coalesce(request_size, 0) + coalesce(response_size, 0))::BIGINT AS bytes
 FROM ({_COUNTED})
 GROUP BY ALL
@@ -65,31 +69,31 @@ _SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM ({_COUNTED}) WHERE
 
 _OVER_TIME = f"""
 WITH answered AS (
-  SELECT time_bucket(to_seconds($step), ts) AS ts, latency_us, len(coalesce(error_codes, [])) > 0 AS is_error
+  SELECT time_bucket(to_seconds($step), ts) AS ts, took_us, len(coalesce(error_codes, [])) > 0 AS is_error
   FROM ({_COUNTED}) WHERE {{asked}}
 )
 SELECT ts, count(*) AS exchanges, count(*) FILTER (is_error) AS errors,
-  quantile_disc(latency_us, 0.5) AS p50, quantile_disc(latency_us, 0.95) AS p95, quantile_disc(latency_us, 0.99) AS p99
+  quantile_disc(took_us, 0.5) AS p50, quantile_disc(took_us, 0.95) AS p95, quantile_disc(took_us, 0.99) AS p99
 FROM answered
 GROUP BY ts
 ORDER BY ts
 """  # noqa: S608 - our own text
 
 _HEAT = f"""
-SELECT time_bucket(to_seconds($step), ts) AS ts, floor({BANDS} * log10(greatest(latency_us, 1)))::INT AS band,
+SELECT time_bucket(to_seconds($step), ts) AS ts, floor({BANDS} * log10(greatest(took_us, 1)))::INT AS band,
        count(*) AS exchanges
-FROM ({_COUNTED}) WHERE {{asked}} AND latency_us IS NOT NULL
+FROM ({_COUNTED}) WHERE {{asked}} AND took_us IS NOT NULL
 GROUP BY ALL ORDER BY ts, band
 """  # noqa: S608 - our own text
 
 _ROWS: dict[Row, str] = {"api": "coalesce(api_name, 'not known')", "broker": _SERVER, "client": _CLIENT}
 _HEAT_BY = f"""
 WITH answered AS (
-  SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts, latency_us FROM ({_COUNTED}) WHERE {{asked}}
-    AND latency_us IS NOT NULL
+  SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts, took_us FROM ({_COUNTED}) WHERE {{asked}}
+    AND took_us IS NOT NULL
 )
-SELECT name, ts, count(*) AS exchanges, quantile_disc(latency_us, 0.5) AS p50, quantile_disc(latency_us, 0.99) AS p99,
-       max(latency_us) AS longest
+SELECT name, ts, count(*) AS exchanges, quantile_disc(took_us, 0.5) AS p50, quantile_disc(took_us, 0.99) AS p99,
+       max(took_us) AS longest
 FROM answered
 WHERE name IN (SELECT name FROM answered GROUP BY name ORDER BY count(*) DESC, name LIMIT $most)
 GROUP BY ALL ORDER BY name, ts

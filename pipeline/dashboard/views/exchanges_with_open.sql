@@ -2,7 +2,7 @@
 SELECT
   x.exchange_id, x.connection_id, x.agent_id, x.protocol, x.client_ip, x.client_port, x.server_ip, x.server_port,
   x.api_key, x.api_name, x.api_version, x.correlation_id, x.client_id, x.ts, x.request_ts, x.response_ts, x.latency_us,
-  x.request_size, x.response_size, x.status, x.request_status, x.response_status
+  x.request_size, x.response_size, x.status, x.request_status, x.response_status, x.service_us
 FROM silver.exchanges AS x
 UNION ALL
 SELECT
@@ -15,7 +15,8 @@ SELECT
   CASE WHEN o.direction = 'response' THEN o.size END AS response_size,
   'pending' AS status,
   CASE WHEN o.direction = 'request' THEN o.decode_status END AS request_status,
-  CASE WHEN o.direction = 'response' THEN o.decode_status END AS response_status
+  CASE WHEN o.direction = 'response' THEN o.decode_status END AS response_status,
+  CAST(NULL AS BIGINT) AS service_us
 FROM silver.open_exchanges AS o
 -- After a crash between two writes a completed exchange can stand in both tables until the replay.
 WHERE NOT EXISTS (SELECT 1 FROM silver.exchanges AS x WHERE x.exchange_id = o.exchange_id)

@@ -11,7 +11,7 @@ from pipeline.tables import API_LATENCY, EXCHANGES, MONGO_COMMANDS, MONGO_MINUTE
 
 _OF_EXCHANGES = (
     "exchange_id", "protocol", "ts", "server_ip", "server_port", "api_key", "api_name", "api_version", "client_id",
-    "status", "error_codes", "request_size", "response_size", "latency_us",
+    "status", "error_codes", "request_size", "response_size", "latency_us", "service_us", "response_flags",
 )  # fmt: skip
 _MINUTE = "date_trunc('minute', ts)"
 

@@ -119,6 +119,30 @@ def test_a_response_before_its_request_has_no_negative_latency() -> None:
     assert (done["e"].status, done["e"].latency_us) == ("paired", 0)
 
 
+@pytest.mark.parametrize(
+    ("response", "latency_us", "service_us"),
+    [
+        pytest.param({}, 2_000_000, 2_000_000, id="the first response, or an agent of an older release"),
+        pytest.param({"idle_us": 9_000_000}, 2_000_000, 2_000_000, id="nothing was before it for long"),
+        pytest.param({"idle_us": 700}, 2_000_000, 700, id="behind a long poll of its connection"),
+        pytest.param({"idle_us": 0}, 2_000_000, 0, id="in one segment with the response before"),
+        pytest.param({"idle_us": -5}, 2_000_000, 0, id="no agent writes this"),
+        pytest.param({"flags": int(FrameFlags.AFTER_GAP)}, 2_000_000, None, id="what was before was lost"),
+        pytest.param({"flags": int(FrameFlags.TIME_CLAMPED), "idle_us": 700}, None, None, id="no time"),
+    ],
+)
+def test_service_begins_when_the_response_before_has_left(
+    response: dict[str, Any], latency_us: int | None, service_us: int | None
+) -> None:
+    done, _ = run([half("e", "request", 1, 7)], [half("e", "response", 3, 7, **response)])
+    assert (done["e"].latency_us, done["e"].service_us) == (latency_us, service_us)
+
+
+def test_what_gets_no_answer_has_no_service_time() -> None:
+    done, _ = run(CONVERSATION)
+    assert {name for name, one in done.items() if one.service_us is not None} == {"pair"}
+
+
 def reply(document: str) -> str:
     return f'{{"flagBits":0,"sections":[{{"kind":0,"document":{document}}}]}}'
 

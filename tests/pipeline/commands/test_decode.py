@@ -17,6 +17,7 @@ from decoder.kafka.codec.frame_records import PartitionRecords
 from decoder.kafka.records.iteration import BatchProblem, Record
 from pipeline.commands.messages.decode import decode
 from pipeline.commands.messages.descriptions import Describers
+from pipeline.commands.messages.message_lines import took
 from pipeline.commands.messages.messages import Decoded
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
 from pipeline.errors import UserError
@@ -222,3 +223,18 @@ def test_what_the_policy_removed_is_reported() -> None:
     decoded = Decoded(1, frame, Codec().decode(frame.frame), None)
     (item,) = records_of(decoded, Codec(), Describers(), payload=False)
     assert record_object(decoded, item, payload=False)["error_code"] == "payload_removed"
+
+
+@pytest.mark.parametrize(
+    ("latency_us", "service_us", "shown"),
+    [
+        (2_000_900, 900, "2000.9 ms (0.9 ms after its turn came)"),
+        (2_000_900, 2_000_900, "2000.9 ms"),
+        (2_000_900, None, "2000.9 ms"),
+        (2_900, 900, "2.9 ms"),
+    ],
+)
+def test_a_response_that_waited_for_its_turn_says_how_long_it_took_then(
+    latency_us: int, service_us: int | None, shown: str
+) -> None:
+    assert took(latency_us, service_us, is_short=False) == shown

@@ -67,7 +67,11 @@ _OF_PARTITION: dict[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What symptoms are read from: columns of ``silver.exchanges`` with parsed bodies."""
+    """What symptoms are read from: columns of ``silver.exchanges`` with parsed bodies.
+
+    Attributes:
+        service_us: SERVICE_US: without what the request waited behind earlier ones of its connection.
+    """
 
     api_key: int
     api_name: str
@@ -76,7 +80,7 @@ class Exchange:
     server: str
     status: str
     request_status: str | None
-    latency_us: int | None
+    service_us: int | None
     error_codes: tuple[int, ...]
     request: Json
     response: Json
@@ -124,7 +128,7 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
     throttled_ms = natural(x.response, "throttleTimeMs") or 0
     stated_ms, by_design = natural(x.request, "maxWaitMs"), x.api_key in (ApiKey.FETCH, ApiKey.SHARE_FETCH)
     waited_ms = stated_ms if stated_ms is not None else math.inf if by_design else 0
-    worked_us = (x.latency_us or 0) - 1000 * (throttled_ms + waited_ms)
+    worked_us = (x.service_us or 0) - 1000 * (throttled_ms + waited_ms)
     if worked_us >= slow_us and not _waits(x):
         what, value = _slow(x, worked_us, slow_us)
         yield Symptom("latency_outlier", x.server, what, _only_topic(x), value=value)

@@ -64,7 +64,7 @@ GROUP BY incident_id
 """
 
 _EXCHANGES = """
-SELECT exchange_id, ts, latency_us FROM silver.exchanges
+SELECT exchange_id, ts, coalesce(service_us, latency_us) AS latency_us FROM silver.exchanges
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   AND exchange_id IN (SELECT unnest($ids::VARCHAR[]))
 """

@@ -19,8 +19,9 @@ _MOST_BODY = 200_000
 """Characters of a body that is read to put an exchange in words."""
 
 LIST_COLUMNS = """
-  ts, api_name, api_version, client_id, latency_us, error_names, status, request_size, response_size, protocol,
-  client_ip || ':' || client_port AS client, server_ip || ':' || server_port AS server, connection_id, exchange_id
+  ts, api_name, api_version, client_id, latency_us, service_us, error_names, status, request_size, response_size,
+  protocol, client_ip || ':' || client_port AS client,
+  server_ip || ':' || server_port AS server, connection_id, exchange_id
 """
 
 _OF_IDS = """

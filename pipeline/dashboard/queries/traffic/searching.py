@@ -127,7 +127,7 @@ class Search:
                 (self._client(of_applications=of_applications), self.client_id),
                 ("starts_with(connection_id, $connection_id)", self.connection_id),
                 ("status = $status", self.status),
-                ("latency_us > $slower_than_us", self.slower_than_us is not None),
+                ("coalesce(service_us, latency_us) > $slower_than_us", self.slower_than_us is not None),
                 (self._error(), self.error),
                 (self._at(), self.host),
             )

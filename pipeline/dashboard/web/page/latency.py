@@ -34,6 +34,7 @@ _APIS = (
     Column("p95_us", "p95, ms", "ms"),
     Column("p99_us", "p99, ms", "ms"),
     Column("max_us", "longest, ms", "ms"),
+    Column("longest_wait_us", "longest wait, ms", "ms", "Behind earlier requests of the same connection."),
     Column("bytes", "traffic", "size", "Requests and responses."),
 )
 _ERRORS = (
@@ -61,8 +62,9 @@ def draw(here: Here) -> None:
         _heat_by(here, asked)
     st.header("All apis and commands", anchor=False)
     st.caption(
-        "From the last byte of the request to the first byte of the response. A Fetch, and some of MongoDB's commands, "
-        "wait by design for something to happen."
+        "From the last byte of the request to the first byte of the response. A server answers the requests of one "
+        "connection in order, so waiting behind an earlier request, such as a long poll, is not included: it has a "
+        "column of its own. A Fetch, and some of MongoDB's commands, wait by design for something to happen."
     )
     grid(apis, _APIS, key="apis")
     _errors(here)

@@ -10,6 +10,7 @@ EXCHANGE_COLUMNS = (
     Column("words", "what it says", width="large", help="Question → answer, in the words of `wirelake decode`."),
     Column("client_id", "client"),
     Column("latency_us", "latency, ms", "ms"),
+    Column("service_us", "service, ms", "ms", "Latency without waiting behind earlier requests of its connection."),
     Column("error_names", "errors", width="medium"),
     Column("status", "status"),
     Column("api_version", "version", "number"),

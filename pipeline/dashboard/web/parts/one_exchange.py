@@ -27,6 +27,8 @@ _LINES, _HEIGHT = 18, 420
 _MOST_FRAME = 256 * 1024
 """Bytes of a frame that is explained, and of what stands compressed in it."""
 _MOST_FIELDS = 1000
+_LEAST_WAIT_US = 1000
+"""Shorter waiting is not shown."""
 _WIDTH = 140
 """Fields that are shown of a frame, and characters of a line."""
 
@@ -38,6 +40,9 @@ def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any
     client = f"{exchange['client_ip']}:{exchange['client_port']}"
     server = f"{exchange['server_ip']}:{exchange['server_port']}"
     latency = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
+    waited_us = 0 if exchange["service_us"] is None else exchange["latency_us"] - exchange["service_us"]
+    if waited_us >= _LEAST_WAIT_US:
+        latency += f", of which {duration(waited_us / 1e6)} behind earlier requests of its connection"
     facts = {
         zoned("Time"): f"{clock(exchange['ts'])}.{exchange['ts']:%f}",
         "Latency": latency,

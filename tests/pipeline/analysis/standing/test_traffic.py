@@ -48,6 +48,15 @@ def test_apis_of_the_window_with_percentiles_by_nearest_rank() -> None:
     assert (fetch.name, fetch.asked, fetch.waits) == ("Fetch", 1, True)
 
 
+def test_waiting_behind_a_long_poll_is_no_latency_of_an_api() -> None:
+    found = now(
+        asked(1, 10, "FindCoordinator", latency_us=2_000_900, service_us=900),
+        asked(2, 10, "FindCoordinator", latency_us=800, service_us=800),
+    )
+    (one,) = found.apis
+    assert (one.p50_us, one.p99_us, one.max_us, one.wait_us) == (800, 900, 900, 2_000_000)
+
+
 def test_commands_by_namespace() -> None:
     found = now(
         commands=(

@@ -177,6 +177,8 @@ def test_a_table_may_have_other_encodings_but_no_other_content(tmp_path):
         writer.add_table(encoded.select(encoded.column_names[::-1]))
         (path,) = writer.publish().new
         assert pq.ParquetFile(tmp_path / path).read().equals(table)
+        writer.add_table(table.drop_columns(["idle_us"]))  # written by an agent of an older release
+        assert writer.publish().present == [path]
         with pytest.raises(KeyError):
             writer.add_table(table.drop_columns(["seq"]))
         with pytest.raises(ValueError, match="null"):

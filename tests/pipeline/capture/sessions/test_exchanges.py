@@ -29,6 +29,30 @@ class TestExchanges:
         ]  # fmt: skip
         assert frames[0].exchange_id == frames[1].exchange_id == f"{frames[0].connection_id}-0"
 
+    def test_a_response_states_how_long_its_connection_was_silent_before_it(self, tmp_path):
+        flow = Flow().open().send(0, request(1) + request(2) + request(3))
+        for number, later in ((1, 2_000_000), (2, 700), (3, 0)):
+            flow.ts += later
+            flow.send(1, response(number), mss=4)
+        frames, _, _ = read(flow.send(0, request(4)).send(1, response(4)).write(tmp_path / "x.pcap"))
+        assert [f.idle_us for f in frames if f.direction == "request"] == [None] * 4
+        assert [f.idle_us for f in frames if f.direction == "response"] == [None, 800, 100, 200]
+
+    def test_responses_in_one_segment_leave_no_silence_between_them(self, tmp_path):
+        flow = Flow().open().send(0, request(1) + request(2)).send(1, response(1) + response(2))
+        frames, _, _ = read(flow.write(tmp_path / "x.pcap"))
+        assert [f.idle_us for f in frames if f.direction == "response"] == [None, 0]
+
+    def test_after_a_loss_nobody_knows_how_long_it_was_silent(self, tmp_path):
+        flow = Flow().open().send(0, request(1) + request(2) + request(3) + request(4))
+        for number in (1, 2, 3, 4):
+            flow.send(1, response(number))
+        del flow.packets[5]  # the second response
+        frames, gaps, _ = read(flow.close().write(tmp_path / "x.pcap"))
+        answers = {f.correlation_id: f.idle_us for f in frames if f.direction == "response"}
+        assert gaps
+        assert answers == {1: None, 3: None, 4: 100}
+
     def test_unanswered_only_if_the_connection_closed(self, tmp_path):
         def flags(end: Callable[[Flow], Flow]) -> int:
             flow = end(Flow().open().send(0, request(1)))

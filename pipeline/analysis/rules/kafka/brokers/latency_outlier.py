@@ -1,7 +1,9 @@
 """Rule ``latency_outlier``: a broker takes far longer than usual to answer what does not wait by design.
 
-Evidence: the time from request to answer, by api and broker, against what that broker usually takes for that api. What
-a request or a quota lets the broker wait is no latency of it; one pause that meets many requests is one moment.
+Evidence: the service time, by api and broker, against what that broker usually takes for that api. A broker answers the
+requests of one connection one after the other, so that a request behind a long poll waits for it: service begins when
+the response before has left. What a request or a quota lets the broker wait is no latency of it either; one pause that
+meets many requests is one moment.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
 from pipeline.finding_settings import FindingSettings
 
 _ADVICE = (
@@ -140,8 +142,8 @@ def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSetting
     rows = tables.rows(
         f"""
         WITH answers AS (
-            SELECT {ADDRESS["server"]} AS server, api_name, latency_us, epoch_us(ts) AS us FROM exchanges
-            WHERE protocol = 'kafka' AND latency_us IS NOT NULL AND list_contains($apis, api_name)
+            SELECT {ADDRESS["server"]} AS server, api_name, {SERVICE_US} AS took_us, epoch_us(ts) AS us FROM exchanges
+            WHERE protocol = 'kafka' AND {SERVICE_US} IS NOT NULL AND list_contains($apis, api_name)
                 AND list_contains($servers, {ADDRESS["server"]})
         ), placed AS (
             SELECT answers.*, NOT EXISTS (
@@ -151,8 +153,8 @@ def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSetting
             FROM answers
         )
         SELECT server, api_name, count(*) AS answers, count(*) FILTER (outside) AS others,
-            quantile_disc(latency_us, 0.95) AS usual,
-            quantile_disc(latency_us, 0.95) FILTER (outside) AS other
+            quantile_disc(took_us, 0.95) AS usual,
+            quantile_disc(took_us, 0.95) FILTER (outside) AS other
         FROM placed GROUP BY server, api_name
         """,
         apis=sorted({one.api_name for e in episodes for one in e.each}),

@@ -12,7 +12,7 @@ from decoder.fields import integer, items, parsed
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Episode
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Traffic:
         cluster: of the server, at the last of them.
         first_us, last_us: µs since the epoch.
         answered_us: when the last answer came that did not refuse the version; None without one.
-        p95_us: 95th percentile of the latency, µs; None without answers.
+        p95_us: 95th percentile of the service time, µs; None without answers.
         evidence: exchange id of the first.
     """
 
@@ -51,7 +51,7 @@ def collect_traffic(tables: Tables, facts: Facts) -> list[Traffic]:
             max(epoch_us(coalesce(response_ts, ts))) AS last_us,
             max(CASE WHEN NOT coalesce(list_contains(error_codes, {KafkaError.UNSUPPORTED_VERSION}), false)
                 THEN epoch_us(response_ts) END) AS answered_us,
-            list(latency_us ORDER BY latency_us) FILTER (latency_us IS NOT NULL) AS latencies,
+            list({SERVICE_US} ORDER BY {SERVICE_US}) FILTER ({SERVICE_US} IS NOT NULL) AS latencies,
             arg_min(exchange_id, (ts, exchange_id)) AS evidence
         FROM exchanges WHERE protocol = 'kafka' AND api_key IS NOT NULL
         GROUP BY ALL ORDER BY server, client_id, client_ip, api_key, api_name, api_version

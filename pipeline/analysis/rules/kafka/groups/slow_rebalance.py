@@ -22,7 +22,7 @@ from pipeline.analysis.rules.kafka.groups.held_up import HeldUp, held_up, member
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import Row
+from pipeline.analysis.tables import SERVICE_US, Row
 from pipeline.finding_settings import FindingSettings
 
 _BUSY = (
@@ -98,7 +98,7 @@ class Late:
 
 _QUERY = f"""
     WITH answered AS (
-        SELECT exchange_id, epoch_us(request_ts) AS asked_us FROM exchanges
+        SELECT exchange_id, epoch_us(request_ts) + coalesce(latency_us - {SERVICE_US}, 0) AS asked_us FROM exchanges
         WHERE protocol = 'kafka' AND api_key = {int(ApiKey.JOIN_GROUP)}
     ), members AS (
         SELECT s.cluster, s.group_id, s.kind, s.member_id, s.generation, s.client_id, s.client, s.exchange_id,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from decoder.model import FrameFlags
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
@@ -19,6 +20,7 @@ from tests.pipeline.rows import T0, row
 
 SETTINGS = FindingSettings()
 SECOND = 1_000_000
+AFTER_GAP = int(FrameFlags.AFTER_GAP)
 KEYS = {
     "Produce": 0, "Fetch": 1, "Metadata": 3, "OffsetCommit": 8, "OffsetFetch": 9, "JoinGroup": 11, "Heartbeat": 12,
     "OffsetForLeaderEpoch": 23, "InitProducerId": 22, "CreateTopics": 19, "EndTxn": 26,
@@ -66,6 +68,16 @@ LATE: dict[str, tuple[list[Row], str | None]] = {
     "has just started": (
         [*usual("Metadata"), *(one for n in range(4) for one in slow("Metadata", 1, connection=f"new {n}"))],
         None,
+    ),
+    "answers behind a long poll": ([*usual("Heartbeat"), *slow("Heartbeat", service_us=900)], None),
+    "answers behind a long poll, and is slow": (
+        [*usual("Heartbeat"), *slow("Heartbeat", latency_s=5.0, service_us=3 * SECOND)],
+        "warning",
+    ),
+    "answers behind what was not seen": ([*usual("Heartbeat"), *slow("Heartbeat", response_flags=AFTER_GAP)], None),
+    "always answers behind long polls": (
+        [*usual("Heartbeat", latency_s=5.0, service_us=2_000), *slow("Heartbeat")],
+        "warning",
     ),
     "waits for members": ([*usual("JoinGroup"), *slow("JoinGroup")], None),
     "waits for a transaction": ([*usual("InitProducerId"), *slow("InitProducerId"), *slow("EndTxn")], None),

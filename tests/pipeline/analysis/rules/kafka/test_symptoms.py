@@ -12,7 +12,7 @@ _SLOW_US = 1_000_000
 
 
 def symptoms_of(api_key: int, version: int = 0, **more: Any) -> set[tuple[str, str]]:
-    base: dict[str, Any] = {"api_name": "Api", "client_id": "c", "server": "b:1", "status": "paired", "latency_us": 5}
+    base: dict[str, Any] = {"api_name": "Api", "client_id": "c", "server": "b:1", "status": "paired", "service_us": 5}
     base |= {"request_status": "ok", "error_codes": (), "request": {}, "response": {}}
     exchange = Exchange(api_key=api_key, api_version=version, **base | more)
     return {(s.rule, s.subject) for s in symptoms(exchange, _SLOW_US)}
@@ -47,14 +47,14 @@ _FETCHED = {"sessionId": 0, "responses": [{"topic": "t", "partitions": [{"partit
         ((0, 2, {"status": "unanswered", "api_name": "Produce"}), {("unsupported_version", "c/Produce v2")}),
         ((18, 99, {"request_status": "unknown_version", "error_codes": (35,)}), set()),
         ((3, 12, {"error_codes": (35,), "api_name": "Metadata"}), {("unsupported_version", "c/Metadata v12")}),
-        ((3, 9, {"latency_us": 2_000_000}), {("latency_outlier", "b:1")}),
-        ((1, 11, {"latency_us": 2_000_000}), set()),
-        ((1, 11, {"latency_us": 2_000_000, "request": {"maxWaitMs": 500}}), {("latency_outlier", "b:1")}),
-        ((1, 11, {"latency_us": 2_000_000, "request": {"maxWaitMs": 1500}}), set()),
-        ((3, 9, {"latency_us": 2_000_000, "response": {"throttleTimeMs": 1500}}), {("throttled", "c")}),
-        ((68, 1, {"latency_us": 2_000_000}), set()),
-        ((9, 7, {"latency_us": 2_000_000, "request": {"requireStable": True}}), set()),
-        ((9, 7, {"latency_us": 2_000_000, "request": {"requireStable": False}}), {("latency_outlier", "b:1")}),
+        ((3, 9, {"service_us": 2_000_000}), {("latency_outlier", "b:1")}),
+        ((1, 11, {"service_us": 2_000_000}), set()),
+        ((1, 11, {"service_us": 2_000_000, "request": {"maxWaitMs": 500}}), {("latency_outlier", "b:1")}),
+        ((1, 11, {"service_us": 2_000_000, "request": {"maxWaitMs": 1500}}), set()),
+        ((3, 9, {"service_us": 2_000_000, "response": {"throttleTimeMs": 1500}}), {("throttled", "c")}),
+        ((68, 1, {"service_us": 2_000_000}), set()),
+        ((9, 7, {"service_us": 2_000_000, "request": {"requireStable": True}}), set()),
+        ((9, 7, {"service_us": 2_000_000, "request": {"requireStable": False}}), {("latency_outlier", "b:1")}),
         ((17, 1, {"request": {"mechanism": "GSSAPI"}}), {("sasl_mechanism", "c")}),
         ((8, 2, {"response": {"throttleTimeMs": 0}}), set()),
         ((8, 2, {"response": {"throttleTimeMs": 9}}), {("throttled", "c")}),
