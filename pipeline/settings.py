@@ -58,7 +58,8 @@ class StreamSettings(BaseModel):
     )
     kernel_after_frames: Annotated[int, Field(ge=0)] = Field(
         default=20_000,
-        description="Frames that a Python worker reads plainly before it loads the kernel, which takes seconds",
+        description="Frames that a Python worker reads plainly before it loads the kernel, which takes seconds; frames "
+        "of 2 MB that are not zero suffice",
     )
     rows_in_one_process: Annotated[int, Field(ge=0)] = Field(
         default=500_000,

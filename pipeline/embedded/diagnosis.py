@@ -13,6 +13,7 @@ from pipeline.analysis.copies import counted_sql
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
+from pipeline.analysis.frames.effort import pays_for_kernel
 from pipeline.analysis.guard import InternalError, errors_table, noting
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.run import findings_table
@@ -20,9 +21,6 @@ from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
 from pipeline.tables import FINDINGS, FRAMES, INCIDENTS, INTERNAL_ERRORS
-
-KERNEL_AFTER = 10_000
-"""Frames from which on loading the compiled kernel, which takes seconds, pays for itself."""
 
 _DECODED_AT_ONCE = 20_000
 
@@ -94,9 +92,9 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
 
 
 def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:
-    """Rows of ``bronze.frames`` from landed ones; None: by the kernel if they are many."""
+    """Rows of ``bronze.frames`` from landed ones; None: by the kernel if that pays."""
     codec = Codec()
-    by_kernel = landed.num_rows >= KERNEL_AFTER if by_kernel is None else by_kernel
+    by_kernel = pays_for_kernel(landed) if by_kernel is None else by_kernel
     batches = [
         one
         for batch in landed.combine_chunks().to_batches(_DECODED_AT_ONCE)

@@ -123,14 +123,19 @@ class Following:
         settings: thresholds, and how long halves wait.
         most: exchanges kept at once; None: MOST_EXCHANGES.
         most_past: findings known that are found no more.
-        by_kernel: whether the compiled kernel decodes, which takes seconds to load.
+        by_kernel: whether the compiled kernel decodes, which takes seconds to load; None: where that pays.
 
     Attributes:
         frames: taken so far.
     """
 
     def __init__(
-        self, settings: StreamSettings, most: int | None = None, *, most_past: int = MOST_PAST, by_kernel: bool = True
+        self,
+        settings: StreamSettings,
+        most: int | None = None,
+        *,
+        most_past: int = MOST_PAST,
+        by_kernel: bool | None = True,
     ) -> None:
         self._settings = settings
         self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most)

@@ -62,13 +62,13 @@ class Watch:
         settings: thresholds, and how long halves wait.
         window_us: the span that rates and latencies are taken over, µs.
         ports: TCP ports of servers; empty: all of them.
-        by_kernel: whether the compiled kernel decodes, which takes seconds to load.
+        by_kernel: whether the compiled kernel decodes, which takes seconds to load; None: where that pays.
     """
 
     settings: StreamSettings
     window_us: int
     ports: frozenset[int] = frozenset()
-    by_kernel: bool = True
+    by_kernel: bool | None = True
     _following: Following = field(init=False)
     _news: dict[str, tuple[IncidentKind, int]] = field(default_factory=dict)
     _other_ports: set[int] = field(default_factory=set)

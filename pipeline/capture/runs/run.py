@@ -33,6 +33,9 @@ PIPE_DELAY_S = 5.0
 MANY_PACKETS = 20_000
 """From so many packets on it is worth to load compiled code."""
 
+MANY_BYTES = 8 * 1024 * 1024
+"""Bytes of packets from which on it is worth it, too: what they hold is looked through for secrets."""
+
 BLOCK_PACKETS = 4096
 """Packets taken together at most, then; they wait for each other no longer than nothing else comes."""
 
@@ -80,6 +83,7 @@ class CaptureRun:
         self._by_blocks: BlockAgent | None = None
         self._packets: list[Packet] = []
         self._waiting = 0  # bytes of these
+        self._bytes = 0  # read packet by packet
 
     def __enter__(self) -> CaptureRun:
         self._writer.__enter__()
@@ -98,7 +102,8 @@ class CaptureRun:
         """
         if self._by_blocks is None:
             self.add(self.agent.take(packet))
-            if self.stats.packets == MANY_PACKETS:
+            self._bytes += len(packet.data)
+            if self.stats.packets == MANY_PACKETS or self._bytes >= MANY_BYTES:
                 self.hurry()
         else:
             self._packets.append(packet)

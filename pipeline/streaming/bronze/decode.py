@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
+from pipeline.analysis.frames.effort import Effort
 from pipeline.analysis.frames.plain import DECODED_COLUMNS
 from pipeline.settings import DecodeThrough, StreamSettings
 from pipeline.streaming.spark.arrow_backed import map_in_pandas
@@ -56,12 +57,15 @@ def _decoder(
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pipeline.analysis.frames.decode import decode_batch  # noqa: PLC0415 - on the worker only
+        from pipeline.analysis.frames.effort import told_bytes  # noqa: PLC0415
 
         for batch in batches:
+            effort = _Worker.effort
+            effort.told_bytes += told_bytes(batch)
             with noting_in_worker(failures):
-                decoded = list(decode_batch(shared.value, batch, by_kernel=_Worker.frames_read >= kernel_after))
+                decoded = list(decode_batch(shared.value, batch, by_kernel=effort.pays(kernel_after)))
             yield from decoded
-            _Worker.frames_read += batch.num_rows
+            effort.frames += batch.num_rows
 
     return decode_batches
 
@@ -69,4 +73,4 @@ def _decoder(
 class _Worker:
     """What a Python worker remembers from one task to the next."""
 
-    frames_read = 0
+    effort = Effort()

@@ -158,6 +158,14 @@ def test_the_same_rows_as_they_come(monkeypatch, tmp_path, sample):
     assert (capture.stats.frames, capture.stats.requests) == (stats.frames, stats.requests)
 
 
+def test_many_bytes_are_read_by_blocks_as_many_packets_are(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "MANY_BYTES", 5_000)
+    with run.CaptureRun(open_store(tmp_path)) as capture:
+        for packet in packets(SAMPLES[0])[:200]:
+            capture.take(packet)
+        assert isinstance(capture.agent, BlockAgent)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_another_process_goes_on_after_blocks(seed):
     source = random.Random(seed)
