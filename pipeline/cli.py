@@ -93,6 +93,16 @@ def main() -> None:
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except Exception as error:
+        if not _is_out_of_memory(error):
+            raise
+        _print_error("out of memory. Read a shorter time or fewer files, or give the process more memory.")
+        raise SystemExit(2) from None
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """That of DuckDB, which is loaded only where it is needed, is no MemoryError."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
 
 
 def _print_error(message: str) -> None:

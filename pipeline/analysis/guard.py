@@ -30,6 +30,7 @@ _ENGINES = ("pyspark", "py4j", "deltalake", "_internal")
 """Packages whose exceptions are no fault of a step either; delta-rs names its own module `_internal`."""
 _STORAGE = ("pipeline.streaming.storage", "pipeline.open_tables")
 """Modules of ours that read and write tables for steps: likewise."""
+_OUT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
 _OURS = ("decoder", "pipeline", "wirelake")
 
 
@@ -58,6 +59,8 @@ class InternalError:
         """The failure that an exception is. Its message may quote payload, and is left out."""
         if isinstance(error, TooMuchToJudge):
             return cls(step, subject, TooMuchToJudge.__name__, str(error))
+        if isinstance(error, _OUT_OF_MEMORY):
+            return cls(step, subject, TooMuchToJudge.__name__, "it takes more memory than there is")
         return cls(step, subject, type(error).__name__, _place(error.__traceback__))
 
     @property

@@ -52,3 +52,22 @@ def test_a_reader_that_goes_away_ends_it_quietly(options):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    "raised",
+    ["MemoryError()", "pyarrow.lib.ArrowMemoryError('malloc')", "duckdb.OutOfMemoryException('block')"],
+)
+def test_running_out_of_memory_is_a_sentence(raised):
+    program = f"""
+import duckdb, pyarrow
+from pipeline import cli
+def app():
+    raise {raised}
+cli.app = app
+cli.main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: out of memory. ")
+    assert "Traceback" not in ended.stderr

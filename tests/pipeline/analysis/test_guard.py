@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -293,3 +294,15 @@ def test_words_that_fail_are_replaced_by_those_of_the_rule(stuck: Landed) -> Non
     rows = run.finding_rows(whole.findings)
     plain = report.plain_row(incidents.alone(rows[0]))
     assert set(plain) == set(incidents.grouped(rows).incidents[0])
+
+
+@pytest.mark.parametrize("error", [MemoryError(), pa.ArrowMemoryError("malloc"), duckdb.OutOfMemoryException("block")])
+def test_a_step_without_memory_had_too_much_to_judge(error):
+    def work():
+        raise error
+
+    with noting() as noted:
+        assert attempt("rule lag_growing", work, lambda: 7) == 7
+    (found,) = noted.errors
+    assert found.is_excess
+    assert str(found) == "rule lag_growing: too much to judge: it takes more memory than there is"
