@@ -79,12 +79,6 @@ def main() -> None:
     except BrokenPipeError:
         _discard_output()
         raise SystemExit(_OUTPUT_CLOSED) from None
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
-        _discard_output()
-        _print_error(f"cannot write: {error.strerror}")
-        raise SystemExit(2) from None
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
@@ -94,15 +88,22 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except Exception as error:
-        if not _is_out_of_memory(error):
+        lacking = _lacking(error)
+        if lacking is None:
             raise
-        _print_error("out of memory. Read a shorter time or fewer files, or give the process more memory.")
+        _discard_output()
+        _print_error(lacking)
         raise SystemExit(2) from None
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    """That of DuckDB, which is loaded only where it is needed, is no MemoryError."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException"
+def _lacking(error: Exception) -> str | None:
+    """What the machine lacks, in a sentence; None: it is not that."""
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return f"cannot write: {error.strerror}"
+    # That of DuckDB, which is loaded only where it is needed, is no MemoryError.
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
+        return "out of memory. Read a shorter time or fewer files, or give the process more memory."
+    return None
 
 
 def _print_error(message: str) -> None:

@@ -6,11 +6,13 @@ how the stream was cut into batches.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,10 @@ def _newest(seen: Mapping[tuple[str, str], Seen], most: int) -> dict[tuple[str, 
     return {key: seen[key] for key in last}
 
 
-def _cluster_in(spans: Iterable[tuple[int, int, str]], server: str, ts_us: int) -> str:
-    return next((cluster for start, end, cluster in spans if start <= ts_us < end), server)
+def _cluster_in(spans: Sequence[tuple[int, int, str]], server: str, ts_us: int) -> str:
+    """The spans of a server follow each other without gaps."""
+    place = bisect_right(spans, ts_us, key=itemgetter(0)) - 1
+    return spans[place][2] if place >= 0 and ts_us < spans[place][1] else server
 
 
 _LONG_AGO = 0
@@ -166,29 +170,32 @@ _FAR_AWAY = 253_370_764_800_000_000
 
 
 def _spans_of(sightings: list[Seen]) -> list[tuple[int, int, str]]:
-    """Cut time at each first and last sighting, and find which cluster has the address in between."""
+    """Cut time at each first and last sighting, and find which cluster has the address in between.
+
+    The cluster seen before and after; else the one seen last before; else the first of all. Of several seen before and
+    after, the one that came last: it has taken the address over for a while.
+    """
+    first_of_all = min(sightings, key=lambda s: (s.first_us, s.value)).value
+    coming = sorted(sightings, key=lambda s: (s.first_us, s.value))
+    going = sorted(sightings, key=lambda s: (s.last_us, s.value))
     cuts = sorted({_LONG_AGO, *(s.first_us for s in sightings), *(s.last_us + 1 for s in sightings), _FAR_AWAY})
     spans: list[tuple[int, int, str]] = []
+    around: list[Seen] = []  # in the order in which they came; those on top that have gone are dropped
+    came = gone = 0
     for start, end in pairwise(cuts):
-        cluster = _cluster_at(sightings, start)
+        while came < len(coming) and coming[came].first_us <= start:
+            around.append(coming[came])
+            came += 1
+        while gone < len(going) and going[gone].last_us < start:
+            gone += 1
+        while around and around[-1].last_us < start:
+            around.pop()
+        before = going[gone - 1].value if gone else first_of_all
+        cluster = around[-1].value if around else before
         if spans and spans[-1][2] == cluster:
             start = spans.pop()[0]  # noqa: PLW2901 - one span for both
         spans.append((start, end, cluster))
     return spans
-
-
-def _cluster_at(sightings: list[Seen], ts_us: int) -> str:
-    """The cluster seen before and after ``ts_us``; else the one seen last before it; else the first of all.
-
-    Of several seen before and after, the one that came last: it has taken the address over for a while.
-    """
-    around = [s for s in sightings if s.first_us <= ts_us <= s.last_us]
-    if around:
-        return max(around, key=lambda s: (s.first_us, s.value)).value
-    before = [s for s in sightings if s.last_us < ts_us]
-    if before:
-        return max(before, key=lambda s: (s.last_us, s.value)).value
-    return min(sightings, key=lambda s: (s.first_us, s.value)).value
 
 
 def _is_address(cluster: str) -> bool:

@@ -22,6 +22,8 @@ Commands = Callable[[Row], Sequence[str]]
 
 SEVERITIES = ("critical", "warning", "info")
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
+MOST_IN_FULL = 100
+"""Incidents that are printed in full; it takes a hundredth of a second for each."""
 _EVIDENCE_SHOWN = 6
 _LABEL = 8
 """Width of what stands before a text."""
@@ -34,7 +36,7 @@ def show_incidents(
 ) -> None:
     """Print incidents for a person, as they are ordered: in full what is to be done, in short what is not.
 
-    On a terminal that is too small for that, of all but the first only what they are and what to do now.
+    On a terminal that is too small for that, and beyond the first hundred, only what they are and what to do now.
 
     Args:
         incidents: rows of ``gold.incidents``.
@@ -77,7 +79,7 @@ def _print_all(
 ) -> None:
     for index, row in enumerate(incidents):
         is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
-        if index > 0 and is_brief:
+        if (index > 0 and is_brief) or index >= MOST_IN_FULL:
             _print_brief(row, console)
             continue
         console.print()

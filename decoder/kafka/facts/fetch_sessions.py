@@ -95,6 +95,7 @@ class _Session:
     count: int = 0
     entries: dict[tuple[str | None, int], _Entry] = field(default_factory=dict)
     rows: list[Held] = field(default_factory=list)
+    most: int | None = None
 
     def take(self, fetch: SessionFetch) -> None:
         if fetch.day != self.day:
@@ -154,9 +155,13 @@ class _Session:
         self.entries, self.epoch, self.complete = {}, None, False
 
     def _turn_to(self, day: date) -> None:
-        """Close the day; a session that pauses for a whole day is over, brokers forget it after minutes."""
+        """Close the day; a session that pauses for a whole day is over, brokers forget it after minutes.
+
+        A day takes a row for each partition: of one with too many days the partitions are forgotten, too.
+        """
         self.close()
-        if self.day is not None and day - self.day > _DAY:
+        is_too_much = self.most is not None and len(self.rows) + len(self.entries) > self.most
+        if is_too_much or (self.day is not None and day - self.day > _DAY):
             self.entries, self.epoch, self.complete = {}, None, False
         for entry in self.entries.values():
             entry.since = None
@@ -168,15 +173,16 @@ class _Session:
             self._emit(entry, is_open=True)
 
 
-def follow(fetches: Iterable[SessionFetch], carried: Iterable[Held] = ()) -> list[Held]:
+def follow(fetches: Iterable[SessionFetch], carried: Iterable[Held] = (), most: int | None = None) -> list[Held]:
     """The partitions that a session held, a row for each day and each time that one was in it.
 
     Args:
         fetches: of one session, in the order of time.
         carried: the open rows of the day before the first fetch, to go on from.
+        most: rows from which on no further day is begun with what is in the session; None: however many.
     """
     before = list(carried)
-    session = _Session(complete=bool(before) and all(held.complete for held in before))
+    session = _Session(complete=bool(before) and all(held.complete for held in before), most=most)
     for held in before:
         part = Part(held.topic, held.topic_id, held.partition, held.isolation_level, held.fetch_offset, None, False)
         session.entries[part.place] = _Entry(part, held.fetch_offset)

@@ -7,9 +7,7 @@ end, or under a higher epoch, belongs to the next transaction.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -60,6 +58,7 @@ class Transaction:
         is_over: markers on every partition, or the producer went on to something else.
         lost: frames were lost while it was open, or its end was asked for and not answered.
         offsets: last offset produced to each partition, None if not known.
+        unmarked: partitions of ``offsets`` without a marker.
     """
 
     producer_id: int
@@ -79,6 +78,18 @@ class Transaction:
     marked: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     connections: set[str] = field(default_factory=set)
+    unmarked: set[str] = field(default_factory=set)
+
+    def write(self, partition: str, offset: int | None) -> None:
+        """Note the last offset that was produced to a partition, None if it is not known."""
+        self.offsets[partition] = offset
+        if partition not in self.marked:
+            self.unmarked.add(partition)
+
+    def mark(self, partition: str) -> None:
+        """Note a marker on a partition."""
+        self.marked.add(partition)
+        self.unmarked.discard(partition)
 
     @property
     def state(self) -> str:
@@ -110,18 +121,10 @@ def follow(events: Iterable[TxnEvent], patience_us: int) -> list[Transaction]:
 
 @dataclass(slots=True)
 class _Story:
-    """What is followed.
-
-    Attributes:
-        patience_us: see :func:`follow`.
-        writers: by partition the transactions of whose records there an offset is known, in order.
-        renumbered: partitions whose offsets did not rise from one transaction to the next: topics made anew.
-    """
+    """What is followed; ``patience_us``: see :func:`follow`. All transactions but the last are over."""
 
     patience_us: int
     transactions: list[Transaction] = field(default_factory=list)
-    writers: defaultdict[str, list[Transaction]] = field(default_factory=lambda: defaultdict(list))
-    renumbered: set[str] = field(default_factory=set)
 
     def take(self, event: TxnEvent) -> None:
         if event.kind == "loss":
@@ -195,43 +198,24 @@ class _Story:
             current.groups.add(event.group_id)
         if event.partition is not None:
             known = current.offsets.get(event.partition)
-            if known is None and event.offset is not None:
-                self._note_writer(current, event.partition, event.offset)
             candidates = [offset for offset in (known, event.offset) if offset is not None]
-            current.offsets[event.partition] = max(candidates, default=None)
+            current.write(event.partition, max(candidates, default=None))
         current.records += event.records or 0
-
-    def _note_writer(self, current: Transaction, partition: str, offset: int) -> None:
-        writers = self.writers[partition]
-        if writers and offset <= (writers[-1].offsets[partition] or 0):
-            self.renumbered.add(partition)
-        writers.append(current)
 
     def _mark(self, event: TxnEvent) -> None:
         """A marker belongs to the last transaction that can have got it; one that is over needs it no more."""
-        found = next((t for t in self._latest_first(event) if _can_be_marked(t, event)), None)
+        found = self.transactions[-1] if self.transactions else None
         if found is None or found.is_over or event.ts_us - found.last_us > self.patience_us:
+            return
+        if not _can_be_marked(found, event):
             return
         partition = event.partition or ""
         found.end(event, committed=event.committed)
         found.last_us = max(found.last_us, event.ts_us)
-        found.marked.add(partition)
+        found.mark(partition)
         if not partition.startswith(_OFFSETS_TOPIC):
             found.offsets.setdefault(partition, None)
-        found.is_over = found.marked >= set(found.offsets)
-
-    def _latest_first(self, event: TxnEvent) -> Iterator[Transaction]:
-        """Those that a marker may end.
-
-        Who reads a log again meets each of its markers again: they are not sought through all that came since.
-        """
-        if event.kind != "control" or event.partition is None or event.offset is None:
-            return reversed(self.transactions)
-        partition, writers = event.partition, self.writers.get(event.partition, [])
-        if partition in self.renumbered:
-            return reversed(writers)
-        before = bisect_left(writers, event.offset, key=lambda t: t.offsets[partition] or 0)
-        return (writers[i] for i in reversed(range(before)))
+        found.is_over = not found.unmarked
 
     def _lose(self, event: TxnEvent) -> None:
         last = self.transactions[-1] if self.transactions else None

@@ -18,6 +18,9 @@ from pipeline.tables import FETCH_SESSIONS
 
 Values = tuple[Any, ...]
 _EPOCH = date(1970, 1, 1)
+_ROWS_OF_A_STATEMENT, _LEAST_ROWS = 4, 50_000
+"""Rows that may be made of the statements given. A session of 10,000 partitions that goes on for years says so in some
+bytes a day, and would have 10,000 rows on each."""
 OUTPUT = (
     "cluster", "server", "session_id", "date", "client", "client_id", "topic", "topic_id", "partition",
     "isolation_level", "first_us", "last_us", "fetch_offset", "fetches", "session_epoch", "is_open", "complete",
@@ -46,7 +49,7 @@ class _Row(NamedTuple):
 FETCH = _Row._fields[:-1]
 
 
-def follow_session(session: Values, rows: Iterator[Values]) -> Iterator[Values]:
+def follow_session(session: Values, rows: Iterator[Values], most: int | None = None) -> Iterator[Values]:
     """Rows of ``OUTPUT`` of one session. What is carried comes first: it is of an earlier day."""
     clusters: dict[date, str] = {}
     carried: list[Held] = []
@@ -55,7 +58,7 @@ def follow_session(session: Values, rows: Iterator[Values]) -> Iterator[Values]:
         if is_carried:
             carried = [_held(row) for row in of_source]
         else:
-            for held in follow(_fetches(of_source), carried):
+            for held in follow(_fetches(of_source), carried, most):
                 yield (clusters[held.day], *session, held.day, *_values(held))
 
 
@@ -130,10 +133,11 @@ def fetch_sessions(events: pa.Table, states: pa.Table, carried: pa.Table | None 
         rows = tables.rows(_STATEMENTS)
     finally:
         tables.close()
-    found = []
+    found: list[dict[str, Any]] = []
     for session, of_session in groupby(rows, key=attrgetter("server", "session_id")):
+        most = max(_ROWS_OF_A_STATEMENT * len(rows), _LEAST_ROWS) - len(found)
         try:
-            found += _rows(follow_session(session, iter(of_session)))
+            found += _rows(follow_session(session, iter(of_session), most))
         except Exception as error:
             contain(error, f"table {FETCH_SESSIONS.full_name}", f"fetch session {session[1]}")
     return table_of(found, FETCH_SESSIONS)

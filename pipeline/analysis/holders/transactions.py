@@ -77,6 +77,7 @@ _STARTS = f"""
     )
 """
 """From when on a producer is followed anew: where a transaction was under way, from its beginning."""
+# Of the losses behind a statement the first says what there is to say: what was open then is not whole.
 _PLACE = "concat_ws('-', coalesce(topic, topic_id), partition)"
 _COMMON = "ts, exchange_id, cluster, producer_id, producer_epoch"
 _EVENTS = f"""
@@ -101,13 +102,11 @@ _EVENTS = f"""
             UNION ALL BY NAME SELECT * FROM controls
         ) WHERE producer_id IS NOT NULL AND producer_epoch IS NOT NULL
     ), losses AS (
-        SELECT DISTINCT used.cluster, used.producer_id, gaps.connection_id, gaps.ts, gaps.direction, gaps.seq,
+        SELECT DISTINCT used.cluster, used.producer_id, used.connection_id, gaps.ts,
             '' AS exchange_id, 'loss' AS kind, 0 AS producer_epoch, 0 AS error_code
-        FROM gaps JOIN (
-            SELECT DISTINCT cluster, producer_id, connection_id FROM known WHERE connection_id IS NOT NULL
-        ) AS used USING (connection_id)
+        FROM known AS used ASOF JOIN gaps ON used.connection_id = gaps.connection_id AND used.ts < gaps.ts
     ), with_losses AS (
-        SELECT * FROM known UNION ALL BY NAME SELECT * EXCLUDE (direction, seq) FROM losses
+        SELECT * FROM known UNION ALL BY NAME SELECT * FROM losses
     )
     SELECT cluster, transactional_id, {
     ", ".join("epoch_us(ts) AS ts_us" if name == "ts_us" else f'"{name}"' for name in TxnEvent._fields)

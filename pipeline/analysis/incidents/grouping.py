@@ -9,6 +9,7 @@ times and names of the data, never by how it came in.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ LEAST_LINGER_US = 60_000_000
 """An effect may begin so long after its cause was seen last, or as long after it as the cause lasted."""
 SAME = "it is the same trouble"
 """Why findings of one rule belong together."""
+MOST_PAIRS = 200_000
+"""Causes times effects that are compared; of more, each cause is compared with what began next to it."""
 SAME_MOMENT_US = 1_000_000
 """What begins within so long began at once."""
 
@@ -167,10 +170,11 @@ class Tree:
         worst = min(others, key=lambda node: (SEVERITIES.index(node.bundle.severity), node.bundle.order))
         if worst.bundle.severity == "info":
             return self
-        found = [Node(worst.bundle)]
+        found, kept = [Node(worst.bundle)], {id(worst.bundle)}
         for node in others:
-            if any(node.parent is one.bundle for one in found):
+            if id(node.parent) in kept:
                 found.append(node)
+                kept.add(id(node.bundle))
         return Tree(tuple(found))
 
     def links(self) -> list[tuple[str, str, str]]:
@@ -213,13 +217,20 @@ def _of_one_client(some: Sequence[Known]) -> Iterator[Sequence[Known]]:
     if GATHERED.get(some[0].rule) != OF_CLIENT or not names or not all(map(is_default_name, names)):
         yield some
         return
-    parts: list[tuple[set[Entity], list[Known]]] = []
+    part_of: dict[Entity, list[Known]] = {}
+    parts: dict[int, list[Known]] = {}
     for one in some:
-        hosts = {entity for entity in one.entities if entity[0] == HOST}
-        joined = [part for part in parts if part[0] & hosts]
-        parts = [part for part in parts if part not in joined]
-        parts.append((hosts.union(*(part[0] for part in joined)), [*(k for part in joined for k in part[1]), one]))
-    yield from (found for _, found in parts)
+        hosts = [entity for entity in one.entities if entity[0] == HOST]
+        joined = {id(part_of[host]): part_of[host] for host in hosts if host in part_of}
+        into = max(joined.values(), key=len, default=[])
+        into.append(one)
+        parts[id(into)] = into
+        for number, part in joined.items():
+            if part is not into:
+                into += parts.pop(number)
+                part_of.update({host: into for each in part for host in each.entities if host[0] == HOST})
+        part_of.update(dict.fromkeys(hosts, into))
+    yield from parts.values()
 
 
 def _without_pauses(some: Iterable[Known]) -> Iterator[Bundle]:
@@ -263,11 +274,15 @@ def _edges_between(bundles: Sequence[Bundle]) -> dict[int, dict[int, Edge]]:
             for entity in names:
                 naming[bundle.rule, entity].append(index)
     found: dict[int, dict[int, Edge]] = {}
+    nearest = _nearest(bundles, naming)
     for index, cause in enumerate(bundles):
         effects = found.setdefault(index, {})
         for edge in _BY_CAUSE.get(cause.rule, ()):
-            mine = cause.named.get(edge.shares[0], frozenset())
-            alike = {other for entity in mine for other in naming.get((edge.effect, entity), ())}
+            alike = {
+                other
+                for some in _alike(cause, edge, naming)
+                for other in (some if len(some) <= nearest else _around(some, index, nearest))
+            }
             for other in sorted(alike):
                 effect = bundles[other]
                 if other in effects or not cause.shares(effect, edge.shares) or not cause.may_cause(effect):
@@ -277,6 +292,27 @@ def _edges_between(bundles: Sequence[Bundle]) -> dict[int, dict[int, Edge]]:
     return found
 
 
+def _alike(cause: Bundle, edge: Edge, naming: Mapping[tuple[str, Entity], list[int]]) -> Iterator[list[int]]:
+    """What may follow from a bundle by an edge: of each name that it has, those that have it, too."""
+    for entity in cause.named.get(edge.shares[0], frozenset()):
+        if (some := naming.get((edge.effect, entity))) is not None:
+            yield some
+
+
+def _nearest(bundles: Sequence[Bundle], naming: Mapping[tuple[str, Entity], list[int]]) -> int:
+    """How many with one name are looked at for each cause: all, unless that makes too many pairs."""
+    sizes = [
+        len(some) for cause in bundles for edge in _BY_CAUSE.get(cause.rule, ()) for some in _alike(cause, edge, naming)
+    ]
+    return max(sizes, default=0) if sum(sizes) <= MOST_PAIRS else max(MOST_PAIRS // len(sizes), 1)
+
+
+def _around(some: list[int], index: int, count: int) -> list[int]:
+    """Those that began next to a cause."""
+    begin = max(bisect_left(some, index) - count // 4, 0)
+    return some[begin : begin + count]
+
+
 @dataclass
 class _Forest:
     """Takes trees out of what may follow from what."""
@@ -284,6 +320,7 @@ class _Forest:
     bundles: Sequence[Bundle]
     effects: Mapping[int, Mapping[int, Edge]]
     _left: set[int] = field(default_factory=set)
+    _followed: int = 0
 
     def trees(self) -> list[Tree]:
         """See trees_of."""
@@ -310,9 +347,12 @@ class _Forest:
         return sum(len(self.bundles[index].findings) for index in some)
 
     def _reach(self, root: int) -> set[int]:
+        """All that may follow from a root; only what follows at once, where there was too much to follow before."""
         found, waiting = {root}, [root]
-        while waiting:
-            for other in self.effects.get(waiting.pop(), ()):
+        while waiting and (len(found) == 1 or self._followed < MOST_PAIRS):
+            effects = self.effects.get(waiting.pop(), {})
+            self._followed += len(effects)
+            for other in effects:
                 if other not in found:
                     found.add(other)
                     waiting.append(other)
@@ -327,7 +367,10 @@ class _Forest:
                 if other in members and depth[index] + 1 > depth.get(other, 0):
                     depth[other], parents[other] = depth[index] + 1, index
         nodes = [Node(self.bundles[root])]
-        self._add(root, parents, nodes)
+        children: defaultdict[int, list[int]] = defaultdict(list)
+        for child, parent in sorted(parents.items()):
+            children[parent].append(child)
+        self._add(root, children, nodes)
         return Tree(tuple(nodes))
 
     def _in_order(self, root: int, members: set[int]) -> list[int]:
@@ -345,7 +388,7 @@ class _Forest:
                 waiting += [(other, False) for other in sorted(self.effects.get(index, ())) if other in members]
         return order[::-1]
 
-    def _add(self, index: int, parents: Mapping[int, int], nodes: list[Node]) -> None:
-        for other in sorted(child for child, parent in parents.items() if parent == index):
+    def _add(self, index: int, children: Mapping[int, list[int]], nodes: list[Node]) -> None:
+        for other in children.get(index, ()):
             nodes.append(Node(self.bundles[other], self.bundles[index], self.effects[index][other]))
-            self._add(other, parents, nodes)
+            self._add(other, children, nodes)

@@ -34,6 +34,8 @@ class ParsedExchange(NamedTuple):
 
 _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
 """Columns that follow from the exchange, not from its bodies."""
+_ROWS_AT_ONCE = 20_000
+"""Statements that are Python objects at a time: a message of 1 MB makes a quarter of a million."""
 _OF_SOME = {"subtopology"}
 """The last columns, which most statements do not have."""
 BODIES = (
@@ -113,6 +115,7 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
     values = {name: _values_of(part.columns) for name, part in PARTS.items()}
     found: dict[str, list[Any]] = {name: [] for name in PARTS}
     sources: dict[str, list[int]] = {name: [] for name in PARTS}
+    who = batch.select(list(context))
     columns = (batch.column(name).to_pylist() for name in ("client_id", "server", *BODIES))
     exchange_ids = batch.column("exchange_id")
     for number, row in enumerate(zip(*columns, strict=True)):
@@ -124,16 +127,24 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
         for name, rows in stated.items():
             found[name] += rows
             sources[name] += [number] * len(rows)
+            if len(found[name]) >= _ROWS_AT_ONCE:
+                yield _as_batch(found.pop(name), name, types, who.take(arrow_array(sources.pop(name), pa.int32())))
+                found[name], sources[name] = [], []
     for name, rows in found.items():
         if rows:
-            fields = [
-                fitting_array(column, field.type)
-                for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
-            ]
-            structs = pa.StructArray.from_arrays(fields, fields=list(types[name]))
-            others = [structs if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
-            who = batch.select(list(context)).take(arrow_array(sources[name], pa.int32()))
-            yield pa.RecordBatch.from_arrays([*who.columns, *others], names=[*context, *types])
+            yield _as_batch(rows, name, types, who.take(arrow_array(sources[name], pa.int32())))
+
+
+def _as_batch(
+    rows: list[Any], name: str, types: Mapping[str, pa.StructType], context: pa.RecordBatch
+) -> pa.RecordBatch:
+    """Statements of one kind in its column, beside those who make them."""
+    fields = [
+        fitting_array(column, field.type) for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
+    ]
+    structs = pa.StructArray.from_arrays(fields, fields=list(types[name]))
+    others = [structs if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
+    return pa.RecordBatch.from_arrays([*context.columns, *others], names=[*context.schema.names, *types])
 
 
 def _stated(item: ParsedExchange, values: Mapping[str, Values]) -> dict[str, list[tuple[Any, ...]]]:

@@ -228,11 +228,14 @@ def _renewed(facts: Facts) -> pa.Table:
 def _with_incarnation(rows: str) -> str:
     """Rows named, with ``incarnation``: which topic of this name it is, by the id if there is one, else by the time."""
     return f"""
-        WITH named AS (SELECT * REPLACE (coalesce(topic, topic_id) AS topic) FROM {rows})
-        SELECT named.*, coalesce(renewed.number, 0) AS incarnation FROM named LEFT JOIN renewed
-            ON named.cluster = renewed.cluster AND named.topic = renewed.name AND (
-                named.topic_id = renewed.id
-                OR (named.topic_id IS NULL AND epoch_us(named.ts) >= renewed.from_us
-                    AND epoch_us(named.ts) < renewed.until_us)
-            )
+        WITH named AS (
+            SELECT * REPLACE (coalesce(topic, topic_id) AS topic),
+                CASE WHEN topic_id IS NULL THEN epoch_us(ts) END AS us
+            FROM {rows}
+        ), spans AS (SELECT * FROM renewed WHERE from_us < until_us)
+        SELECT named.* EXCLUDE (us), coalesce(renewed.number, spans.number, 0) AS incarnation
+        FROM named LEFT JOIN renewed
+                ON named.cluster = renewed.cluster AND named.topic = renewed.name AND named.topic_id = renewed.id
+            ASOF LEFT JOIN spans
+                ON named.cluster = spans.cluster AND named.topic = spans.name AND named.us >= spans.from_us
     """

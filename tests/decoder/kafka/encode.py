@@ -70,7 +70,9 @@ def encode(layout: StructLayout, values: dict[str, Any]) -> bytes:
     if unknown:
         raise KeyError(f"not in this version: {sorted(unknown)}")
     placed = [item for item in layout.fields if item.tag is None]
-    encoded = b"".join(_field(item, values.get(item.name, json.loads(item.default))) for item in placed)
+    encoded = b"".join(
+        _field(item, values[item.name] if item.name in values else json.loads(item.default)) for item in placed
+    )
     if not layout.flexible:
         return encoded
     tagged = {

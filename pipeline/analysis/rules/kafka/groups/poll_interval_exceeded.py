@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pipeline.analysis.judged import affordable
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
@@ -185,6 +186,32 @@ _HELD = r"""
     SELECT * FROM fetches FULL JOIN commits USING (number, topic, partition) ORDER BY number, topic, partition
 """
 """What the member had fetched and committed in this life, by partition."""
+_WORK = r"""
+    WITH numbered AS (
+        SELECT cluster, host, client_id, us, row_number() OVER (PARTITION BY cluster, host, client_id ORDER BY us) AS n
+        FROM (
+            SELECT cluster, regexp_replace(client, ':\d+$', '') AS host, coalesce(client_id, '') AS client_id,
+                epoch_us(ts) AS us
+            FROM events WHERE kind = 'fetched' AND records > 0 AND next_offset IS NOT NULL
+        )
+    ), counts AS (SELECT cluster, host, client_id, us, max(n) AS n FROM numbered GROUP BY ALL),
+    lives AS (
+        SELECT number, cluster, host, coalesce(client_id, '') AS client_id, us, since_us - 1 AS before_us
+        FROM departures
+    )
+    SELECT lives.number, coalesce(until.n, 0) - coalesce(before.n, 0) AS fetches
+    FROM lives ASOF LEFT JOIN counts AS until
+            ON lives.cluster = until.cluster AND lives.host = until.host AND lives.client_id = until.client_id
+            AND lives.us >= until.us
+        ASOF LEFT JOIN counts AS before
+            ON lives.cluster = before.cluster AND lives.host = before.host AND lives.client_id = before.client_id
+            AND lives.before_us >= before.us
+    ORDER BY number
+"""
+"""How many partitions the client of each departure fetched in this life."""
+_MOST_FETCHES = 20_000
+"""Lives of one client follow each other, so that all of them hold each fetch once. Where they lie upon each other, of
+a message that removes hundreds of members, the work of the first of them is not looked at."""
 
 
 @finds(RULE)
@@ -235,6 +262,10 @@ def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
         "since_us": [left.entered.us if left.entered is not None else 0 for left in suspects],
     }  # fmt: skip
     tables.add("departures", pa.table(columns))
+    fetches = [row.fetches for row in tables.rows(_WORK)]
+    affordable_ones = affordable(fetches, max(_MOST_FETCHES, 2 * max(fetches)))
+    if len(affordable_ones) < len(suspects):
+        tables.add("departures", pa.table(columns).take(affordable_ones))
     work: defaultdict[int, list[Row]] = defaultdict(list)
     for row in tables.rows(_HELD):
         work[row.number].append(row)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from shlex import quote
 from typing import NamedTuple
 
+from pipeline.analysis.judged import affordable, check_work
 from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
 from pipeline.analysis.rules.kafka.groups.poison_record import RULE as POISON_RECORD
 from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE
@@ -38,8 +39,14 @@ from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
 STOPPED = "stopped"
-_FOLLOWED = 1_000
-"""Offsets of one delivery that are looked at one by one: what comes again in larger batches is no single record."""
+_FOLLOWED = (1_000, 100, 10, 1)
+"""Offsets of one delivery that are looked at one by one: what comes again in larger batches is no single record. The
+first if they are no more than ``_MOST_FOLLOWED`` in all; else of smaller deliveries alone."""
+_MOST_FOLLOWED = 20_000
+_MOST_MET = 100_000
+"""Deliveries times offsets that are followed in them, of a partition; of more, the widest deliveries are left out."""
+_MOST_PLACES_ASKED = 200
+"""Partitions times silences that are looked at; of more, the last silences."""
 _REMEMBERED = 200
 """Gaps by which the rhythm of a group is known."""
 
@@ -90,16 +97,14 @@ def suspects(some: Sequence[Delivery], least: int) -> list[_Suspect]:
         some: its deliveries and acknowledgements, in order of time.
         least: deliveries, as the broker counts them.
     """
-    again = {
-        offset
-        for one in some
-        if one.what is None and one.deliveries >= least and one.last - one.first < _FOLLOWED
-        for offset in range(one.first, one.last + 1)
-    }
+    repeated = [one for one in some if one.what is None and one.deliveries >= least]
+    again = {offset for one in _followed(repeated) for offset in range(one.first, one.last + 1)}
     found = {offset: _Suspect(offset) for offset in sorted(again)}
     ordered = list(found)
-    for one in some:
-        for offset in ordered[bisect_left(ordered, one.first) : bisect_left(ordered, one.last + 1)]:
+    spans = [(bisect_left(ordered, one.first), bisect_left(ordered, one.last + 1)) for one in some]
+    for place in affordable([max(end - begin, 0) for begin, end in spans], _MOST_MET):
+        one, (begin, end) = some[place], spans[place]
+        for offset in ordered[begin:end]:
             suspect = found[offset]
             if one.what is None:
                 suspect.shown.append(one)
@@ -109,12 +114,22 @@ def suspects(some: Sequence[Delivery], least: int) -> list[_Suspect]:
     return [one for one in found.values() if one.shown]
 
 
+def _followed(repeated: Sequence[Delivery]) -> list[Delivery]:
+    """Those whose offsets are looked at one by one."""
+    for most in _FOLLOWED:
+        narrow = [one for one in repeated if one.last - one.first < most]
+        if sum(one.last - one.first + 1 for one in narrow) <= _MOST_FOLLOWED:
+            return narrow
+    return narrow[-_MOST_FOLLOWED:]
+
+
 def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """The findings about what came again and again while other records were accepted: one for each time."""
     by_span: defaultdict[Span, list[_Suspect]] = defaultdict(list)
     for one in suspects(some, settings.share_deliveries):
         by_span[one.span].append(one)
-    for spans in apart(by_span, int(settings.still_open_seconds * 1_000_000)):
+    troubles = apart(by_span, int(settings.still_open_seconds * 1_000_000))
+    for spans in troubles[-max(_MOST_MET // len(some), 1) :]:
         bad = sorted((one for span in set(spans) for one in by_span[span]), key=lambda one: one.offset)
         found = _poisoned_by(bad, place, some, sources, settings)
         if found is not None:
@@ -194,19 +209,25 @@ def _stopped(
     by_topic: defaultdict[tuple[str, str, str], list[SharePlace]] = defaultdict(list)
     for place in sorted(by_place):
         by_topic[place.cluster, place.group, place.topic].append(place)
-    alive = beats(sources)
+    alive: defaultdict[tuple[str, str], list[Beat]] = defaultdict(list)
+    for beat in beats(sources):
+        alive[beat.cluster, beat.group].append(beat)
+    starts, left = start_offsets(sources), _MOST_PLACES_ASKED
     for (cluster, group, topic), places in by_topic.items():
         times_us = sorted(one.us for place in places for one in by_place[place] if one.what is not None)
-        for silence in silences(times_us, sources.ends.get(cluster, 0), settings):
+        quiet = list(silences(times_us, sources.ends.get(cluster, 0), settings))[-max(left // len(places), 1) :]
+        left -= len(quiet) * len(places)
+        if quiet:
+            check_work("silent partitions of share groups", _MOST_PLACES_ASKED - left, _MOST_PLACES_ASKED)
+        for silence in quiet:
             waiting = {
                 place: count
                 for place in places
                 if (count := _waiting(sources.tables, place, by_place[place], silence)) >= settings.behind_records
             }
             if waiting:
-                of_group = [beat for beat in alive if (beat.cluster, beat.group) == (cluster, group)]
                 some = [one for place in waiting for one in by_place[place]]
-                yield _halt((cluster, group, topic), waiting, some, of_group, silence, sources, settings)
+                yield _halt((cluster, group, topic), waiting, some, alive[cluster, group], silence, starts)
 
 
 class Silence(NamedTuple):
@@ -271,8 +292,7 @@ def _halt(
     some: list[Delivery],
     of_group: list[Beat],
     silence: Silence,
-    sources: Sources,
-    settings: FindingSettings,
+    starts: Mapping[SharePlace, int],
 ) -> Finding:
     cluster, group, topic = what
     from_us, to_us, enough_us, is_over = silence
@@ -289,7 +309,6 @@ def _halt(
         why, advice = "its members had left the group", SHARE_LEFT
     else:
         why, advice = "nothing was heard of its members any more", SHARE_SILENT
-    starts = start_offsets(sources)
     last = max((one for one in some if one.what is not None and one.us <= from_us), key=lambda d: (d.us, d.exchange_id))
     return Finding(
         rule=STOPPED, severity="critical" if going_on or not left else "warning", subject=f"{group}/{topic}",

@@ -10,12 +10,14 @@ Advice: see ADVICE and STARVED_ADVICE.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
+from pipeline.analysis.rules.kafka.producers.starved import at, readers, starved_readers
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
-from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock, seconds
+from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, times
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -34,6 +36,8 @@ STARVED_ADVICE = (
     "is in good health, and a restart of it changes nothing. Fix: as there. isolation.level=read_uncommitted would "
     "read on, and read what may be aborted."
 )
+_MOST_JUDGED = 100
+"""Partitions whose producers and readers are looked for, those that have stood still for the longest."""
 _ENOUGH_TRANSACTIONS = 3
 """Transactions that it takes to know how long they usually are open."""
 
@@ -82,11 +86,16 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     least = settings.lso_stalled_ratio
     found: list[Finding] = []
     lasting = [s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least]
-    for stall in _last_of_each(lasting):
-        producer, starved = _producer(sources.tables, stall), _starved(sources.tables, stall, settings)
+    of_place: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    for stall in lasting:
+        of_place[_place(stall)].append(stall)
+    last_of_each = _last_of_each(lasting)
+    others = max(len(last_of_each) - _MOST_JUDGED, 0)
+    for stall in _longest(last_of_each):
+        producer, starved = _producer(sources.tables, stall), starved_readers(sources.tables, stall, settings)
         end = _End.of(stall, producer, _place(stall) in usual, sources, settings)
-        before = [s for s in lasting if _place(s) == _place(stall) and s.span != stall.span]
-        found.append(_finding(stall, producer, starved, end, before, settings))
+        before = [s for s in of_place[_place(stall)] if s.span != stall.span]
+        found.append(_finding(stall, producer, starved, end, before, others, settings))
         found += [
             _starving(stall, reader, producer, end, settings)
             for reader in starved
@@ -151,6 +160,12 @@ def _stalls(tables: Tables, settings: FindingSettings) -> list[Row]:
     )
 
 
+def _longest(stalls: Sequence[Row]) -> list[Row]:
+    """Those that are looked at, in the order given."""
+    longest = sorted(range(len(stalls)), key=lambda n: (stalls[n].first_us - stalls[n].last_us, n))
+    return [stalls[number] for number in sorted(longest[:_MOST_JUDGED])]
+
+
 def _last_of_each(stalls: Iterable[Row]) -> list[Row]:
     """Of those of each partition, which are in order of time, the last."""
     return list({(s.cluster, s.topic, s.partition): s for s in stalls}.values())
@@ -181,10 +196,6 @@ def _place(stall: Row) -> tuple[str, str]:
     return stall.cluster, f"{stall.topic}-{stall.partition}"
 
 
-def _at(stall: Row) -> dict[str, object]:
-    return {"cluster": stall.cluster, "topic": stall.topic, "partition": stall.partition, "lso": stall.lso}
-
-
 def _producer(tables: Tables, stall: Row) -> Producer | None:
     """The producer of the transactional batch that begins at the LSO, if one was seen."""
     # The Produce request first: it gives the time of writing.
@@ -196,7 +207,7 @@ def _producer(tables: Tables, stall: Row) -> Producer | None:
             AND partition = $partition AND base_offset <= $lso AND last_offset >= $lso
         ORDER BY source <> 'produce', ts, exchange_id LIMIT 1
         """,
-        **_at(stall),
+        **at(stall),
     )
     if not batches:
         return None
@@ -253,56 +264,8 @@ def _introduced(tables: Tables, cluster: str, batch: Row) -> Row | None:
     return found[0] if found else None
 
 
-def _starved(tables: Tables, stall: Row, settings: FindingSettings) -> list[Row]:
-    """The read_committed consumers that stand at the LSO during the stall.
-
-    Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,
-    and each fetch of the session counts.
-    """
-    return tables.rows(
-        r"""
-        WITH placed AS (
-            SELECT exchange_id, ts, server, client, client_id, session_id,
-                last_value(coalesce(next_offset, "offset") IGNORE NULLS) OVER (
-                    PARTITION BY server, client, session_id ORDER BY ts, exchange_id, ordinal ROWS UNBOUNDED PRECEDING
-                ) AS position
-            FROM events
-            WHERE kind = 'fetched' AND isolation_level = 'read_committed' AND cluster = $cluster AND topic = $topic
-                AND partition = $partition AND epoch_us(ts) <= $last_us
-        ), standing AS (
-            SELECT * FROM placed WHERE position >= $lso
-        ), sessions AS (
-            SELECT server, client, client_id, session_id, min(ts) AS since FROM standing
-            WHERE coalesce(session_id, 0) <> 0 GROUP BY ALL
-        ), fetches AS (
-            SELECT exchange_id, ts, client, client_id FROM standing WHERE epoch_us(ts) >= $first_us
-            UNION
-            SELECT states.exchange_id, states.ts, client, sessions.client_id
-            FROM states JOIN sessions USING (server, client, session_id)
-            WHERE states.kind = 'fetch_session' AND states.cluster = $cluster AND states.session_epoch >= 0
-                AND states.ts >= since
-                AND epoch_us(states.ts) BETWEEN $first_us AND $last_us
-        ), groups AS (
-            SELECT client, max(timeline.group_id) AS reader_group FROM timeline JOIN standing USING (exchange_id)
-            WHERE timeline.kind = 'fetched' AND timeline.group_id <> '' AND timeline.cluster = $cluster
-                AND timeline.topic = $topic AND timeline.partition = $partition
-            GROUP BY ALL
-        )
-        SELECT client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
-            max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
-            list(epoch_us(ts) ORDER BY ts)[$enough] AS enough_us
-        FROM fetches LEFT JOIN groups USING (client)
-        GROUP BY ALL ORDER BY client_id, host, reader_group
-        """,
-        first_us=stall.first_us,
-        last_us=stall.last_us,
-        enough=settings.starved_fetches,
-        **_at(stall),
-    )
-
-
 def _finding(
-    stall: Row, producer: Producer | None, starved: Sequence[Row], end: _End, before: Sequence[Row],
+    stall: Row, producer: Producer | None, starved: Sequence[Row], end: _End, before: Sequence[Row], others: int,
     settings: FindingSettings,
 ) -> Finding:  # fmt: skip
     place = f"{stall.topic}-{stall.partition}"
@@ -313,8 +276,12 @@ def _finding(
         f"(from {clock(stall.first_us)} to {clock(stall.last_us)} UTC) while the high watermark grew by {grown} "
         f"to {stall.hw_last}",
         _blame(producer, age),
-        _readers(starved, stall.hw_last - stall.lso),
+        readers(starved, stall.hw_last - stall.lso),
         end.words,
+        f"{count(others, 'more partition')} stood still for a shorter time and {'was' if others == 1 else 'were'} not "
+        "looked at one by one"
+        if others
+        else "",
     ]
     evidence = [producer.exchange_id] if producer else []
     first_offset = producer.first_offset if producer else stall.lso
@@ -384,12 +351,3 @@ def _blame(producer: Producer | None, age_us: int) -> str:
         f"Producer {producer.producer_id} epoch {producer.epoch} ({name}first offset {producer.first_offset}{client}) "
         f"has held its transaction open for {seconds(age_us)}"
     )
-
-
-def _readers(starved: Sequence[Row], withheld: int) -> str:
-    if not starved:
-        return ""
-    groups = {(r.client_id or NAMELESS, r.reader_group) for r in starved}
-    names = sorted(f"{client} (group {group})" if group else client for client, group in groups)
-    read, miss = ("reads", "misses") if len(names) == 1 else ("read", "miss")
-    return f"{', '.join(names)} {read} only committed records and {miss} {count(withheld, 'offset')}"

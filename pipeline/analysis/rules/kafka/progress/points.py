@@ -17,6 +17,11 @@ from pipeline.analysis.tables import Row, Tables
 _LEAST_AWAY_US = 2_000_000
 """A group that is seen again so soon after its last LeaveGroup had not ended."""
 
+_MOST_ENDS = 500_000
+"""Points about the end of a partition, of which each group that reads it gets all."""
+_MOST_ENDS_OF_ALL, _LEAST_ENDS = 8_000, 16
+"""Where they are more, all groups of a partition together get so many, and each so many: the newest."""
+
 _POINTS = f"""
     WITH stated AS (
         SELECT cluster, topic, group_id, partition, epoch_us(ts) AS us, ts, exchange_id, ordinal, event_offset, lag,
@@ -55,6 +60,16 @@ _POINTS = f"""
         FROM timeline WHERE high_watermark IS NOT NULL GROUP BY ALL
     ), groups AS (
         SELECT DISTINCT cluster, topic, group_id, partition FROM commits
+    ), readers AS (
+        SELECT cluster, topic, partition, count(*) AS groups FROM groups GROUP BY ALL
+    ), ranked AS (
+        SELECT ends.*, groups, row_number() OVER (
+            PARTITION BY cluster, topic, partition ORDER BY span DESC
+        ) AS age FROM ends JOIN readers USING (cluster, topic, partition)
+    ), known_ends AS (
+        SELECT * EXCLUDE (groups, age) FROM ranked
+        WHERE age <= greatest({_LEAST_ENDS}, {_MOST_ENDS_OF_ALL} // groups)
+            OR (SELECT sum(groups) FROM ranked) <= {_MOST_ENDS}
     )
     FROM (
         SELECT cluster, topic, group_id, partition, ts_us, commits, latest, NULL::BIGINT AS "end",
@@ -67,7 +82,7 @@ _POINTS = f"""
         UNION ALL BY NAME
         SELECT cluster, topic, group_id, partition, ts_us, "end", start, stated.stable AS stable,
             stated.end AS stable_end
-        FROM ends JOIN groups USING (cluster, topic, partition)
+        FROM known_ends JOIN groups USING (cluster, topic, partition)
     )
     ORDER BY cluster, topic, group_id, partition, ts_us, latest IS NULL, position IS NULL
 """

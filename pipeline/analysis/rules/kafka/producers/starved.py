@@ -1,0 +1,73 @@
+"""Consumers that read only what is committed and stand at a last stable offset. For :mod:`lso_stalled`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.analysis.rules.model import NAMELESS
+from pipeline.analysis.rules.people import count
+from pipeline.analysis.tables import Row, Tables
+from pipeline.finding_settings import FindingSettings
+
+
+def at(stall: Row) -> dict[str, object]:
+    """The place of a stall, as parameters of a query."""
+    return {"cluster": stall.cluster, "topic": stall.topic, "partition": stall.partition, "lso": stall.lso}
+
+
+def starved_readers(tables: Tables, stall: Row, settings: FindingSettings) -> list[Row]:
+    """The read_committed consumers that stand at the LSO during the stall.
+
+    Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,
+    and each fetch of the session counts.
+    """
+    return tables.rows(
+        r"""
+        WITH placed AS (
+            SELECT exchange_id, ts, server, client, client_id, session_id,
+                last_value(coalesce(next_offset, "offset") IGNORE NULLS) OVER (
+                    PARTITION BY server, client, session_id ORDER BY ts, exchange_id, ordinal ROWS UNBOUNDED PRECEDING
+                ) AS position
+            FROM events
+            WHERE kind = 'fetched' AND isolation_level = 'read_committed' AND cluster = $cluster AND topic = $topic
+                AND partition = $partition AND epoch_us(ts) <= $last_us
+        ), standing AS (
+            SELECT * FROM placed WHERE position >= $lso
+        ), sessions AS (
+            SELECT server, client, client_id, session_id, min(ts) AS since FROM standing
+            WHERE coalesce(session_id, 0) <> 0 GROUP BY ALL
+        ), fetches AS (
+            SELECT exchange_id, ts, client, client_id FROM standing WHERE epoch_us(ts) >= $first_us
+            UNION
+            SELECT states.exchange_id, states.ts, client, sessions.client_id
+            FROM states JOIN sessions USING (server, client, session_id)
+            WHERE states.kind = 'fetch_session' AND states.cluster = $cluster AND states.session_epoch >= 0
+                AND states.ts >= since
+                AND epoch_us(states.ts) BETWEEN $first_us AND $last_us
+        ), groups AS (
+            SELECT client, max(timeline.group_id) AS reader_group FROM timeline JOIN standing USING (exchange_id)
+            WHERE timeline.kind = 'fetched' AND timeline.group_id <> '' AND timeline.cluster = $cluster
+                AND timeline.topic = $topic AND timeline.partition = $partition
+            GROUP BY ALL
+        )
+        SELECT client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
+            max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
+            list(epoch_us(ts) ORDER BY ts)[$enough] AS enough_us
+        FROM fetches LEFT JOIN groups USING (client)
+        GROUP BY ALL ORDER BY client_id, host, reader_group
+        """,
+        first_us=stall.first_us,
+        last_us=stall.last_us,
+        enough=settings.starved_fetches,
+        **at(stall),
+    )
+
+
+def readers(starved: Sequence[Row], withheld: int) -> str:
+    """Who reads only what is committed, and how much they miss."""
+    if not starved:
+        return ""
+    groups = {(r.client_id or NAMELESS, r.reader_group) for r in starved}
+    names = sorted(f"{client} (group {group})" if group else client for client, group in groups)
+    read, miss = ("reads", "misses") if len(names) == 1 else ("read", "miss")
+    return f"{', '.join(names)} {read} only committed records and {miss} {count(withheld, 'offset')}"

@@ -1,0 +1,86 @@
+"""What is derived from captured bytes grows with them, not with products of what one message names.
+
+Counted are rows, which are the same each time; nothing is timed. ``python -m tests.hostile.amplify`` measures.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pipeline.embedded.diagnosis import Diagnosis, diagnose
+from pipeline.embedded.inputs import Landed
+from pipeline.settings import StreamSettings
+from pipeline.tables import (
+    ASSIGNMENTS,
+    FETCH_SESSIONS,
+    GAPS,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    TRANSACTIONS,
+)
+from tests.hostile.amplifiers import AMPLIFIERS, of_size
+from tests.hostile.traffic import Landing, landed, recipes
+from tests.pipeline.rows import arrow
+
+STATED = (OFFSET_EVENTS, STATE_EVENTS, RECORD_BATCHES)
+DERIVED = (ASSIGNMENTS, FETCH_SESSIONS, OFFSET_TIMELINE, TRANSACTIONS)
+ALLOWED = 60_000
+"""Rows that anybody may cause; what is beyond must be in proportion."""
+OF_A_STATEMENT = 6
+
+
+def judged(traffic: Landing) -> Diagnosis:
+    return diagnose(Landed(traffic.table(), arrow(GAPS), None), StreamSettings())
+
+
+@pytest.mark.parametrize("name", sorted(AMPLIFIERS))
+def test_rows_and_findings_are_in_proportion_to_statements(name: str) -> None:
+    traffic = of_size(AMPLIFIERS[name], 40_000)
+    found = judged(traffic)
+    assert not found.errors, [str(error) for error in found.errors]
+    stated = sum(found.tables[table.full_name].num_rows for table in STATED)
+    derived = sum(found.tables[table.full_name].num_rows for table in DERIVED)
+    assert derived <= ALLOWED + OF_A_STATEMENT * stated
+    assert found.findings.num_rows <= 50 + stated + len(traffic.rows)
+    assert found.incidents.num_rows <= found.findings.num_rows
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_traffic_made_by_chance_is_judged_without_a_fault(seed: int) -> None:
+    import random  # noqa: PLC0415
+
+    for recipe, _ in zip(recipes(random.Random(seed)), range(4), strict=False):
+        found = judged(landed(recipe, 15_000))
+        assert not [error for error in found.errors if not error.is_excess], str(recipe)
+
+
+_WITHIN = """
+import resource, sys
+from pipeline.analysis.rules.rule import families
+from tests.hostile.test_amplify import judged
+from tests.hostile.amplifiers import AMPLIFIERS
+families()
+traffic = AMPLIFIERS[sys.argv[1]](int(sys.argv[2]))
+used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[3]), resource.RLIM_INFINITY))
+print(len(judged(traffic).errors))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("tasks_and_topics", 1700), ("departures_and_fetches", 800), ("days_of_a_session", 1000)]
+)
+def test_it_fits_into_little_memory(name: str, number: int) -> None:
+    """Products of these took 0.6 to 4.6 GB."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHIN, name, str(number), str(1200 * 2**20)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
