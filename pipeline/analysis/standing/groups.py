@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.analysis.standing.lag import lag_now, lag_seconds_now
 from pipeline.analysis.standing.window import Window
 from pipeline.analysis.tables import Row, Tables
 
@@ -21,6 +22,8 @@ BUCKETS = 12
 """Looks at the lag in a window."""
 _PERIODS = 3
 _LEAST_QUIET_US = 5_000_000
+_GROWS = 0.05
+"""Records per second."""
 _PLACE = "cluster, topic, partition, group_id"
 _ROWS = """
     SELECT timeline.*, epoch_us(ts) AS us, coalesce(incarnation, 0) AS made,
@@ -45,6 +48,8 @@ _STOOD = f"""
     ))
     FROM rows WHERE group_id <> '' AND lag IS NOT NULL GROUP BY {_PLACE}, bucket
 """
+_CLUSTERS = "SELECT cluster, max(epoch_us(ts)) AS us FROM timeline WHERE epoch_us(ts) <= $last GROUP BY cluster"
+"""Ages are as of the last word of their cluster: what nobody speaks of any more grows no older."""
 _COMMITS = f"""
     WITH rows AS ({_ROWS}), commits AS (
         SELECT *, max(us) OVER (PARTITION BY {_PLACE}) AS last_us FROM rows
@@ -88,7 +93,7 @@ class GroupNow:
         members: seen in the window, without those that have left.
         partitions: of which its lag is known.
         lag: records in all of them; None if it is known of none.
-        behind_s: age of the oldest record that waits, s; None if not known.
+        behind_s: age of the oldest record that waits, s, as of the last word of its cluster; None if not known.
         lags: lag at BUCKETS moments of the window, None where it was not known of all partitions.
         trend: records by which the lag grows per second (below 0: it shrinks); None if not known.
         made, taken: records per second that were added to its partitions and that it committed.
@@ -110,6 +115,11 @@ class GroupNow:
     worst: tuple[str, int, int] | None = None
     commit_us: int | None = None
     refused: int = 0
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether its lag grows."""
+        return self.trend is not None and self.trend >= _GROWS
 
 
 @dataclass(slots=True)
@@ -138,6 +148,7 @@ def groups_now(timeline: pa.Table, states: pa.Table, window: Window) -> list[Gro
     cut = {**span, "buckets": BUCKETS}
     tables = Tables({"timeline": timeline, "states": states})
     try:
+        heard = {row.cluster: row.us for row in tables.rows(_CLUSTERS, last=window.last_us)}
         ends = _by_bucket(tables.rows(_ENDS, **cut), ("cluster", "topic", "partition"))
         stood = _by_bucket(tables.rows(_STOOD, **cut), ("cluster", "topic", "partition", "group_id"))
         commits = {
@@ -152,7 +163,7 @@ def groups_now(timeline: pa.Table, states: pa.Table, window: Window) -> list[Gro
     for key, looks in stood.items():
         cluster, topic, partition, group_id = key
         places[cluster, group_id].append(
-            _place(topic, partition, looks, ends.get(key[:3], {}), commits.get(key), window)
+            _place(topic, partition, looks, ends.get(key[:3], {}), commits.get(key), window, heard[cluster])
         )
     return [
         _group(*key, places.get(key, []), members.get(key, 0), refused.get(key, 0), window)
@@ -168,8 +179,9 @@ def _by_bucket(rows: Iterable[Row], key: tuple[str, ...]) -> dict[tuple[Any, ...
 
 
 def _place(
-    topic: str, partition: int, looks: Mapping[int, Row], ends: Mapping[int, Row], commits: Row | None, window: Window
-) -> _Place:
+    topic: str, partition: int, looks: Mapping[int, Row], ends: Mapping[int, Row], commits: Row | None, window: Window,
+    heard_us: int,
+) -> _Place:  # fmt: skip
     lags, highs, committed = [], [], []
     stood: Row | None = None
     high: int | None = None
@@ -180,11 +192,7 @@ def _place(
         highs.append(high)
         committed.append(stood.committed if stood is not None else None)
     lag = lags[-1]
-    behind_s = None
-    if lag == 0:
-        behind_s = 0.0
-    elif stood is not None and stood.lag and stood.lag_seconds is not None:
-        behind_s = stood.lag_seconds + (window.last_us - stood.us) / 1_000_000
+    behind_s = None if stood is None else lag_seconds_now(lag, stood.lag, stood.lag_seconds, heard_us - stood.us)
     return _Place(
         topic, partition, lags, highs, committed, behind_s, _trend(commits, lags, window),
         None if commits is None else commits.last_us,
@@ -195,11 +203,7 @@ def _lag(stood: Row | None, high: int | None) -> int | None:
     """How far behind a group is that stood so, now that the log ends at ``high``."""
     if stood is None:
         return None
-    if high is None or stood.high is None or stood.committed is None:
-        return int(stood.lag)
-    if high < stood.committed:
-        return 0
-    return int(min(stood.lag + max(high - stood.high, 0), high - stood.committed))
+    return lag_now(stood.lag, stood.high, stood.committed, high)
 
 
 def _trend(commits: Row | None, lags: list[int | None], window: Window) -> float | None:

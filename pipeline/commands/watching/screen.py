@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, CommandNow
 from pipeline.commands.incidents import STYLES
 from pipeline.commands.watching.amounts import rate, span, volume
@@ -140,21 +141,34 @@ def _clock(us: int, now_us: int) -> str:
 
 def _incidents(now: Now, news: Mapping[str, str], width: int, most: int | None) -> Iterator[Text]:
     """A line each, and what is to be done about the first: ``most`` lines of that, None: all."""
-    if not now.incidents:
+    if all(row["state"] == "closed" for row in now.incidents) and (grows := _growing(now.groups)):
+        yield _line(f"No incident is open, but {grows}", "yellow")
+    elif not now.incidents:
         looked = f"{many(len(now.groups), 'group')} and {many(len(now.traffic.clients), 'client')}"
         yield _line(f"No incident in what {looked} do.", "green")
-        return
     for index, row in enumerate(now.incidents):
         is_short = index > 0 or row["state"] == "closed"
         lines = 1 if is_short else most
-        yield from _incident(row, news.get(row["incident_id"], ""), now.window.last_us, width, lines)
+        yield from _incident(row, news.get(row["incident_id"], ""), now.last_us, width, lines)
 
 
-def _incident(row: Mapping[str, Any], news: str, now_us: int, width: int, most: int | None) -> Iterator[Text]:
+def _growing(groups: Sequence[GroupNow]) -> str:
+    """Which group's lag grows most, in words; empty: none does."""
+    growing = sorted((one for one in groups if one.is_growing), key=lambda one: -(one.trend or 0))
+    if not growing:
+        return ""
+    most, others = growing[0], len(growing) - 1
+    more = f"; that of {many(others, 'other group')} grows as well" if others else ""
+    return (
+        f"the lag of group {most.group_id} grows by {rate(most.trend)} ({many(most.lag or 0, 'record')} behind){more}."
+    )
+
+
+def _incident(row: Mapping[str, Any], news: str, ended_us: int, width: int, most: int | None) -> Iterator[Text]:
     is_over = row["state"] == "closed"
     style = "dim" if is_over else STYLES[row["severity"]]
     label = "OVER" if is_over else _LABELS.get(news, "")
-    until_us = row["last_us"] if is_over else now_us
+    until_us = ended_us if row["state"] == "open" else row["last_us"]  # of what is unknown since nothing is known later
     when = span((until_us - row["first_us"]) / 1e6)
     before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
     is_short = most == 1

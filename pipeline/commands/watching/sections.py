@@ -67,8 +67,7 @@ def _counted(count: int) -> Cell:
 
 
 def _trend(group: GroupNow, _now: Now) -> Cell:
-    is_growing = group.trend is not None and group.trend >= 0.05
-    return trend(group.trend), "bold yellow" if is_growing else ""
+    return trend(group.trend), "bold yellow" if group.is_growing else ""
 
 
 def _worst(group: GroupNow, _now: Now) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from pipeline.analysis.clients import refused
-from pipeline.dashboard.queries.scope import Scope, ask_rows
+from pipeline.dashboard.queries.scope import Scope, ask_rows, rows_if_there
 
 MOST = 1000
 
@@ -19,10 +19,21 @@ WHERE first_ts <= $end AND last_ts >= $start AND ($protocol IS NULL OR coalesce(
 
 _COUNTS = f"""
 SELECT count(*) FILTER (coalesce(protocol, 'kafka') = 'kafka') AS kafka,
-       count(*) FILTER (protocol = 'mongodb') AS mongodb,
-       count(*) FILTER (coalesce(protocol, 'kafka') = 'kafka' AND breaks_on_kafka_4) AS breaking
+       count(*) FILTER (protocol = 'mongodb') AS mongodb
 FROM gold.clients {_SEEN}
 """  # noqa: S608 - our own text
+
+# A client is what the rule has: a client id of a cluster, on whatever hosts; what is known to break counts once.
+_BREAKING = """
+WITH named AS (
+  SELECT cluster, client_id, min(verdict) AS verdict FROM breaking_clients
+  WHERE first_ts <= $end AND last_ts >= $start GROUP BY cluster, client_id
+)
+SELECT count(*) FILTER (verdict = 'breaks') AS breaking, count(*) FILTER (verdict = 'unknown') AS unknown FROM named
+"""
+_VERDICTS = """
+SELECT cluster, client_id, client_ip, verdict FROM breaking_clients WHERE first_ts <= $end AND last_ts >= $start
+"""
 
 _CLIENTS = f"""
 SELECT breaks_on_kafka_4, coalesce(protocol, 'kafka') AS protocol, client_id, client_ip, software, removed_versions,
@@ -37,10 +48,19 @@ LIMIT $most
 def clients(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
     """Clients that were seen in the span, those first that Kafka 4 refuses.
 
+    ``verdict`` is that of the view ``breaking_clients``: ``breaks``, ``unknown``; empty of all others.
+
     Raises:
         NotThereYetError: there is no inventory.
     """
-    return ask_rows(connection, _CLIENTS, scope, most=MOST)
+    rows = ask_rows(connection, _CLIENTS, scope, most=MOST)
+    verdicts_of = {
+        (row["cluster"], row["client_id"], row["client_ip"]): row["verdict"]
+        for row in rows_if_there(connection, _VERDICTS, scope)
+    }
+    return [
+        {**row, "verdict": verdicts_of.get((row["cluster"], row["client_id"], row["client_ip"]), "")} for row in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +92,11 @@ def verdicts(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
 
 
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
-    """How many clients were seen in the span: of ``kafka``, of ``mongodb``, and ``breaking`` ones of Kafka."""
-    return ask_rows(connection, _COUNTS, scope)[0]
+    """How many clients were seen in the span: of ``kafka``, of ``mongodb``, and those that Kafka 4 may refuse.
+
+    ``breaking``: known to break, as the findings of ``kip896_incompatible_client`` count them; ``unknown``: they use
+    removed versions, and may know newer ones. Both by client id.
+    """
+    found: dict[str, int] = ask_rows(connection, _COUNTS, scope)[0]
+    judged = rows_if_there(connection, _BREAKING, scope) or [{"breaking": 0, "unknown": 0}]
+    return found | judged[0]

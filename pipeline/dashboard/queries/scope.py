@@ -215,7 +215,9 @@ SELECT min(d) AS first_day, max(d) AS last_day
 FROM (SELECT date AS d FROM gold.api_latency UNION ALL SELECT date FROM gold.mongo_commands)
 """
 _ALL_DAYS = "SELECT min(date) AS first_day, max(date) AS last_day FROM silver.exchanges"
-_DAY = "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM silver.exchanges WHERE date = $day"
+# What an answer states is known when it comes, not when it was asked for.
+_NEWEST = "max(greatest(ts, coalesce(response_ts, ts)))"
+_DAY = f"SELECT min(ts) AS first_ts, {_NEWEST} AS last_ts FROM silver.exchanges WHERE date = $day"  # noqa: S608
 # Gold knows to a minute where to look, and may not know yet what came last.
 _MINUTES = """
 SELECT min(minute) + INTERVAL 1 MINUTE AS before, max(minute) AS since FROM (
@@ -224,7 +226,10 @@ SELECT min(minute) + INTERVAL 1 MINUTE AS before, max(minute) AS since FROM (
 )
 """
 _FIRST = "SELECT min(ts) AS ts FROM silver.exchanges WHERE date = $day AND ts < $before"
-_LAST = "SELECT max(ts) AS ts FROM silver.exchanges WHERE date = $day AND ts >= $since"
+# The last answer may be to a request of some minutes before: it waited (JoinGroup, a long poll).
+_LAST = f"""
+SELECT {_NEWEST} AS ts FROM silver.exchanges WHERE date = $day AND ts >= $since::TIMESTAMPTZ - INTERVAL 10 MINUTE
+"""  # noqa: S608 - our own text
 _OTHERS = (
     "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM bronze.frames",
     "SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline",

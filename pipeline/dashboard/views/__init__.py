@@ -14,25 +14,20 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What was added since the group's statement; a log that was cut, or known later, is looked at anew.
-_LAG = """CASE
-  WHEN l.{end} >= g.{end_then} AND l.{end} >= g.committed_offset
-    THEN least(g.{lag} + (l.{end} - g.{end_then}), l.{end} - g.committed_offset)
-  WHEN l.{end} < g.committed_offset THEN 0
-  ELSE l.{end} - g.committed_offset
-END"""
-_LAG_NOW = _LAG.format(end="high_watermark", end_then="high_watermark_then", lag="lag")
-_LAG_HELD = _LAG.format(end="last_stable_offset", end_then="last_stable_then", lag="lag_read_committed")
+_LAG_NOW = LAG_SQL.format(end="high_watermark", end_then="high_watermark_then", lag="lag")
+_LAG_HELD = LAG_SQL.format(end="last_stable_offset", end_then="last_stable_then", lag="lag_read_committed")
 # A last stable offset below the end holds readers only if the response that stated it shows so; else it is just older.
 _LAG_READ_COMMITTED = f"""CASE
   WHEN l.last_stable_offset >= l.high_watermark OR l.last_stable_offset IS NOT NULL AND {_LAG_NOW} = 0 THEN {_LAG_NOW}
   WHEN l.last_stable_offset < l.last_stable_high_watermark AND l.last_stable_offset >= g.committed_offset
     THEN {_LAG_HELD}
 END"""
-_SHARED = {"lag": _LAG_NOW, "lag_read_committed": _LAG_READ_COMMITTED}
+_SHARED = {"lag": _LAG_NOW, "lag_read_committed": _LAG_READ_COMMITTED, "lag_seconds": LAG_SECONDS_SQL}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,10 @@ WITH ends AS (
   FROM gold.offset_timeline AS t
   GROUP BY t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0), t.group_id
 ),
+-- What nobody says anything of any more grows no older: ages are as of the last word of their cluster.
+clusters AS (
+  SELECT e.cluster, max(e.ts) AS as_of FROM ends AS e GROUP BY e.cluster
+),
 newest AS (
   SELECT
     t.cluster, t.topic, t.partition, coalesce(t.incarnation, 0) AS incarnation, t.group_id, t.ts, t.exchange_id,
@@ -46,21 +50,22 @@ lagging AS (
     g.lag AS lag_then,
     g.lag_seconds,
     g.ts AS group_seen,
-    l.ts AS partition_seen
+    l.ts AS partition_seen,
+    c.as_of
   FROM group_state AS g
   JOIN log_state AS l
     ON l.cluster = g.cluster AND l.topic = g.topic AND l.partition = g.partition
     AND l.incarnation = g.incarnation AND l.age = 1
+  JOIN clusters AS c ON c.cluster = g.cluster
   WHERE g.age = 1
 )
 SELECT
   s.group_id, s.topic, s.partition, s.lag, s.lag_read_committed,
-  -- The oldest record of then waits still; when the first came since, the group's statement does not show: null.
-  CASE
-    WHEN s.lag = 0 THEN 0
-    WHEN s.lag_then > 0
-      THEN s.lag_seconds + (unix_micros(s.partition_seen) - unix_micros(s.group_seen)) / 1e6
-  END AS lag_seconds,
+  {lag_seconds} AS lag_seconds,
   s.committed_offset, s.last_stable_offset, s.high_watermark, s.group_seen, s.partition_seen, s.cluster,
-  s.last_stable_high_watermark, s.last_stable_ts
+  s.last_stable_high_watermark, s.last_stable_ts, s.as_of,
+  -- Transaction markers, and what retention removed: of the offsets between both those that are no records.
+  CASE
+    WHEN s.high_watermark >= s.committed_offset THEN s.high_watermark - s.committed_offset - s.lag
+  END AS offsets_without_records
 FROM lagging AS s

@@ -9,7 +9,8 @@ WITH log_state AS (
 ),
 commits AS (
   SELECT
-    t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.ts, t.event_offset, t.lag, t.fetch_position,
+    t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.ts, t.event_offset, t.lag, t.high_watermark,
+    t.fetch_position,
     row_number() OVER (
       PARTITION BY t.cluster, t.topic, t.partition, t.group_id, t.client_id
       ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
@@ -34,7 +35,10 @@ run AS (
     count(*) AS commits,
     min(c.ts) AS since,
     max(c.ts) AS last_commit,
-    max(c.fetch_position) AS fetch_position
+    max(c.fetch_position) AS fetch_position,
+    c.final_offset AS committed_offset,
+    max(CASE WHEN c.age = 1 THEN c.lag END) AS lag,
+    max(CASE WHEN c.age = 1 THEN c.high_watermark END) AS high_watermark_then
   FROM commits AS c
   LEFT JOIN change AS x
     ON x.cluster = c.cluster AND x.topic = c.topic AND x.partition = c.partition AND x.group_id = c.group_id
@@ -44,8 +48,9 @@ run AS (
   GROUP BY c.cluster, c.topic, c.partition, c.group_id, c.client_id, c.final_offset
 )
 SELECT
-  r.cluster, r.topic, r.partition, r.group_id, r.client_id, r.stuck_offset, r.commits, r.since, r.last_commit,
-  r.fetch_position, l.high_watermark, l.high_watermark - r.stuck_offset AS records_behind
-FROM run AS r
-JOIN log_state AS l ON l.cluster = r.cluster AND l.topic = r.topic AND l.partition = r.partition AND l.age = 1
-WHERE r.commits >= 3 AND l.high_watermark > r.stuck_offset
+  g.cluster, g.topic, g.partition, g.group_id, g.client_id, g.stuck_offset, g.commits, g.since, g.last_commit,
+  g.fetch_position, l.high_watermark,
+  {lag} AS records_behind
+FROM run AS g
+JOIN log_state AS l ON l.cluster = g.cluster AND l.topic = g.topic AND l.partition = g.partition AND l.age = 1
+WHERE g.commits >= 3 AND l.high_watermark > g.stuck_offset

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS
 
-_DEAF_US = 300_000_000
+DEAF_US = 300_000_000
 """Each client asks for metadata as often (metadata.max.age.ms): where nothing was seen for longer, nobody listened."""
 _MINUTE_US = 60_000_000
 
@@ -22,13 +22,13 @@ class Listening:
     def silent_since_us(self, server: str, until_us: int) -> int | None:
         """Since when nothing was seen of a broker, if that is long: it was silent, or nobody listened to it."""
         last_us = self._sources.server_ends.get(server, until_us)
-        return last_us if until_us - last_us > _DEAF_US else None
+        return last_us if until_us - last_us > DEAF_US else None
 
     def until_us(self, cluster: str, since_us: int) -> int:
         """Up to when a cluster was listened to without a break since ``since_us``."""
         until_us = self._sources.ends.get(cluster, since_us)
         for first_us, next_us in self._breaks.get(cluster, ()):
-            if next_us - max(first_us, since_us) > _DEAF_US:
+            if next_us - max(first_us, since_us) > DEAF_US:
                 until_us = min(until_us, max(first_us, since_us))
                 break
         return max(until_us, since_us)
@@ -45,7 +45,7 @@ def _breaks(sources: Sources) -> dict[str, list[tuple[int, int]]]:
     found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for cluster, row in zip(sources.facts.clusters_at((row.server, row.first_us) for row in rows), rows, strict=True):
         before_us = known_us.get(cluster)
-        if before_us is not None and row.first_us - before_us > _DEAF_US:
+        if before_us is not None and row.first_us - before_us > DEAF_US:
             found[cluster].append((before_us, row.first_us))
         known_us[cluster] = max(row.last_us, before_us or 0)
     return found

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import duckdb
 
+from pipeline.analysis.standing.lag import lag_now
 from pipeline.dashboard.queries.progress.partitions import IS_STABLE_STATED
 from pipeline.dashboard.queries.scope import Scope, ask_rows, widened
 
@@ -33,10 +34,15 @@ class Trend:
         kind: ``lag``: records that a group has not committed; ``held back``: records beyond the last stable offset;
             ``latency``: the slowest answer of its evidence, in ms; ``times``: exchanges of its evidence so far.
         points: times and values, in order.
+        place: topic and partition of offsets; empty: of none.
+        offsets: of lag those from the committed one to the end of the log, at the last point; more than records where
+            some are transaction markers, or removed.
     """
 
     kind: Kind
     points: tuple[tuple[datetime, float], ...]
+    place: str = ""
+    offsets: int | None = None
 
 
 _IS_STATED = f"{IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL"
@@ -44,11 +50,11 @@ _IS_STATED = f"{IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL"
 # Each place by itself: its rows lie together, so that most files are not read.
 _OFFSETS = f"""
 SELECT least($points - 1, floor($points * epoch(ts - $start) / epoch($end - $start)))::INT AS point,
-  arg_max(high_watermark, (ts, ordinal)) FILTER (high_watermark IS NOT NULL) AS high_watermark,
+  arg_max(high_watermark, (ts, exchange_id, ordinal)) FILTER (high_watermark IS NOT NULL) AS high_watermark,
   arg_max(last_stable_offset, (ts, ordinal)) FILTER ({_IS_STATED}) AS last_stable_offset,
   arg_max(last_stable_high_watermark, (ts, ordinal)) FILTER ({_IS_STATED}) AS last_stable_high_watermark,
-  arg_max(committed_offset, (ts, ordinal)) FILTER (group_id = $group_id AND committed_offset IS NOT NULL)
-    AS committed_offset
+  arg_max({{'lag': lag, 'high': high_watermark, 'committed': committed_offset}}, (ts, exchange_id, ordinal))
+    FILTER (group_id = $group_id AND lag IS NOT NULL) AS stood
 FROM gold.offset_timeline
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   AND cluster = $cluster AND topic = $topic AND partition = $partition
@@ -123,14 +129,34 @@ def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span
         step = (within.end - within.start) / POINTS
         return _of_offsets(connection, row, Scope(within.start + first * step, within.start + (last + 1) * step))
     is_held = row["rule"] in _HELD_BACK
-    values = (
-        behind(stated, "last_stable_offset", "last_stable_high_watermark")
-        if is_held
-        else behind(stated, "committed_offset")
-    )
-    if len(values) < 2:
-        return None
-    return Trend("held back" if is_held else "lag", tuple((_time(within, at), value) for at, value in values))
+    place = f"{row['topic']}-{row['partition']}"
+    if is_held:
+        held = behind(stated, "last_stable_offset", "last_stable_high_watermark")
+        points = tuple((_time(within, at), value) for at, value in held)
+        return Trend("held back", points, place) if len(held) > 1 else None
+    lags = lags_of(stated)
+    points = tuple((_time(within, at), float(lag)) for at, lag, _ in lags)
+    return Trend("lag", points, place, lags[-1][2]) if len(lags) > 1 else None
+
+
+def lags_of(stated: Sequence[dict[str, Any]]) -> list[tuple[int, int, int]]:
+    """How far a group is behind, from when it and the end of the log are known: point, records, offsets.
+
+    Args:
+        stated: rows with ``point``, an index, in its order, ``high_watermark`` and ``stood``, the last statement of the
+            group: its ``lag``, ``high`` and ``committed``; None where nothing was stated: it stands as it was then.
+    """
+    known = {row["point"]: row for row in stated}
+    high = stood = None
+    values: list[tuple[int, int, int]] = []
+    for point in range(min(known, default=0), max(known, default=-1) + 1):
+        row = known.get(point, {})
+        high = row.get("high_watermark") if row.get("high_watermark") is not None else high
+        stood = row.get("stood") or stood
+        lag = lag_now(stood["lag"], stood["high"], stood["committed"], high) if stood else None
+        if lag is not None and stood and high is not None:
+            values.append((point, lag, max(high - (stood["committed"] or 0), lag)))
+    return values
 
 
 def _time(span: Scope, point: int) -> datetime:

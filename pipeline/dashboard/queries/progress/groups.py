@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
+from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL
 from pipeline.analysis.tables import numbers
 from pipeline.dashboard.queries.progress.members import OTHERS, Key, Member, label_of, members, one_of_many
 from pipeline.dashboard.queries.progress.rebalances import Rebalance, rebalances
@@ -84,17 +85,44 @@ WHERE x.date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day
 GROUP BY e.member_id
 """  # noqa: S608 - our own text
 
-_LAG = f"""
-WITH lags AS (
-  SELECT topic, partition, time_bucket($cell, ts, $start) AS bucket, max(ts) AS ts,
-         arg_max(lag, (ts, ordinal)) AS lag, arg_max(lag_seconds, (ts, ordinal)) AS lag_seconds
-  FROM gold.offset_timeline
-  WHERE {_HERE} AND lag IS NOT NULL
-  GROUP BY ALL
+_OF_ROW = (
+    LAG_SQL.replace("l.{", "{")
+    .replace("g.{", "{")
+    .replace("g.committed", "committed")
+    .format(end="high", end_then="high_then", lag="lag_then")
 )
-SELECT topic, partition, bucket AS began, lag, lag_seconds,
-       coalesce(lead(bucket) OVER (PARTITION BY topic, partition ORDER BY bucket), $end) AS ended
-FROM lags ORDER BY topic, partition, began
+# What the group stated last and where the log ends, each carried on: lag grows between two commits as well.
+_LAG = f"""
+WITH stated AS (
+  SELECT topic, partition, coalesce(incarnation, 0) AS incarnation, group_id, ts, exchange_id, ordinal, lag,
+         lag_seconds, committed_offset, high_watermark, time_bucket($cell, ts, $start) AS bucket
+  FROM gold.offset_timeline
+  WHERE {IN_SPAN} AND cluster = $cluster
+    AND (topic, partition) IN (SELECT (topic, partition) FROM gold.offset_timeline WHERE {_HERE} AND lag IS NOT NULL)
+),
+known AS (
+  SELECT topic, partition, incarnation, bucket,
+         arg_max({{'lag': lag, 'lag_seconds': lag_seconds, 'committed': committed_offset, 'high': high_watermark,
+                   'ts': ts}}, (ts, exchange_id, ordinal)) FILTER (group_id = $group_id AND lag IS NOT NULL) AS stood,
+         arg_max(high_watermark, (ts, exchange_id, ordinal)) FILTER (high_watermark IS NOT NULL) AS high
+  FROM stated GROUP BY ALL
+),
+carried AS (
+  SELECT topic, partition, bucket, last_value(stood IGNORE NULLS) OVER before AS stood,
+         last_value(high IGNORE NULLS) OVER before AS high
+  FROM known WINDOW before AS (PARTITION BY topic, partition, incarnation ORDER BY bucket)
+),
+spread AS (
+  SELECT topic, partition, bucket, stood.lag AS lag_then, stood.lag_seconds AS lag_seconds, stood.ts AS group_seen,
+         stood.committed AS committed_offset, stood.high AS high_then, high, least(bucket + $cell, $end) AS as_of
+  FROM carried WHERE stood IS NOT NULL
+),
+now AS (
+  SELECT *, CASE WHEN high IS NULL OR committed_offset IS NULL THEN lag_then ELSE {_OF_ROW} END AS lag FROM spread
+)
+SELECT s.topic, s.partition, s.bucket AS began, s.lag, {LAG_SECONDS_SQL} AS lag_seconds,
+       coalesce(lead(s.bucket) OVER (PARTITION BY s.topic, s.partition ORDER BY s.bucket), $end) AS ended
+FROM now AS s WHERE s.lag IS NOT NULL ORDER BY s.topic, s.partition, began
 """  # noqa: S608 - our own text
 
 _COMMITS = """

@@ -6,7 +6,8 @@ from typing import Any
 
 import duckdb
 
-from pipeline.dashboard.queries.scope import Scope, as_of, ask_rows
+from pipeline.analysis.rules.kafka.listening import DEAF_US
+from pipeline.dashboard.queries.scope import IN_SPAN, Scope, as_of, ask_rows, rows_if_there
 
 MOST = 500
 
@@ -32,23 +33,33 @@ ORDER BY h.records_held_back DESC, h.topic, h.partition
 LIMIT $most
 """  # noqa: S608 - our own view
 
-# A cluster of which nothing is seen any more shows nothing of how long its transactions stay open.
-_OPEN = """
-WITH clusters AS (
-  SELECT cluster, max(ts) AS last_seen FROM gold.offset_timeline
-  WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-  GROUP BY cluster
+# Where nothing is seen of a cluster for long, nobody knows how long its transactions stay open, as the rule has it.
+_OPEN = f"""
+WITH minutes AS (
+  SELECT cluster, min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline
+  WHERE {IN_SPAN} GROUP BY cluster, date_trunc('minute', ts)
+),
+heard AS (
+  SELECT cluster, last_ts, lead(first_ts) OVER (PARTITION BY cluster ORDER BY first_ts) AS next_ts FROM minutes
+),
+known AS (
+  SELECT t.transactional_id, t.producer_id, t.producer_epoch, t.client_id, t.client,
+         CASE WHEN t.end_ts > $end THEN 'ongoing' ELSE t.state END AS state, t.partitions, t.groups,
+         t.records, t.first_ts, t.last_ts, t.cluster, t.first_exchange_id,
+         (SELECT coalesce(
+            min(greatest(h.last_ts, t.last_ts)) FILTER (
+              epoch_us(h.next_ts) - epoch_us(greatest(h.last_ts, t.last_ts)) > {DEAF_US}
+            ), max(greatest(h.last_ts, t.last_ts)), t.last_ts)
+          FROM heard AS h WHERE h.cluster = t.cluster) AS heard_until
+  FROM silver.transactions AS t
+  WHERE t.first_ts <= $end AND (t.end_ts > $end OR (t.end_ts IS NULL AND t.state <> 'unknown'))
+    AND ($transactional_id IS NULL OR t.transactional_id = $transactional_id)
 )
-SELECT t.transactional_id, t.producer_id, t.producer_epoch, t.client_id, t.client,
-       CASE WHEN t.end_ts > $end THEN 'ongoing' ELSE t.state END AS state, t.partitions, t.groups,
-       t.records, t.first_ts, t.last_ts, t.cluster, t.first_exchange_id,
-       (epoch_us(least(greatest(t.last_ts, coalesce(c.last_seen, t.last_ts)), $end)) - epoch_us(t.first_ts)) / 1e6
-         AS open_seconds
-FROM silver.transactions AS t LEFT JOIN clusters AS c ON c.cluster = t.cluster
-WHERE t.first_ts <= $end AND (t.end_ts > $end OR (t.end_ts IS NULL AND t.state <> 'unknown'))
-  AND ($transactional_id IS NULL OR t.transactional_id = $transactional_id)
-ORDER BY open_seconds DESC, t.transactional_id
-LIMIT $most
+SELECT * EXCLUDE (heard_until), least(coalesce(heard_until, last_ts), $end) AS known_until FROM known
+"""  # noqa: S608 - our own text
+_JUDGED = """
+SELECT cluster, subject, first_ts, last_ts, state FROM gold.findings
+WHERE rule = 'hanging_transaction' AND coalesce(state, 'open') <> 'closed' AND last_ts <= $end
 """
 
 _ENDED = """
@@ -89,9 +100,22 @@ def open_transactions(
     """Transactions that had not ended at the end of the span, the longest first.
 
     Those whose end was not seen (``unknown``) are none of them: most have long been followed by another one.
-    ``open_seconds`` is from its first request to the last word of its cluster within the span.
+    ``open_seconds`` is from its first request to ``known_until``: what the rule says that judges it, else the last time
+    in the span that its cluster was heard of without a break. Its ``state`` is ``unknown`` where that is no more known.
     """
-    return ask_rows(connection, _OPEN, scope, most=MOST, transactional_id=transactional_id)
+    rows = ask_rows(connection, _OPEN, scope, transactional_id=transactional_id)
+    judged = {
+        (row["cluster"], row["subject"], row["first_ts"]): row for row in rows_if_there(connection, _JUDGED, scope)
+    }
+    found = [_aged(row, judged.get((row["cluster"], row["transactional_id"], row["first_ts"]))) for row in rows]
+    return sorted(found, key=lambda row: (-row["open_seconds"], row["transactional_id"] or ""))[:MOST]
+
+
+def _aged(row: dict[str, Any], judged: dict[str, Any] | None) -> dict[str, Any]:
+    """A transaction with how long it is known to be open: of one that a rule has judged as its finding says."""
+    until = judged["last_ts"] if judged else row["known_until"]
+    state = "unknown" if judged and judged["state"] == "unknown" else row["state"]
+    return {**row, "known_until": until, "state": state, "open_seconds": (until - row["first_ts"]).total_seconds()}
 
 
 def ended_transactions(

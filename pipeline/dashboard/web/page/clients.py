@@ -14,7 +14,11 @@ from pipeline.dashboard.web.pictures.clients_picture import MOST as MOST_SHOWN
 from pipeline.dashboard.web.pictures.clients_picture import matrix
 from pipeline.dashboard.web.words import many
 
+_VERDICTS = {"breaks": "yes", "unknown": "not known"}
 _BREAKING = (
+    Column(
+        "known", "breaks", help="Not known: it took the newest version that its broker has, and may know newer ones."
+    ),
     Column("client_id", "client"),
     Column("client_ip", "address"),
     Column("removed_versions", "uses, and Kafka 4 has not"),
@@ -27,7 +31,7 @@ _ALL = (
     Column("client_ip", "address"),
     Column("protocol", "protocol"),
     Column("software", "software"),
-    Column("breaks_on_kafka_4", "breaks on Kafka 4", "yes"),
+    Column("breaks_on_kafka_4", "uses versions removed in Kafka 4", "yes"),
     Column("api_versions", "uses"),
     Column("first_ts", "first seen", "time"),
     Column("last_ts", "last seen", "time"),
@@ -42,7 +46,11 @@ def draw(here: Here) -> None:
         st.info("No client was seen in this time range.")
         return
     numbers = counts(here.connection, here.scope)
-    breaking = [row for row in rows if row["protocol"] == "kafka" and row["breaks_on_kafka_4"]]
+    breaking = [
+        {**row, "known": _VERDICTS.get(row["verdict"], "not known")}
+        for row in rows
+        if row["protocol"] == "kafka" and row["breaks_on_kafka_4"]
+    ]
     columns = st.columns(3)
     columns[0].metric("Break on Kafka 4", numbers["breaking"], border=True)
     columns[1].metric("Kafka clients", numbers["kafka"], border=True)
@@ -50,11 +58,12 @@ def draw(here: Here) -> None:
     if len(rows) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     if breaking:
-        st.header("Break on the next upgrade", anchor=False)
+        st.header("Use versions that Kafka 4 has removed", anchor=False)
         st.markdown(
-            "Kafka 4 has removed these versions (KIP-896). Update the libraries first: kafka-clients 2.1 or later, "
-            "librdkafka 1.0 or later, others of 2019 or later. A client that asked an old broker for its versions uses "
-            "no newer ones than that broker has, and may well know them."
+            f"By client id, {many(numbers['breaking'], 'client breaks', 'clients break')} on Kafka 4 (KIP-896). "
+            "Update the libraries first: kafka-clients 2.1 or later, librdkafka 1.0 or later, others of 2019 or later. "
+            f"Of {many(numbers['unknown'], 'more client')} it is not known: a client that asks its broker for versions "
+            "uses no newer ones than an old broker has, and may know newer ones."
         )
         grid(breaking, _BREAKING, key="breaking")
     elif numbers["kafka"]:
@@ -69,10 +78,16 @@ def _matrix(rows: list[dict[str, Any]]) -> None:
     found = [one for one in verdicts(rows) if one.breaks]
     if not found:
         return
-    st.header("What breaks on which release of Kafka", anchor=False)
-    draw_chart(matrix(found, dark=is_dark()), key="matrix", alt="Which client breaks on which release of Kafka")
+    st.header("Versions in use that a release of Kafka has removed", anchor=False)
+    draw_chart(
+        matrix(found, dark=is_dark()),
+        key="matrix",
+        alt="How many versions of each client each release of Kafka removed",
+    )
     more = f" The {MOST_SHOWN} that break on most." if len(found) > MOST_SHOWN else ""
-    st.caption(f"A number: so many of the request versions that it uses get no answer from that release.{more}")
+    st.caption(
+        f"Number of request versions this client uses that the release no longer supports, by id and host.{more}"
+    )
 
 
 run(draw)

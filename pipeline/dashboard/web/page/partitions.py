@@ -27,8 +27,19 @@ _LAG = (
     Column("topic", "topic"),
     Column("partition", "partition", "number"),
     Column("trouble", "trouble", width="medium"),
-    Column("lag", "lag", "number", "Records between the committed offset and the high watermark."),
-    Column("lag_seconds", "behind", "duration", "Age of the oldest record that is not committed."),
+    Column("lag", "lag", "number", "Records between the committed offset and the high watermark, without markers."),
+    Column(
+        "offsets_without_records",
+        "offsets without records",
+        "number",
+        "Transaction markers, and what retention removed: high watermark - committed - lag.",
+    ),
+    Column(
+        "lag_seconds",
+        "behind",
+        "duration",
+        "Age of the oldest record that is not committed, as of the last word of its cluster.",
+    ),
     Column("committed_offset", "committed", "number"),
     Column("last_stable_offset", "last stable offset", "number"),
     Column("high_watermark", "high watermark", "number"),
@@ -41,6 +52,7 @@ _LAG = (
     ),
     Column("last_stable_ts", "last stable offset as of", "time"),
     Column("group_seen", "group seen", "time"),
+    Column("as_of", "as of", "time", "The last word of the cluster."),
     Column("cluster", "cluster"),
 )
 _COMMITTERS = (

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 COLOURS = {"critical": "red", "warning": "orange", "info": "blue"}
 ICONS = {"critical": ":material/error:", "warning": ":material/warning:", "info": ":material/info:"}
 _TRENDS = {
-    "lag": ("Lag, records", "Records of its partition that the group has not committed"),
-    "held back": ("Held back, records", "Records of its partition beyond the last stable offset"),
+    "lag": ("Lag of {place}, records", "Records of this partition that the group has not committed"),
+    "held back": ("Held back in {place}, records", "Records of this partition beyond the last stable offset"),
     "latency": ("Slowest answer, ms", "Of the exchanges that show it"),
     "times": ("Exchanges that show it", "So far"),
 }
@@ -45,13 +45,25 @@ def draw_cards(rows: Sequence[dict[str, Any]]) -> dict[str, DeltaGenerator]:
 
 def draw_trend(place: DeltaGenerator, trend: Trend) -> None:
     """Draw what grows, with its last value; of latencies the greatest."""
-    label, help_ = _TRENDS[trend.kind]
+    label, help_ = (text.format(place=plain(trend.place)) for text in _TRENDS[trend.kind])
     values = [value for _, value in trend.points]
     shown = max(values) if trend.kind == "latency" else values[-1]
     times = between(trend.points[0][0], trend.points[-1][0])
     with place.container():
         st.metric(label, number(round(shown)), help=f"{help_}, {times}. Most: {number(round(max(values)))}.")
+        st.caption(f"As of {moment(trend.points[-1][0])}{_beside(trend)}")
         draw_chart(trend_picture(trend, label, dark=is_dark()), alt=f"{label}, {times}: {number(round(shown))}")
+
+
+def _beside(trend: Trend) -> str:
+    """What tells records from the offsets that they lie in."""
+    records = round(trend.points[-1][1])
+    if trend.offsets is None or trend.offsets <= records:
+        return ""
+    others = many(
+        trend.offsets - records, "transaction marker or removed offset", "transaction markers or removed offsets"
+    )
+    return f": {many(trend.offsets, 'offset')} less {others}"
 
 
 def draw_over(rows: Sequence[dict[str, Any]]) -> None:
@@ -95,4 +107,4 @@ def _links(row: dict[str, Any]) -> None:
                 "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], group=row["group_id"],
                 topic=row["topic"], partition=row["partition"],
             )  # fmt: skip
-        link("exchanges", f"Evidence of {many(row['findings'], 'finding')}", "swap_horiz", finding=row["root_id"])
+        link("exchanges", f"Evidence of {many(row['findings'], 'finding')}", "swap_horiz", incident=row["incident_id"])

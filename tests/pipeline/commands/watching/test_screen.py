@@ -105,6 +105,13 @@ def test_rows_are_ordered_as_asked(sort: Sort, group: str, api: str) -> None:
     assert len(marked) == 3
 
 
+def test_what_is_known_no_more_grows_no_older() -> None:
+    rows = [incident(0), incident(1, state="unknown"), incident(2, state="closed")]
+    late = now(incidents=[row | {"last_us": 50_000_000} for row in rows], last_us=60_000_000)
+    lines = drawn(late, Shown("-", silent_s=36_000.0), 80).splitlines()
+    assert [line[13:22].strip() for line in lines if "trouble" in line] == ["20 s", "10 s", "10 s"]
+
+
 def test_incidents_are_marked_when_they_begin_and_the_first_says_what_to_do() -> None:
     found = now(incidents=[incident(0), incident(1), incident(2, state="closed", severity="warning")])
     lines = drawn(found, Shown("-", silent_s=0.0), 80).splitlines()
@@ -114,7 +121,8 @@ def test_incidents_are_marked_when_they_begin_and_the_first_says_what_to_do() ->
     assert "WARNING  OVER    20 s  trouble 2" in lines
     assert lines[lines.index("CRITICAL         20 s  trouble 0") + 1].split() == ["now", "Restart", "it."]
     assert sum("Restart it." in line for line in lines) == 1
-    assert "No incident in what 20 groups and 30 clients do." in drawn(now(incidents=[]), Shown("-"), 80)
+    calm = [GroupNow("c", f"group {n}", lag=n) for n in range(20)]
+    assert "No incident in what 20 groups and 30 clients do." in drawn(now(incidents=[], groups=calm), Shown("-"), 80)
 
 
 COMMAND = "`kafka-console-consumer.sh --bootstrap-server BROKER --topic jobs --partition 0 --max-messages 1`"

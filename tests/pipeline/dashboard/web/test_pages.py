@@ -86,7 +86,7 @@ def test_the_partition_in_most_trouble_is_shown_first(use: Any, hand_made_lake: 
     assert (standing[0]["trouble"], standing[0]["lag"], standing[0]["behind"]) == (
         "stuck commits, open transaction",
         57,
-        "5.5 s",
+        "58 s",
     )
     assert len(app.get("vega_lite_chart")) == 1
 

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.overview.findings import finding
+from pipeline.dashboard.queries.overview.incidents import findings_of, incident
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import search
 from pipeline.dashboard.web.here import Here, draw_text, link, run
@@ -25,11 +26,15 @@ _FURTHER_SECONDS = 10.0
 def draw(here: Here) -> None:
     """Draw the page; the exchange that the address names stands above the search, one that is selected below it."""
     named = st.container()
-    finding_id = st.query_params.get("finding")
-    rows = _evidence(here, finding_id) if finding_id else _found(here)
+    finding_id, incident_id = st.query_params.get("finding"), st.query_params.get("incident")
+    if finding_id:
+        rows = _evidence(here, finding_id)
+    else:
+        rows = _evidence_of_incident(here, incident_id) if incident_id else _found(here)
     chosen = grid(rows, EXCHANGE_COLUMNS, key="exchanges", opens="its request and response") if rows else None
     exchange_id = rows[chosen]["exchange_id"] if chosen is not None else st.query_params.get("exchange")
-    if exchange_id is None and finding_id and rows:
+    is_evidence = bool(finding_id or incident_id)
+    if exchange_id is None and is_evidence and rows:
         exchange_id = rows[0]["exchange_id"]
     times = {row["exchange_id"]: row["ts"] for row in rows}
     if exchange_id is None:
@@ -40,7 +45,7 @@ def draw(here: Here) -> None:
     if exchange is None:
         st.info(f"There is no exchange {code(exchange_id)} in this lake; it may be older than the lake keeps.")
         return
-    with named if chosen is None and not finding_id else st.container():
+    with named if chosen is None and not is_evidence else st.container():
         show_exchange(here.connection, exchange)
 
 
@@ -64,6 +69,24 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     if len(rows) > 1:
         first, second = (row["exchange_id"] for row in rows[:2])
         link("compare", "Its first two side by side", "compare", **compare_address(second, first, rows[1]["ts"]))
+    return rows
+
+
+def _evidence_of_incident(here: Here, incident_id: str) -> list[dict[str, Any]]:
+    """The exchanges that show the findings of an incident, of all of them."""
+    shown = incident(here.connection, incident_id)
+    st.button("Search all exchanges instead", icon=":material/search:", on_click=_leave, args=("incident", "exchange"))
+    if shown is None:
+        st.info("There is no such incident in this lake, or not any more.")
+        return []
+    found = findings_of(here.connection, shown)
+    rules = ", ".join(dict.fromkeys(one.finding["rule"] for one in found))
+    st.markdown(f"Evidence of {many(len(found), 'finding')}: **{rules}**")
+    draw_text(of_one_zone(shown)["headline"])
+    ids = list(dict.fromkeys(name for one in found for name in one.finding["evidence"] or ()))
+    rows = exchanges.by_ids(here.connection, ids, shown["first_ts"], shown["last_ts"]) if ids else []
+    if not rows:
+        st.info("Its exchanges are older than the lake keeps." if ids else "Its findings name no exchange.")
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.dashboard.queries.overview.incidents import incidents
-from pipeline.dashboard.queries.overview.trends import behind, merged, trends
+from pipeline.dashboard.queries.overview.trends import behind, lags_of, merged, trends
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from tests.pipeline.dashboard.conftest import at
@@ -30,6 +30,16 @@ def _said(point: int, high: int | None = None, committed: int | None = None) -> 
 )
 def test_offsets_stand_until_another_is_stated(said: list[dict[str, Any]], values: list[tuple[int, float]]) -> None:
     assert behind(said, "committed_offset") == values
+
+
+def test_lag_is_counted_in_records_beside_offsets() -> None:
+    stood = {"lag": 134, "high": 174, "committed": 21}  # 153 offsets, of which 19 are markers
+    assert lags_of([{"point": 0, "high_watermark": 174, "stood": stood}]) == [(0, 134, 153)]
+    later = [{"point": 2, "high_watermark": 180, "stood": None}, {"point": 3, "high_watermark": 20, "stood": None}]
+    assert lags_of([{"point": 0, "high_watermark": 174, "stood": stood}, *later]) == [
+        (0, 134, 153), (1, 134, 153), (2, 140, 159), (3, 0, 0),
+    ]  # fmt: skip
+    assert lags_of([{"point": 0, "high_watermark": 174, "stood": None}]) == []  # nobody committed: no lag
 
 
 def test_only_times_of_incidents_are_read() -> None:
