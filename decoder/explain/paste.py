@@ -99,7 +99,7 @@ def _dumped(data: bytes, word: int = 1) -> Paste:
 
 
 def _others(text: str) -> Iterator[Paste]:
-    """Forms without offsets. Plain hex may be words, too, whose order only its meaning tells."""
+    """Forms without offsets. Plain hex may be words, too, whose order only its meaning shows."""
     for form, read in (("hex", _plain), ("escaped text", _escaped), ("C array", _c_array), ("base64", _base64)):
         data = read(text)
         if data is not None:

@@ -40,8 +40,8 @@ class WordDump:
     Attributes:
         little, big: the bytes, if words are little-endian or big-endian.
         size: bytes in a word.
-        is_little: what the text beside the words shows; None if there is no text that tells.
-        padding: bytes of the last word that may not be of the data, since no offset tells where the dump ends.
+        is_little: what the text beside the words shows; None if there is no such text.
+        padding: bytes of the last word that may not be of the data, since no offset shows where the dump ends.
         has_colons: offsets end with a colon, as xxd and tcpdump write them, which print bytes in their order.
     """
 

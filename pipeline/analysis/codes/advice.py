@@ -31,12 +31,12 @@ def _facts_of(protocol: str, answers: Iterable[tuple[Api | None, str]]) -> Itera
 
 def now_of(some: Sequence[CodeFacts]) -> str:
     """What to do at once about all of them; under the name of each, if they ask for different things."""
-    return _said([(one.name, one.now) for one in some])
+    return _joined_texts([(one.name, one.now) for one in some])
 
 
 def fix_of(some: Sequence[CodeFacts]) -> str:
     """What prevents all of them, likewise."""
-    return _said([(one.name, one.fix) for one in some])
+    return _joined_texts([(one.name, one.fix) for one in some])
 
 
 def advice_of(some: Sequence[CodeFacts]) -> str:
@@ -44,7 +44,7 @@ def advice_of(some: Sequence[CodeFacts]) -> str:
     return f"Now: {now_of(some)} Fix: {fix_of(some)}"
 
 
-def _said(texts: Sequence[tuple[str, str]]) -> str:
+def _joined_texts(texts: Sequence[tuple[str, str]]) -> str:
     by_text: dict[str, list[str]] = {}
     for name, text in texts:
         by_text.setdefault(text, []).append(name)

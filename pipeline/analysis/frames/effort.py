@@ -24,16 +24,16 @@ class Effort:
     """What a reader was given so far: frames, and their bytes that are not zero."""
 
     frames: int = 0
-    told_bytes: int = 0
+    nonzero_bytes: int = 0
 
     def add(self, frames: pa.Table | pa.RecordBatch) -> None:
         """Count the rows of a landing zone."""
         self.frames += frames.num_rows
-        self.told_bytes += told_bytes(frames)
+        self.nonzero_bytes += nonzero_bytes(frames)
 
     def pays(self, after_frames: int = KERNEL_AFTER, after_bytes: int = KERNEL_AFTER_BYTES) -> bool:
         """Whether all this is enough to load the kernel."""
-        return self.frames >= after_frames or self.told_bytes >= after_bytes
+        return self.frames >= after_frames or self.nonzero_bytes >= after_bytes
 
 
 def pays_for_kernel(frames: pa.Table) -> bool:
@@ -43,13 +43,13 @@ def pays_for_kernel(frames: pa.Table) -> bool:
     return effort.pays()
 
 
-def told_bytes(frames: pa.Table | pa.RecordBatch) -> int:
+def nonzero_bytes(frames: pa.Table | pa.RecordBatch) -> int:
     """Bytes of landed frames that are not zero."""
     column = frames.column("frame")
-    return sum(map(_told, column.chunks if isinstance(column, pa.ChunkedArray) else [column]))
+    return sum(map(_nonzero, column.chunks if isinstance(column, pa.ChunkedArray) else [column]))
 
 
-def _told(frames: pa.Array) -> int:
+def _nonzero(frames: pa.Array) -> int:
     offsets, data = frames.buffers()[1:]
     if not len(frames) or data is None:
         return 0

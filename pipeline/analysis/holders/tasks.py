@@ -8,7 +8,7 @@ from __future__ import annotations
 from pipeline.analysis.statements.new_groups import TOPOLOGY
 
 _MOST_PLACED = 50_000
-"""Tasks times topics that are all told apart; a message of 15 KB may name 1,700 of each."""
+"""Tasks times topics that are all distinct; a message of 15 KB may name 1,700 of each."""
 _TOPICS_OF_MANY = 3
 """Beyond, so many topics of each subtopology, the first by name."""
 

@@ -76,8 +76,9 @@ _MONGO_HANDSHAKE: Final = (
     "endsessions", "connectionstatus",
 )  # fmt: skip
 _MONGO_BEGINS: Final = ("hello", "ismaster")
+_AUTHENTICATION_FAILED: Final = 18
 _MONGO_LOGIN_REFUSED: Final = (
-    f"coalesce(error_code = 18 OR (NOT ok AND list_contains({list(LOGINS)}, command)), false)"  # AuthenticationFailed
+    f"coalesce(error_code = {_AUTHENTICATION_FAILED} OR (NOT ok AND list_contains({list(LOGINS)}, command)), false)"
 )
 
 

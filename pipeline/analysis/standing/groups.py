@@ -148,7 +148,7 @@ def groups_now(timeline: pa.Table, states: pa.Table, window: Window) -> list[Gro
     cut = {**span, "buckets": BUCKETS}
     tables = Tables({"timeline": timeline, "states": states})
     try:
-        heard = {row.cluster: row.us for row in tables.rows(_CLUSTERS, last=window.last_us)}
+        last_seen = {row.cluster: row.us for row in tables.rows(_CLUSTERS, last=window.last_us)}
         ends = _by_bucket(tables.rows(_ENDS, **cut), ("cluster", "topic", "partition"))
         stood = _by_bucket(tables.rows(_STOOD, **cut), ("cluster", "topic", "partition", "group_id"))
         commits = {
@@ -163,7 +163,7 @@ def groups_now(timeline: pa.Table, states: pa.Table, window: Window) -> list[Gro
     for key, looks in stood.items():
         cluster, topic, partition, group_id = key
         places[cluster, group_id].append(
-            _place(topic, partition, looks, ends.get(key[:3], {}), commits.get(key), window, heard[cluster])
+            _place(topic, partition, looks, ends.get(key[:3], {}), commits.get(key), window, last_seen[cluster])
         )
     return [
         _group(*key, places.get(key, []), members.get(key, 0), refused.get(key, 0), window)
@@ -180,7 +180,7 @@ def _by_bucket(rows: Iterable[Row], key: tuple[str, ...]) -> dict[tuple[Any, ...
 
 def _place(
     topic: str, partition: int, looks: Mapping[int, Row], ends: Mapping[int, Row], commits: Row | None, window: Window,
-    heard_us: int,
+    seen_us: int,
 ) -> _Place:  # fmt: skip
     lags, highs, committed = [], [], []
     stood: Row | None = None
@@ -192,7 +192,7 @@ def _place(
         highs.append(high)
         committed.append(stood.committed if stood is not None else None)
     lag = lags[-1]
-    behind_s = None if stood is None else lag_seconds_now(lag, stood.lag, stood.lag_seconds, heard_us - stood.us)
+    behind_s = None if stood is None else lag_seconds_now(lag, stood.lag, stood.lag_seconds, seen_us - stood.us)
     return _Place(
         topic, partition, lags, highs, committed, behind_s, _trend(commits, lags, window),
         None if commits is None else commits.last_us,

@@ -114,7 +114,7 @@ ROWS: Final = (
         OPERATOR,
         "A query setting of the server rejects queries of this shape.",
         "see the settings ($querySettings), or change the query.",
-        "tell the application's owner before a shape is rejected.",
+        "inform the application's owner before a shape is rejected.",
     ),
     row(
         224,

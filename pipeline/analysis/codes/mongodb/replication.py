@@ -177,7 +177,7 @@ ROWS: Final = (
             95: "The server is not a secondary.",
             124: "The member uses another election protocol.",
             188: "The server is of another release than the others.",
-            303: "The addresses that the server tells clients have changed (horizons).",
+            303: "The addresses that the server gives clients have changed (horizons).",
         },
     ),
     *family(

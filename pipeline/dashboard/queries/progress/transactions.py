@@ -39,7 +39,7 @@ WITH minutes AS (
   SELECT cluster, min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline
   WHERE {IN_SPAN} GROUP BY cluster, date_trunc('minute', ts)
 ),
-heard AS (
+seen AS (
   SELECT cluster, last_ts, lead(first_ts) OVER (PARTITION BY cluster ORDER BY first_ts) AS next_ts FROM minutes
 ),
 known AS (
@@ -50,12 +50,12 @@ known AS (
             min(greatest(h.last_ts, t.last_ts)) FILTER (
               epoch_us(h.next_ts) - epoch_us(greatest(h.last_ts, t.last_ts)) > {DEAF_US}
             ), max(greatest(h.last_ts, t.last_ts)), t.last_ts)
-          FROM heard AS h WHERE h.cluster = t.cluster) AS heard_until
+          FROM seen AS h WHERE h.cluster = t.cluster) AS seen_until
   FROM silver.transactions AS t
   WHERE t.first_ts <= $end AND (t.end_ts > $end OR (t.end_ts IS NULL AND t.state <> 'unknown'))
     AND ($transactional_id IS NULL OR t.transactional_id = $transactional_id)
 )
-SELECT * EXCLUDE (heard_until), least(coalesce(heard_until, last_ts), $end) AS known_until FROM known
+SELECT * EXCLUDE (seen_until), least(coalesce(seen_until, last_ts), $end) AS known_until FROM known
 """  # noqa: S608 - our own text
 _JUDGED = """
 SELECT cluster, subject, first_ts, last_ts, state FROM gold.findings
@@ -101,7 +101,7 @@ def open_transactions(
 
     Those whose end was not seen (``unknown``) are none of them: most have long been followed by another one.
     ``open_seconds`` is from its first request to ``known_until``: what the rule says that judges it, else the last time
-    in the span that its cluster was heard of without a break. Its ``state`` is ``unknown`` where that is no more known.
+    in the span that its cluster was seen without a break. Its ``state`` is ``unknown`` where that is no more known.
     """
     rows = ask_rows(connection, _OPEN, scope, transactional_id=transactional_id)
     judged = {

@@ -73,7 +73,7 @@ def draw(here: Here) -> None:
 def _asked(here: Here, apis: list[dict[str, Any]]) -> Asked | None:
     """What is chosen: an api or command, and of those that ask for it a broker and a client.
 
-    None: the address names one that is not there, which is said.
+    None: the address names one that is not there, which the page states.
     """
     names = _names(apis)
     boxes = st.columns([2, 1, 1])

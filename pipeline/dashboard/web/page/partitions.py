@@ -146,7 +146,7 @@ def _show(row: dict[str, Any]) -> None:
 def _choose(here: Here, standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
     """Selection from left to right, each of what the one before leaves; at first the partition in most trouble.
 
-    None: the address names a group, topic, partition or cluster that is not there, which is said.
+    None: the address names a group, topic, partition or cluster that is not there, which the page states.
     """
     boxes = st.columns([2, 3, 1, 3])
     chosen: dict[str, str] = {}

@@ -14,7 +14,7 @@ from pipeline.dashboard.web.words import clock, code, duration, many, moment, nu
 _OPEN = (
     Column("transactional_id", "transactional id"),
     Column("open_seconds", "open for at least", "duration", "From its first request to the time in the next column."),
-    Column("known_until", "as of", "time", "When its cluster was heard last, without a break: later nothing is known."),
+    Column("known_until", "as of", "time", "When its cluster was seen last, without a break: later nothing is known."),
     Column("partitions", "partitions"),
     Column("groups", "groups", help="Groups whose offsets it commits."),
     Column("records", "records", "number"),

@@ -56,7 +56,7 @@ def draw_trend(place: DeltaGenerator, trend: Trend) -> None:
 
 
 def _beside(trend: Trend) -> str:
-    """What tells records from the offsets that they lie in."""
+    """What distinguishes records from the offsets between them."""
     records = round(trend.points[-1][1])
     if trend.offsets is None or trend.offsets <= records:
         return ""

@@ -24,7 +24,7 @@ _NAMES = "A name; `*` stands for anything, `?` for one character."
 
 
 def controls(here: Here) -> Search | None:
-    """Draw the boxes, and what they state; None: one states what cannot be searched by, which is said."""
+    """Draw the boxes, and what they state; None: one states what cannot be searched by, which the page states."""
     often = st.columns(6)
     seldom = st.expander("More to search by", expanded=any(name in st.query_params for name in _SELDOM))
     with seldom:

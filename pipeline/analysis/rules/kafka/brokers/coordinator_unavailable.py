@@ -162,7 +162,7 @@ def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding
 
 
 def _never_asking(wave: Wave, sources: Sources, settings: FindingSettings) -> list[str]:
-    """Clients that a broker told it is not the coordinator, again and again, and that did not look for another one.
+    """Clients that were answered again and again that the broker is not the coordinator, and looked for no other one.
 
     Of a client of whose connections the capture lost something nothing follows from what was not seen.
     """

@@ -211,7 +211,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _with_ends(latest: Mapping[Place, Reset], tables: Tables) -> dict[Place, Reset]:
-    """The same resets; those beyond the end of the log are told apart by where the log ended before."""
+    """The same resets; those beyond the end of the log are distinguished by where the log ended before."""
     since: dict[tuple[str, str, int], int] = {}
     for (cluster, topic, partition, _), one in latest.items():
         if one.cause == BEYOND:
@@ -222,10 +222,10 @@ def _with_ends(latest: Mapping[Place, Reset], tables: Tables) -> dict[Place, Res
     names = ("cluster", "topic", "partition", "us")
     tables.add("beyond", pa.table({name: list(column) for name, column in zip(names, columns, strict=True)}))
     ends = {(row.cluster, row.topic, row.partition): row.ended_at for row in tables.rows(_ENDED)}
-    return {place: _told_apart(one, ends.get(place[:3])) for place, one in latest.items()}
+    return {place: _distinguished(one, ends.get(place[:3])) for place, one in latest.items()}
 
 
-def _told_apart(one: Reset, ended_at: int | None) -> Reset:
+def _distinguished(one: Reset, ended_at: int | None) -> Reset:
     if one.cause != BEYOND or ended_at is None or ended_at <= (one.log_end or 0):
         return one
     return replace(one, cause=SHORTER, ended_at=ended_at)

@@ -109,7 +109,7 @@ def _of_exchange(row: Any, cluster: str, names: Mapping[str, str]) -> Iterator[D
 
 
 def _parts(body: Json, topics: str, index: str) -> Iterator[tuple[tuple[str, int], Json]]:
-    """Topic id and index of each partition, with what is said of it; one that is not named is left out."""
+    """Topic id and index of each partition, with what is stated of it; one that is not named is left out."""
     for topic in items(body, topics):
         topic_id = text(topic, "topicId")
         for part in items(topic, "partitions") if topic_id is not None else ():
