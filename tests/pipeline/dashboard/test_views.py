@@ -25,8 +25,8 @@ def rows(lake: Path, sql: str) -> list[dict[str, Any]]:
 
 def test_the_views_state_what_they_answer() -> None:
     assert NAMES == [
-        "consumer_lag", "errors", "exchanges_with_open", "latency", "open_transactions", "partition_owners",
-        "stuck_partitions", "timeline_by_minute",
+        "breaking_clients", "consumer_lag", "errors", "exchanges_with_open", "latency", "open_transactions",
+        "partition_owners", "stuck_partitions", "timeline_by_minute",
     ]  # fmt: skip
     assert [view.name for view in views() if len(view.question) < 30] == []
 
