@@ -94,7 +94,7 @@ FORMS = {
     "OP_QUERY in a wrapper": (lambda document: query({"$query": document}), old_reply),
     "OP_COMMAND": (by_command, lambda document: message(2011, as_bytes(document) + as_bytes({}), 100, 7)),
     **{
-        f"{form} by {name}": (command, lambda document, form=form, name=name: compressed(form(document), name))
+        f"{form.__name__} by {name}": (command, lambda document, form=form, name=name: compressed(form(document), name))
         for name in COMPRESSORS
         for form in (reply, old_reply)
     },

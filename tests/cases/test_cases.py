@@ -1,0 +1,123 @@
+"""Inputs of public reports, kept beside the checkout, are judged as their reporters would expect.
+
+Each folder of ``../shared/cases`` stands for a kind whose own tests use made or recorded input. Where the folder is
+missing (it is not part of the repository) these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pipeline.cli import app
+from tests.paths import ROOT
+
+CASES = ROOT.parent / "shared" / "cases"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the checkout where they are kept"),
+]
+
+
+class Case(NamedTuple):
+    """What ``diagnose`` must print of a capture, on one line each, and what not; with which exit code."""
+
+    path: str
+    code: int
+    has: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+
+NOTHING = "Nothing found that looks wrong."
+UNJUDGED = "Nothing was judged: "
+
+JUDGED = [
+    Case("hostile-apiversions/hostile_apiversions.pcap", 0, (NOTHING,)),
+    Case("snaplen-crash/crash_min.pcap", 0, ("4 messages cut off",), (NOTHING,)),
+    Case("snaplen-crash/healthy_snap256.pcap", 0, ("189 messages cut off",), (NOTHING,)),
+    Case("snaplen-crash/share_groups_cut.pcap", 0, ("cut off",), (NOTHING,)),
+    Case("offset-near-2-63/stopped_3.pcap", 1, ("stopped",), ("internal error",)),
+    Case("one-direction-only/half_nat.pcap", 2, ("10.244.1.7:9092 answers what 10.0.0.9:9092 is asked",), (NOTHING,)),
+    Case("one-direction-only/oneway_requests_only.pcap", 2, ("holds only requests", UNJUDGED), (NOTHING,)),
+    Case("one-direction-only/oneway_responses_only.pcap", 2, ("holds only responses", UNJUDGED), ("snap length",)),
+    Case("large-metadata-slow/big_metadata.pcap.zst", 0, (NOTHING,)),
+    Case("judging-amplified/s5_500_500.pcap", 0, (), ("too much to judge",)),
+    Case("mongo-login-told-as-failed/mongo_auth_ok.pcap", 0, (NOTHING,)),
+    Case("mongo-login-told-as-failed/mongo_auth_speculative_ok.pcap", 0, (NOTHING,)),
+    Case("mongo-login-told-as-failed/mongo_credentials_commands_ok.pcap", 0, (NOTHING,)),
+    Case("nat-copies/k8s_snat_twice.pcap", 0, ("3 more connections are copies of others", NOTHING)),
+    Case("client-closes-in-the-answer/client_closes.pcap.zst", 0,
+         ("nothing lost", "closed 60 connections", "receive.message.max.bytes"), ("cut off",)),
+    Case("single-broker-replication-factor/single_broker_rf3.pcap", 1,
+         ("offsets.topic.replication.factor=1",), ("replication.factor=3",)),
+    Case("not-coordinator-never-asks/librdkafka_2630.pcap", 1,
+         ("Restart worker", "no FindCoordinator was seen"), ("Do not restart",)),
+    Case("log-got-shorter/unclean_election_truncation.pcap", 0,
+         ("the log now ends at 223", "unclean.leader.election.enable=false"), ("nothing is lost", "retention.ms")),
+    Case("cursor-of-another-server/mongo_cursor_other_mongos.pcap", 0,
+         ("that 10.0.0.20:27017 opened",), ("take it back",)),
+    Case("pktap/pktap.pcap", 0, ("exchanges",), ("link type",)),
+    Case("proxy-protocol/proxy_protocol_v1.pcap", 0, ("exchanges", "nothing lost")),
+    Case("proxy-protocol/proxy_protocol_v2.pcap", 0, ("exchanges", "nothing lost")),
+    Case("proxy-protocol/mongo_proxy_v1.pcap", 0, ("exchanges", "nothing lost")),
+    Case("proxy-protocol/mongo_proxy_v2.pcap", 0, ("exchanges", "nothing lost")),
+    Case("http-answers/kafka_http_answers.pcap", 2,
+         ("10.0.0.9:9092 answers HTTP to Kafka requests", UNJUDGED), (NOTHING,)),
+    Case("http-answers/mongo_http_answers.pcap", 2, ("10.0.0.20:27017 answers HTTP to MongoDB requests",), (NOTHING,)),
+    Case("plaintext-to-tls-listener/plain_to_tls.pcap", 2,
+         ("answers TLS to Kafka requests", "security.protocol"), (NOTHING,)),
+]  # fmt: skip
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.parametrize("case", JUDGED, ids=lambda case: case.path)
+def test_a_case_is_judged_as_its_reporter_expects(case: Case) -> None:
+    done = run("diagnose", str(CASES / case.path))
+    text = " ".join(done.output.split())
+    assert done.exit_code == case.code, text
+    assert "internal error" not in text
+    for words in case.has:
+        assert words in text
+    for words in case.lacks:
+        assert words not in text
+
+
+def decoded(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run("decode", "--json", str(CASES / name)).stdout.splitlines()]
+
+
+def test_a_client_behind_a_proxy_is_the_one_that_the_header_names() -> None:
+    done = run("decode", str(CASES / "proxy-protocol" / "proxy_protocol_v2.pcap"))
+    assert "192.0.2.7" in done.stdout
+
+
+def test_every_login_is_answered_with_ok() -> None:
+    for name in ("mongo_auth_ok", "mongo_credentials_commands_ok"):
+        replies = [one for one in decoded(f"mongo-login-told-as-failed/{name}.pcap") if one["direction"] == "response"]
+        assert replies
+        assert not [one for one in replies if (one["body"] or {}).get("ok") == 0]
+
+
+def test_dumps_of_words_are_put_in_order() -> None:
+    done = CliRunner().invoke(
+        app, ["explain", "--hex", "-"], input=(CASES / "hexdump-words" / "hexdump.txt").read_text()
+    )
+    assert "OffsetCommit v7 request" in done.output
+
+
+def test_a_missing_tag_buffer_is_named() -> None:
+    text = (CASES / "missing-tag-buffer" / "alter_configs_v2.hex").read_text()
+    done = run("explain", "--hex", text.strip())
+    assert "missing after resources[0].configs[0]" in " ".join(done.output.split())
+
+
+def test_an_http_probe_is_called_http() -> None:
+    done = run("diagnose", str(CASES / "http-answers" / "http_probe.pcap"))
+    assert "HTTP" in str(done.exception)
