@@ -184,7 +184,7 @@ def newest(frames: pa.Table, earlier: pa.Table, since_us: int) -> pa.Table:
         return tables.table(f"""
             SELECT * FROM ({_CLOCKS}) WHERE flags & {_CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
             QUALIFY row_number() OVER (PARTITION BY connection_id, direction ORDER BY seq DESC) = 1
-        """)
+        """).cast(frames.select(_CLOCK_COLUMNS).schema)  # DuckDB names UTC as the machine does
     finally:
         tables.close()
 
