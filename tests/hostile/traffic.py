@@ -18,11 +18,12 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.arrow import arrow_array, arrow_type
-from pipeline.tables import LANDING_COLUMNS
+from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import TRANSACTIONAL, batch, control, record
 from tests.decoder.kafka.encode import consumer_protocol, find_layout
 from tests.decoder.mongodb.build import command, reply
+from tests.pipeline.rows import row
 
 KINDS = ("group", "member", "topic", "partition", "txn", "client", "connection", "generation", "offset", "cursor")
 """Of these a recipe says how many distinct ones there are; 0: each is another one."""
@@ -108,7 +109,7 @@ class Landing:
             "api_version": api[1] if api else None, "correlation_id": ids[0], "reply_to": ids[1], "size": len(frame),
             "frame": frame, "flags": flags, "flow_id": name, "payload_policy": "lengths",
         }  # fmt: skip
-        self.rows.append(tuple(values[column.name] for column in LANDING_COLUMNS))
+        self.rows.append(tuple(row(FRAMES, **values)[column.name] for column in LANDING_COLUMNS))
 
     def exchange(
         self, number: int, key: int, version: int, asked: dict[str, Any], answer: dict[str, Any] | None, ts: int,
