@@ -9,10 +9,10 @@ from functools import partial
 import pyarrow as pa
 
 from pipeline.analysis.clients import clients
-from pipeline.analysis.copies import all_copies, counted, waiting
+from pipeline.analysis.copies.copies import all_copies, counted, waiting
+from pipeline.analysis.copies.translated import Statements
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.guard import attempt
 from pipeline.analysis.holders.assignments import assignments
 from pipeline.analysis.holders.fetch_sessions import fetch_sessions
 from pipeline.analysis.holders.transactions import transactions
@@ -20,10 +20,10 @@ from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
 from pipeline.analysis.pairing import completed, exchanges, pending
 from pipeline.analysis.rules.run import Found, find_all
+from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
-from pipeline.analysis.translated import Statements
 from pipeline.finding_settings import FindingSettings
 from pipeline.settings import StreamSettings
 from pipeline.tables import (

@@ -25,8 +25,8 @@ from decoder.model import FrameFlags
 from decoder.protocols import names_of
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
-from pipeline.analysis.guard import by_parts, contain
 from pipeline.analysis.hours import span_us
+from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import EXCHANGES

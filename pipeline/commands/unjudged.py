@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pipeline.capture.runs.other_talk import misunderstandings
+from pipeline.capture.sessions.other_talk import misunderstandings
 from pipeline.errors import UserError
 from pipeline.lines import many
 from pipeline.tables import EXCHANGES, FRAMES, INTERNAL_ERRORS, STREAM_PROGRESS, WRITTEN_BY_DIAGNOSE, Table
 from pipeline.terminal import Console
 
 if TYPE_CHECKING:
-    from pipeline.analysis.guard import InternalError
+    from pipeline.analysis.safety.guard import InternalError
     from pipeline.capture.stats import CaptureStats
     from pipeline.embedded.diagnosis import Looked
 
@@ -70,7 +70,7 @@ def errors_of_lake(lake: Path | str) -> list[InternalError]:
     Raises:
         UserError: a table cannot be read.
     """
-    from pipeline.analysis.guard import InternalError  # noqa: PLC0415 - loads DuckDB and Arrow
+    from pipeline.analysis.safety.guard import InternalError  # noqa: PLC0415 - loads DuckDB and Arrow
 
     rows = _rows(lake, INTERNAL_ERRORS)
     newest = _newest_gold_batch(lake) if any(row["query"] == _GOLD for row in rows) else None

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pipeline.analysis.copies import counted
+from pipeline.analysis.copies.copies import counted
 
 
 @dataclass(slots=True)
 class Copied:
-    """How much of what came must not count, for it was seen before (:mod:`pipeline.analysis.copies`).
+    """How much of what came must not count, for it was seen before (:mod:`pipeline.analysis.copies.copies`).
 
     Attributes:
         exchanges: of copies, that are no longer kept.

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from decoder import Codec
-from pipeline.analysis.copies import counted_sql
+from pipeline.analysis.copies.copies import counted_sql
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
 from pipeline.analysis.frames.effort import pays_for_kernel
-from pipeline.analysis.guard import InternalError, errors_table, noting
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.run import findings_table
+from pipeline.analysis.safety.guard import InternalError, errors_table, noting
 from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from pipeline.analysis.derive import Derived, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
-from pipeline.analysis.guard import InternalError, Noted, noting
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
+from pipeline.analysis.safety.guard import InternalError, Noted, noting
 from pipeline.embedded.copied import Copied
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
 from pipeline.embedded.frame_numbers import PLACE_COLUMNS

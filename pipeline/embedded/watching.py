@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.copies import counted
-from pipeline.analysis.guard import InternalError, attempt
+from pipeline.analysis.copies.copies import counted
+from pipeline.analysis.safety.guard import InternalError, attempt
 from pipeline.analysis.standing.groups import GroupNow, groups_now
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window

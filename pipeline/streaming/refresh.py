@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.guard import attempt
 from pipeline.analysis.news import (
     ABOUTS,
     ASSIGNED,
@@ -28,6 +27,7 @@ from pipeline.analysis.news import (
     TRANSACTIONS,
     News,
 )
+from pipeline.analysis.safety.guard import attempt
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.gold.ahead import Ahead

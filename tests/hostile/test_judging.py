@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.derive import derive, findings_of
-from pipeline.analysis.guard import noting
+from pipeline.analysis.safety.guard import noting
 from pipeline.capture.runs.reading import read_capture
 from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_stream

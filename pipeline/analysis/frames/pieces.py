@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from decoder.protocol import WireProtocol
 from decoder.protocols import protocols
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, rejected_row, with_columns
-from pipeline.analysis.guard import report
+from pipeline.analysis.safety.guard import report
 from pipeline.arrow import arrow_type, byte_lengths, int_values
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024

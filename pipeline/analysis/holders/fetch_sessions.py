@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from decoder.kafka.facts.fetch_sessions import Held, Part, SessionFetch, follow
 from pipeline.analysis.fit import schema_of, table_of
-from pipeline.analysis.guard import contain
+from pipeline.analysis.safety.guard import contain
 from pipeline.analysis.tables import Tables
 from pipeline.tables import FETCH_SESSIONS
 

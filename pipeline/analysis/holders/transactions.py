@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from decoder.kafka.facts.transactions import FINAL, Transaction, TxnEvent, follow
 from pipeline.analysis.fit import fit, schema_of, table_of
-from pipeline.analysis.guard import contain
 from pipeline.analysis.hours import DAY_US, span_us
+from pipeline.analysis.safety.guard import contain
 from pipeline.analysis.tables import Tables
 from pipeline.tables import TRANSACTIONS
 

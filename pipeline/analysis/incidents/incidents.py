@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.guard import attempt, contain
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import Tree, alone, trees_of
 from pipeline.analysis.incidents.report import incident_row, plain_row
 from pipeline.analysis.rules.run import Found, with_earlier
+from pipeline.analysis.safety.guard import attempt, contain
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import INCIDENTS
 

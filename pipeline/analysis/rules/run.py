@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.guard import attempt, contain
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traffic, newest_versions
@@ -27,6 +26,7 @@ from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.rule import all_rules, families
+from pipeline.analysis.safety.guard import attempt, contain
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import FINDINGS
@@ -50,7 +50,7 @@ class Found:
 
 
 def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
-    """Apply every rule. One that raises is noted and left out (see pipeline.analysis.guard); the others are applied.
+    """Apply every rule. One that raises is noted (pipeline.analysis.safety.guard) and left out; the others are applied.
 
     Args:
         tables: see Sources.tables.

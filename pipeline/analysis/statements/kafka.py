@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
-from pipeline.analysis.guard import contain
+from pipeline.analysis.safety.guard import contain
 from pipeline.analysis.statements import new_groups
 from pipeline.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table

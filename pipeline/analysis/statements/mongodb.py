@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from decoder.fields import integer, parsed
 from decoder.mongodb.facts import Half, command_facts, handshake
-from pipeline.analysis.guard import contain
+from pipeline.analysis.safety.guard import contain
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import Table
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.analysis.guard import contain
+from pipeline.analysis.safety.guard import contain
 from pipeline.analysis.timeline.offset_state import Event, Lag, Offsets, OffsetState
 from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_TIMELINE

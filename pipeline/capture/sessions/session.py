@@ -382,17 +382,7 @@ class Session:
     def _close_gap(self, side: Side) -> Iterator[Gap]:
         gap, side.gap = side.gap, None
         if gap is not None and gap.bytes_lost:
-            labels = self._labels
-            yield Gap(
-                agent_id=labels.agent_id,
-                connection_id=labels.connection_id,
-                seq=side.frames,
-                direction=side.direction,
-                ts=gap.ts,
-                bytes_lost=gap.bytes_lost,
-                method=gap.method,
-                confidence=gap.confidence,
-            )
+            yield self._labels.gap(side, gap)
 
     def _frame(self, side: Side, raw: RawFrame) -> Frame:
         pair = self._pairer.request if side.direction == "request" else self._pairer.response

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from decoder.kafka.stream.pairing import KafkaPairer
-from decoder.model import Direction, Frame, FrameFlags, PayloadPolicy, RawFrame, time_flags
+from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
 from decoder.protocol import FrameKey, Framer
 
 
@@ -98,6 +98,19 @@ class Labels:
             flow_id=self.flow_id,
             payload_policy=self.payload_policy,
             idle_us=side.idle_us(raw),
+        )
+
+    def gap(self, side: Side, gap: OpenGap) -> Gap:
+        """A loss of a side, before the next of its frames."""
+        return Gap(
+            agent_id=self.agent_id,
+            connection_id=self.connection_id,
+            seq=side.frames,
+            direction=side.direction,
+            ts=gap.ts,
+            bytes_lost=gap.bytes_lost,
+            method=gap.method,
+            confidence=gap.confidence,
         )
 
 

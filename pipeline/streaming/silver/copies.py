@@ -1,4 +1,4 @@
-"""Which copy of a connection counts: ``silver.copies`` lists the others (:mod:`pipeline.analysis.copies`).
+"""Which copy of a connection counts: ``silver.copies`` lists the others (:mod:`pipeline.analysis.copies.copies`).
 
 Silver keeps all that landed; what is derived from silver takes of each hour one copy. Two agents that saw a connection
 begin know it by its ``flow_id``. Whether connections with other addresses carry the same packets is looked at in two
@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.alike import ALIKE, OF_ALIKE, SKEW_US, alike, candidates, empty
-from pipeline.analysis.copies import OF_EXCHANGES, copies
+from pipeline.analysis.copies.alike import ALIKE, OF_ALIKE, SKEW_US, alike, candidates, empty
+from pipeline.analysis.copies.copies import OF_EXCHANGES, copies
+from pipeline.analysis.copies.translated import OF_SAME, SAME, Statements, is_any_same, of_connections, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US, hour_of
-from pipeline.analysis.translated import OF_SAME, SAME, Statements, is_any_same, of_connections, same_flows
 from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
 from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
 

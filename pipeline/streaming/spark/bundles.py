@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
-from pipeline.analysis.guard import attempt, by_parts
+from pipeline.analysis.safety.guard import attempt, by_parts
 from pipeline.streaming.spark.failures import failures_of, noting_in_worker
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def map_bundles(
         by: what distinguishes groups, of columns that all inputs have. A group is never cut.
         function: run by workers, on tables with the columns of the inputs; one that a bundle has no row of is empty.
         output: the columns that it gives.
-        step: what fails where the function does (see pipeline.analysis.guard): it costs the group alone.
+        step: what fails where the function does (see pipeline.analysis.safety.guard): it costs the group alone.
         bundle_rows: so many rows make a bundle, whole groups of them.
     """
     key = F.xxhash64(*by)  # groups that share one are in a bundle together, which the function does not mind

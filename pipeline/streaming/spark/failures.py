@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import SparkSession
 
-from pipeline.analysis.guard import MOST_NOTED, InternalError, noting
+from pipeline.analysis.safety.guard import MOST_NOTED, InternalError, noting
 
 Failures = tuple[InternalError, ...]
 

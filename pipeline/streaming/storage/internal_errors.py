@@ -1,6 +1,6 @@
 """``ops.internal_errors``: steps that failed in a batch.
 
-A failing step costs itself alone (:mod:`pipeline.analysis.guard`): its batch is committed without it, and is not
+A failing step costs itself alone (:mod:`pipeline.analysis.safety.guard`): its batch is committed without it, and is not
 repeated.
 """
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipeline.analysis.guard import Noted, errors_table, noting
+from pipeline.analysis.safety.guard import Noted, errors_table, noting
 from pipeline.streaming.spark.failures import taken_failures
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch

@@ -19,7 +19,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.copies import counted
+from pipeline.analysis.copies.copies import counted
 from pipeline.analysis.fit import fit as fit_arrow
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import Row, Tables
@@ -203,11 +203,10 @@ class Rows:
         shared: Mapping[str, pa.Table] | None = None,
     ) -> DataFrame:
         """The same of frames, by Spark's workers."""
-        columns = output.columns if isinstance(output, Table) else output
-        step = f"table {output.full_name}" if isinstance(output, Table) else "derivation by workers"
-        given = dict(shared or {})
+        columns, step = (output.columns, output.full_name) if isinstance(output, Table) else (output, "some rows")
+        given, keys = dict(shared or {}), [F.expr(one) for one in by]
         return map_bundles(
-            rows, [F.expr(one) for one in by], lambda tables: function({**given, **tables}), struct_type(columns), step
+            rows, keys, lambda tables: function({**given, **tables}), struct_type(columns), f"table {step}"
         )
 
     def is_empty(self, table: Table) -> bool:

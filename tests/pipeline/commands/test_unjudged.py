@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.analysis.guard import InternalError, TooMuchToJudge
 from pipeline.analysis.rules import run
+from pipeline.analysis.safety.guard import InternalError, TooMuchToJudge
 from pipeline.cli import app
 from pipeline.commands.unjudged import error_sentences
 from pipeline.embedded import watching

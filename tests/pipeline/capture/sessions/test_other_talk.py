@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 
 from decoder.model import Frame, Gap
-from pipeline.capture.runs.other_talk import misunderstandings, other_protocols
 from pipeline.capture.runs.summary import nothing_found, warnings
 from pipeline.capture.sessions.foreign import NOTHING, TEXT, UNKNOWN, answer_of_another, kind_of
+from pipeline.capture.sessions.other_talk import misunderstandings, other_protocols
 from pipeline.capture.stats import MAX_OTHER_TALK, CaptureStats, OtherTalk
 from pipeline.cli import main
 from tests.decoder.mongodb.build import command, reply

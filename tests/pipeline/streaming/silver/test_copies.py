@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.analysis.copies import copies
+from pipeline.analysis.copies.copies import copies
 from pipeline.analysis.fit import schema_of
 from pipeline.capture.runs.reading import read_capture
 from pipeline.embedded.diagnosis import diagnose

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pipeline.analysis.judged import affordable
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.safety.work import affordable
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 

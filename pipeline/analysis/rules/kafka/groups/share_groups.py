@@ -15,7 +15,6 @@ from itertools import pairwise
 from shlex import quote
 from typing import NamedTuple
 
-from pipeline.analysis.judged import affordable, check_work
 from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
 from pipeline.analysis.rules.kafka.groups.poison_record import RULE as POISON_RECORD
 from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE
@@ -35,6 +34,7 @@ from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LE
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.safety.work import affordable, check_work
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 

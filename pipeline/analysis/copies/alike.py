@@ -1,7 +1,7 @@
 """Connections whose exchanges look alike at nearly the same time: a cheap look for those that may be copies.
 
 Most captures hold none, and clients of one library look alike for a while: what is found here is compared by its
-content (:mod:`pipeline.analysis.translated`).
+content (:mod:`pipeline.analysis.copies.translated`).
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.alike import alike, candidates
-from pipeline.analysis.copies import all_copies
+from pipeline.analysis.copies.alike import alike, candidates
+from pipeline.analysis.copies.copies import all_copies
+from pipeline.analysis.copies.translated import Statements
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import HOUR_US
-from pipeline.analysis.translated import Statements
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings

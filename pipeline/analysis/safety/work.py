@@ -2,8 +2,8 @@
 
 A message names thousands of members or partitions in some kilobytes; what is derived from two such lists must not grow
 with the product of their lengths. Pairs are counted before they are made: a rule then looks at a sample and says so, or
-stops with :class:`~pipeline.analysis.guard.TooMuchToJudge`, which costs its own findings alone. Counts decide, never a
-clock: the same capture is judged the same way each time.
+stops with :class:`~pipeline.analysis.safety.guard.TooMuchToJudge`, which costs its own findings alone. Counts decide,
+never a clock: the same capture is judged the same way each time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from pipeline.analysis.guard import TooMuchToJudge
+from pipeline.analysis.safety.guard import TooMuchToJudge
 
 
 def check_work(what: str, count: int, most: int) -> None:

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from pipeline.analysis import derive as derivations
-from pipeline.analysis import guard, pairing
-from pipeline.analysis.guard import MOST_NOTED, InternalError, Noted, TooMuchToJudge, attempt, by_parts, noting
+from pipeline.analysis import pairing
 from pipeline.analysis.holders import fetch_sessions, transactions
 from pipeline.analysis.incidents import incidents, report
 from pipeline.analysis.rules import rule, run
+from pipeline.analysis.safety import guard
+from pipeline.analysis.safety.guard import MOST_NOTED, InternalError, Noted, TooMuchToJudge, attempt, by_parts, noting
 from pipeline.analysis.statements import kafka, mongodb
 from pipeline.analysis.timeline.offset_state import OffsetState
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
@@ -279,7 +280,7 @@ def test_a_failure_names_the_innermost_line_of_ours() -> None:
     with noting() as noted:
         assert by_parts("a step", lambda _: pa.table({"n": read()}), pa.table({"id": ["a"]}), "id") == []
     (error,) = noted.errors
-    assert error.place.startswith("pipeline.analysis.guard:")
+    assert error.place.startswith("pipeline.analysis.safety.guard:")
     assert error.subject == "a"
 
 

@@ -1,7 +1,7 @@
 """Copies of a connection: the same packets seen by two agents, or again behind address translation. One of them counts.
 
 A connection between two machines with an agent on each lands twice, with the same ``flow_id``; behind address
-translation it has another one (:mod:`pipeline.analysis.translated` finds those). Of each hour that copy counts which
+translation it has another one (``translated`` finds those). Of each hour that copy counts which
 has the most whole exchanges, of equals the one whose agent comes first by name. Of copies with different addresses the
 one seen first counts, nearest to the client, unless it lacks more than a twentieth of what another one holds: else a
 client would change its address where a few packets are lost.
@@ -12,11 +12,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.alike import alike, candidates, empty
+from pipeline.analysis.copies.alike import alike, candidates, empty
+from pipeline.analysis.copies.translated import SAME, Statements, connection_sql, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import hour_sql
 from pipeline.analysis.tables import Tables
-from pipeline.analysis.translated import SAME, Statements, connection_sql, same_flows
 from pipeline.tables import COPIES
 
 OF_EXCHANGES = (
@@ -37,7 +37,7 @@ def copies(exchanges: pa.Table, same: pa.Table | None = None) -> pa.Table:
 
     Args:
         exchanges: rows of ``silver.exchanges``, of a flow all of them.
-        same: flows that are one, as :func:`pipeline.analysis.translated.same_flows` gives them; None: none are.
+        same: flows that are one, as :func:`pipeline.analysis.copies.translated.same_flows` gives them; None: none are.
     """
     tables = Tables({"exchanges": exchanges, "same": empty(SAME) if same is None else same})
     try:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from pipeline.analysis.alike import (
+from pipeline.analysis.copies.alike import (
     ALIKE_SQL,
     LEAST_ALIKE,
     OF_ALIKE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.analysis.guard import TooMuchToJudge
-from pipeline.analysis.judged import affordable, check_work
+from pipeline.analysis.safety.guard import TooMuchToJudge
+from pipeline.analysis.safety.work import affordable, check_work
 
 
 def test_more_than_may_be_is_refused_with_the_numbers() -> None:

@@ -1,0 +1,1 @@
+"""What keeps one step of the analysis from ending, or delaying, the others: containment of failures, bounds of work."""
