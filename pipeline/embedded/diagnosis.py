@@ -32,8 +32,8 @@ class Looked:
     Attributes:
         copies: connections that are left out, for they carry the packets of others.
         translated: those of them with other addresses or ports.
-        judged: exchanges of which a decoded half says something about both: paired ones, and requests without an answer
-            by design.
+        judged: exchanges of which a decoded half says something about both: paired ones, requests without an answer by
+            design, and unanswered ones of connections that were captured without loss.
         cut: exchanges of which no half could be decoded, since it was cut off or is damaged.
         first_us, last_us: of the first and the last frame, µs since the epoch; None without any.
     """
@@ -128,7 +128,10 @@ def looked_at(derived: Derived) -> Looked:
                 (SELECT count(*) FROM gold_clients) AS clients,
                 (SELECT count(DISTINCT (server_ip, server_port)) FROM halves) AS servers,
                 (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps) AS bytes_lost,
-                (SELECT count(*) FROM counted WHERE status IN ('paired', 'no_response_expected') AND (
+                (SELECT count(*) FROM counted WHERE (
+                    status IN ('paired', 'no_response_expected')
+                    OR status = 'unanswered' AND connection_id NOT IN (SELECT connection_id FROM bronze_gaps)
+                ) AND (
                     coalesce(request_status, '') IN ('ok', 'partial', 'redacted')
                     OR coalesce(response_status, '') IN ('ok', 'partial', 'redacted')
                 )) AS judged,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from pipeline.analysis.safety.guard import InternalError, TooMuchToJudge
 from pipeline.cli import app
 from pipeline.commands.unjudged import error_sentences
 from pipeline.embedded import watching
+from pipeline.tables import CLIENTS, EXCHANGES, FINDINGS, FRAMES, INTERNAL_ERRORS, STREAM_PROGRESS
 from tests.paths import CAPTURES
+from tests.pipeline.rows import T0, row, write
 
 HEALTHY, STUCK = str(CAPTURES / "healthy.pcap"), str(CAPTURES / "stuck_commit.pcap")
 
@@ -63,3 +67,39 @@ def test_many_failures_are_told_in_a_few_lines() -> None:
 def test_too_much_to_judge_is_no_fault() -> None:
     error = InternalError.of(TooMuchToJudge("9 million pairs"), "rule stuck_commit")
     assert error_sentences([error])[-1].startswith("the other rules have judged everything")
+
+
+def test_a_lake_without_gold_is_not_called_healthy(tmp_path: Path) -> None:
+    for table, given in ((FINDINGS, []), (FRAMES, [row(FRAMES)]), (EXCHANGES, [row(EXCHANGES)])):
+        write(tmp_path, table, given)
+    done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)])
+    assert "its gold tables were never computed" in str(done.exception)
+    write(tmp_path, CLIENTS, [row(CLIENTS)])
+    assert CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [([], "it holds no Kafka or MongoDB message yet"), ([row(FRAMES)], "no request has its response yet")],
+)
+def test_a_lake_without_exchanges_says_that_nothing_was_judged(
+    tmp_path: Path, frames: list[dict[str, Any]], words: str
+) -> None:
+    for table, given in ((FINDINGS, []), (FRAMES, frames), (EXCHANGES, [])):
+        write(tmp_path, table, given)
+    done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)])
+    assert words in str(done.exception)
+
+
+@pytest.mark.parametrize(("batch", "code"), [(7, 2), (6, 0)], ids=["the newest refresh", "an older refresh"])
+def test_a_failure_of_the_newest_refresh_is_told_and_ends_with_2(tmp_path: Path, batch: int, code: int) -> None:
+    failed = row(INTERNAL_ERRORS, query="gold", checkpoint="c", batch_id=batch, step="rule stopped", error="KeyError")
+    progress = [
+        row(STREAM_PROGRESS, query="gold", checkpoint="c", batch_id=n, finished_at=T0 + timedelta(seconds=n))
+        for n in (6, 7)
+    ]
+    for table, given in ((FINDINGS, []), (INTERNAL_ERRORS, [failed]), (STREAM_PROGRESS, progress)):
+        write(tmp_path, table, given)
+    done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)])
+    assert done.exit_code == code
+    assert ("rule stopped: internal error" in done.stderr) == (code == 2)
