@@ -218,6 +218,8 @@ class WireProtocol(ABC):
     """Whether exchanges keep the headers of their messages: where these hold what columns do not."""
     has_api_latencies: ClassVar[bool] = True
     """Whether ``gold.api_latency`` has its exchanges; not if a table of its own does."""
+    begins_with_length: ClassVar[bool] = False
+    """Whether each message begins with its length in four bytes, so that a text is certainly none."""
 
     # what the agent asks
 

@@ -33,6 +33,7 @@ class KafkaProtocol(WireProtocol):
 
     name = "kafka"
     title = "Kafka"
+    begins_with_length = True
 
     @cached_property
     def _recognition(self) -> Recognition:

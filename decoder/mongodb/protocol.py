@@ -62,6 +62,7 @@ class MongoProtocol(WireProtocol):
 
     name = "mongodb"
     title = "MongoDB"
+    begins_with_length = True
     keeps_headers = True
     has_api_latencies = False
 

@@ -343,7 +343,7 @@ class Session:
 
     def _is_another_protocol(self, side: Side, event: StreamEvent) -> bool:
         """Whether the server answers as one of another protocol: what it sends is neither a message nor a loss."""
-        if self._answers_as or self._opening is None:
+        if self._answers_as or self._opening is None or not self._protocol.begins_with_length:
             return bool(self._answers_as)
         self._opening = None if side.frames or event.lost else self._opening + event.data[:LOOKED_AT_BYTES]
         self._answers_as = answer_of_another(self._opening or b"")

@@ -138,7 +138,9 @@ class TestNone:
 
     def test_nobody_takes_unknown_for_none(self):
         asked, answer = decode(redact(produced(V2, "none"))).body, decode(redact(fetched(V2, "none"))).body
-        produce = {"responses": [{"name": "orders", "partitionResponses": [{"index": 3, "baseOffset": 9}]}]}
+        produce = {
+            "responses": [{"name": "orders", "partitionResponses": [{"index": 3, "errorCode": 0, "baseOffset": 9}]}]
+        }
         (event,) = offset_events(PRODUCE, 9, asked, produce)
         assert (event.offset, event.next_offset, event.records) == (9, None, None)
         (event,) = offset_events(FETCH, 12, {}, answer)

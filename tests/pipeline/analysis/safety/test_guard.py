@@ -195,7 +195,7 @@ def test_a_fetch_session_that_fails_costs_itself(stuck: Landed, monkeypatch: pyt
 
 @pytest.mark.parametrize(
     "derivation",
-    ["copies", "transactions", "timeline", "brokers", "topics", "assignments", "api_latency", "clients",
+    ["all_copies", "transactions", "timeline", "brokers", "topics", "assignments", "api_latency", "clients",
      "mongo_minutes", "with_handshakes"],
 )  # fmt: skip
 def test_a_derivation_that_fails_costs_its_table(

@@ -149,7 +149,7 @@ def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: W
     wait_for(browser, "[data-testid=stCaptionContainer]", "since 2026-11-21 04:51:18 UTC")
     browser.get(f"{served.url}/?times=local")
     wait_for(browser, "[data-testid=stCaptionContainer]", "since 2026-11-21 05:51:18 CET")
-    assert "Times are Europe/Berlin; in texts" in wait_for(browser, "[data-testid=stSidebar]", "Lake as of")
+    assert "All times are Europe/Berlin." in wait_for(browser, "[data-testid=stSidebar]", "Lake as of")
     link = browser.find_element("partial link text", "What happened").get_attribute("href")
     assert parse_qs(urlsplit(link or "").query)["times"] == ["local"]
 
