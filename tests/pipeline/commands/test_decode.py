@@ -149,7 +149,7 @@ class TestWhatWasNotRead:
         assert done.exit_code == 0
         lost = len(wire.request(0))
         assert done.stderr.splitlines() == [
-            "warning: not read: 1 connection, other protocols",
+            "warning: not read: 1 connection, other protocols (HTTP with 10.0.0.2:80: 1)",
             f"warning: lost: {lost} bytes in 1 gap",
         ]
 
@@ -157,7 +157,7 @@ class TestWhatWasNotRead:
         flows = kafka(), other(), other()
         paths = [str(flow.write(tmp_path / f"{number}.pcap")) for number, flow in enumerate(flows)]
         done = CliRunner().invoke(app, [*paths, *mode], catch_exceptions=False)
-        assert done.stderr == "warning: not read: 2 connections, other protocols\n"
+        assert done.stderr == "warning: not read: 2 connections, other protocols (HTTP with 10.0.0.2:80: 2)\n"
 
     def test_nothing_recognised_is_an_error(self, tmp_path: Path, mode: tuple[str, ...]) -> None:
         done = CliRunner().invoke(app, [str(other().write(tmp_path / "x.pcap")), *mode])
