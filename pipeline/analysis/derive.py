@@ -155,7 +155,7 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
         (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
     ]
     if not is_for_rules:
-        once = counted(complete, others)
+        once, commands_once = counted(complete, others), counted(commands, others)
         found.append((MONGO_HANDSHAKES, gathered.handshakes))
         derived += [
             (BROKERS, lambda: brokers(facts)),
@@ -163,8 +163,8 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
             (ASSIGNMENTS, lambda: assignments(states)),
             (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
             (API_LATENCY, lambda: api_latency(once)),
-            (CLIENTS, lambda: clients(once, states, counted(commands, others), facts)),
-            (MONGO_MINUTES, lambda: mongo_minutes(counted(commands, others))),
+            (CLIENTS, lambda: clients(once, states, commands_once, facts)),
+            (MONGO_MINUTES, lambda: mongo_minutes(commands_once)),
         ]
     found += [(table, _made(table, work)) for table, work in derived]
     return Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)

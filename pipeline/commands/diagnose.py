@@ -109,7 +109,7 @@ def diagnose(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
     unjudged = why_nothing_was_judged(found.looked, inputs.stats)
-    has_failed = warn_of_errors(found.errors, Console(stderr=True)) or unjudged is not None
+    has_failed = warn_of_errors(found.errors, Console(stderr=True))
     rows = in_order(found.findings.to_pylist())
     # Before anything is printed: whoever reads that may go away.
     trouble = _write(lake, found) if lake is not None else None
@@ -120,7 +120,7 @@ def diagnose(
         if unjudged is not None:
             _warn(Console(stderr=True), unjudged)
     else:
-        _show(found, rows, inputs, files, lake if trouble is None else None, flat=flat)
+        _show(found, rows, inputs, files, lake if trouble is None else None, unjudged, flat=flat)
     if open_page and trouble is None:
         from pipeline.commands.diagnose_open import open_page as show_page  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def diagnose(
         raise typer.Exit(1)
     if trouble is not None:
         raise trouble
-    if has_failed or not inputs.is_whole:
+    if has_failed or unjudged is not None or not inputs.is_whole:
         raise typer.Exit(2)
 
 
@@ -150,9 +150,16 @@ def _write(lake: Path, found: Diagnosis) -> UserError | None:
 
 
 def _show(
-    found: Diagnosis, rows: list[dict[str, Any]], inputs: Inputs, files: list[str], lake: Path | None, *, flat: bool
+    found: Diagnosis,
+    rows: list[dict[str, Any]],
+    inputs: Inputs,
+    files: list[str],
+    lake: Path | None,
+    unjudged: str | None,
+    *,
+    flat: bool,
 ) -> None:
-    """For a person: what was read, and what is wrong."""
+    """For a person: what was read, what was not judged and why, and what is wrong."""
     from pipeline.commands.findings import (  # noqa: PLC0415
         lake_commands,
         say_what_serves,
@@ -161,11 +168,9 @@ def _show(
         what_was_read,
     )
     from pipeline.commands.incidents import show_incidents  # noqa: PLC0415
-    from pipeline.commands.unjudged import why_nothing_was_judged  # noqa: PLC0415
 
     console = Console()
     console.print(Text(what_was_read(found, inputs.stats, is_whole=inputs.is_whole)), soft_wrap=True)
-    unjudged = why_nothing_was_judged(found.looked, inputs.stats)
     if unjudged is not None:
         console.print(Text(unjudged, "bold yellow"), soft_wrap=True)
         if not rows:

@@ -18,7 +18,7 @@ from pipeline.analysis.copies.translated import OF_SAME, SAME, Statements, is_an
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US, hour_of
 from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
-from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, quoted
 
 
 def refresh_copies(rows: Rows, since_us: int) -> int | None:
@@ -58,7 +58,8 @@ def _label_sql(same: pa.Table) -> str:
     flows = sorted((flow, label) for flow, label in pairs if flow != label)
     if not flows:
         return "flow_id"
-    return "CASE " + " ".join(f"WHEN flow_id = '{flow}' THEN '{label}'" for flow, label in flows) + " ELSE flow_id END"
+    cases = (f"WHEN flow_id = {quoted(flow)} THEN {quoted(label)}" for flow, label in flows)
+    return f"CASE {' '.join(cases)} ELSE flow_id END"
 
 
 def _since(held: pa.Table, hour: int) -> pa.Table:

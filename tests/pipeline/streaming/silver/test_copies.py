@@ -18,7 +18,7 @@ from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.silver.copies import refresh_copies
+from pipeline.streaming.silver.copies import _label_sql, refresh_copies
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import (
@@ -161,3 +161,12 @@ def test_the_copy_with_the_most_whole_exchanges_of_an_hour_counts() -> None:
     some = [*lossy, *seen("b", "f", 3), *seen("c", "f", 3), *seen("a", "alone", 1)]
     found = copies(pa.Table.from_pylist(some, schema_of(EXCHANGES))).to_pylist()
     assert {(r["connection_id"], r["counted_agent_id"]) for r in found} == {("af", "b"), ("cf", "b")}
+
+
+def test_a_flow_whose_id_has_quotes_is_no_sql(spark: SparkSession) -> None:
+    """Ids come from landing files, which another program may have written."""
+    hostile = "x' OR '1' = '1\\"
+    same = pa.table({"flow_id": [hostile], "label": ["it's one"]})
+    rows = spark.createDataFrame([(hostile,), ("another",)], "flow_id string")
+    labels = rows.selectExpr(f"{_label_sql(same)} AS label").collect()
+    assert [row["label"] for row in labels] == ["it's one", "another"]
