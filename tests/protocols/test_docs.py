@@ -16,9 +16,12 @@ _WAS_THE_ONLY_ONE = "what no protocol is given for is Kafka: from when there was
 _OF_KAFKA = "what only Kafka has: groups, partitions, offsets, transactions"
 _ALLOWED = {
     "decoder/codec.py": _WAS_THE_ONLY_ONE,
+    "decoder/explain/choice.py": _WAS_THE_ONLY_ONE,
     "decoder/explain/frame.py": _WAS_THE_ONLY_ONE,
     "pipeline/analysis/clients.py": "what tells of clients: ids and versions of Kafka, hello of MongoDB",
+    "pipeline/analysis/codes/table.py": "the tables of error codes of Kafka and of MongoDB, one a protocol",
     "pipeline/analysis/descriptions.py": "topics and their ids, which a table knows, are Kafka's",
+    "pipeline/analysis/rules/closed_midway.py": "only Fetch of Kafka has a limit of the client that closes connections",
     "pipeline/analysis/rules/connection_churn.py": "what a short connection was for: apis of Kafka say",
     "pipeline/analysis/rules/counted.py": "of which protocol each of the counted rules is",
     "pipeline/analysis/rules/episodes.py": "which answers of Kafka may hold an error that only their body shows",
@@ -29,7 +32,6 @@ _ALLOWED = {
     "pipeline/capture/sessions/decryption.py": "tshark's own dissector of that name, turned off",
     "pipeline/capture/stats.py": "what the fast path of Kafka counts",
     "pipeline/commands/messages/apis.py": "numbers of Kafka's apis may be given for names",
-    "pipeline/commands/messages/explain.py": _WAS_THE_ONLY_ONE,
     "pipeline/dashboard/charts.py": "whose traffic a chart is of unless another protocol is chosen",
     "pipeline/dashboard/queries/clients.py": "clients of Kafka and of MongoDB are counted apart",
     "pipeline/dashboard/queries/overview/names.py": "what has names to look for: Kafka's things, MongoDB's",

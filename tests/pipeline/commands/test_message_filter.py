@@ -159,4 +159,5 @@ def test_the_keys_of_json_are_those_of_the_contract() -> None:
     assert list(first) == [
         "frame", "ts", "connection_id", "exchange_id", "direction", "protocol", "api_key", "api_name", "api_version",
         "correlation_id", "client_id", "size", "status", "error_code", "error_offset", "header", "body", "latency_us",
+        "service_us",
     ]  # fmt: skip

@@ -139,7 +139,7 @@ def test_an_error_names_tables_and_views(hand_made_lake: Path) -> None:
     with pytest.raises(UserError) as caught:
         query(hand_made_lake, "FROM silver.exchange")
     assert "silver.exchanges" in str(caught.value)
-    assert "views: consumer_lag, errors" in str(caught.value)
+    assert "views: breaking_clients, consumer_lag, errors" in str(caught.value)
     assert "delta_silver" not in str(caught.value)
 
 

@@ -26,8 +26,9 @@ def test_it_is_the_same_in_both_languages(connection: duckdb.DuckDBPyConnection)
     @given(_OFFSETS, _OFFSETS, _OFFSETS, _OFFSETS)
     def same(lag: int, high_then: int, committed: int, high: int) -> None:
         sql = f"""
-            SELECT {lag_sql} FROM (SELECT $lag AS lag, $then AS high_then, $committed AS committed_offset) AS g,
-                (SELECT $high AS high) AS l
+            SELECT {lag_sql} FROM (
+                SELECT $lag::BIGINT AS lag, $then::BIGINT AS high_then, $committed::BIGINT AS committed_offset
+            ) AS g, (SELECT $high::BIGINT AS high) AS l
         """
         values = {"lag": lag, "then": high_then, "committed": committed, "high": high}
         ((found,),) = connection.execute(sql, values).fetchall()
