@@ -82,12 +82,19 @@ def read_batch(
             tables, stack, where, read.data, read.offsets, *given, done, *columns, ends, outcomes, keys, versions
         )
         if done < count:
-            columns = [np.concatenate((column, np.empty_like(column))) for column in columns]
+            columns = [_doubled(column, int(ends[done - 1, i]) if done else 0) for i, column in enumerate(columns)]
     texts = [
         Texts(column, np.concatenate(([0], ends[:count, number])))
         for number, column in enumerate(columns)
     ]  # fmt: skip
     return ReadBatch(outcomes, keys, versions, *texts)
+
+
+def _doubled(column: Bytes, used: int) -> Bytes:
+    """A column with twice the room, and what it holds so far: the rest is not touched, and so takes no memory."""
+    larger = np.empty(2 * len(column), np.uint8)
+    larger[:used] = column[:used]
+    return larger
 
 
 def read_many(frames: Sequence[bytes], is_response: Bools, api_keys: Ints, api_versions: Ints, flags: Ints) -> ManyRead:

@@ -18,6 +18,12 @@ _OF_CLUSTERS = frozenset(map(int, (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER)))
 BATCH_APIS = tuple(map(int, (ApiKey.PRODUCE, ApiKey.FETCH)))
 FACT_APIS = tuple(sorted(_OF_TOPICS | _OF_CLUSTERS))
 
+FACT_FIELDS = {
+    "clusterId": "JSON", "brokers": "JSON", "topics": [{"errorCode": "JSON", "name": "JSON", "topicId": "JSON"}],
+}  # fmt: skip
+"""What :func:`topic_ids`, :func:`cluster_id` and :func:`cluster_addresses` read of a response.
+Of topics it is nothing deeper, so that the partitions of a large Metadata response need not be parsed."""
+
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 """A topic without an id."""
 

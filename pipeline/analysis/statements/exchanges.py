@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.kafka.facts.exchanges import FACT_FIELDS
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
@@ -18,9 +20,18 @@ from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, REC
 _AT_ONCE = 20_000
 """Exchanges whose bodies are parsed together."""
 _APIS = sorted({api for part in PARTS.values() for api in part.apis})
+_LARGE = 65_536
+"""Bytes of a body from which on parsing only what is read of it pays."""
+_NAMING = sorted(PARTS["fact"].apis - {api for name, part in PARTS.items() if name != "fact" for api in part.apis})
+"""Apis that state names alone: of their large responses all but these is left out before they are parsed."""
+_RESPONSE = f"""
+    CASE WHEN list_contains({_NAMING}, api_key) AND strlen(response_body) > {_LARGE} AND json_valid(response_body)
+        THEN json_transform(response_body, '{json.dumps(FACT_FIELDS)}')::JSON::VARCHAR ELSE response_body END
+"""
 _KAFKA = f"""
     SELECT exchange_id, connection_id, epoch_us(coalesce(response_ts, request_ts)) AS ts_us,
-        {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, {", ".join(BODIES)}
+        {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id,
+        {", ".join(f"{_RESPONSE} AS {name}" if name == "response_body" else name for name in BODIES)}
     FROM exchanges WHERE protocol = 'kafka' AND list_contains({_APIS}, api_key)
 """
 _MONGODB = f"""

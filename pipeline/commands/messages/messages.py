@@ -16,6 +16,7 @@ from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.sessions.held import HOLD_FRAMES, HOLD_US
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits
+from pipeline.commands.messages.large import LargeMessages
 
 _REORDER_US = HOLD_US + 1_000_000
 """The agent holds a request until its response comes, up to a limit; 1 s more and the order of time is restored."""
@@ -102,7 +103,7 @@ class MessageReader:
     """
 
     def __init__(self, *, keeps_requests: bool = False) -> None:
-        self._codec = Codec()
+        self._codec, self._large = Codec(), LargeMessages()
         self._keeps = keeps_requests
         self._count = 0
         self._sent: dict[str, tuple[int, str | None]] = {}
@@ -111,7 +112,7 @@ class MessageReader:
     def read(self, frame: Frame) -> Decoded:
         """The next frame's message."""
         self._count += 1
-        message = self._codec.decode(
+        message = self._large.read(frame) or self._codec.decode(
             frame.frame,
             protocol=frame.protocol,
             direction=frame.direction,
