@@ -80,8 +80,11 @@ class FrameFlags(IntFlag):
     """The client ended the connection (FIN or RST) in the middle of this frame: the rest was never sent, or never
     wanted. The frame is TRUNCATED as well, and the capture lost none of it."""
     CLOSED_BY_SERVER = 1048576
-    """The same, by the server."""
+    """The same, by the server. On an UNANSWERED request: the server closed the connection before it sent a byte."""
 
+
+SPEAKS = "speaks "
+"""How the ``method`` of a gap begins that is no loss: the server answers in the protocol named behind it."""
 
 CLOSED = FrameFlags.CLOSED_BY_CLIENT | FrameFlags.CLOSED_BY_SERVER
 """Somebody ended the connection in the middle of the frame."""
@@ -166,7 +169,8 @@ class Gap:
         seq: ordinal in its direction of the first frame found after the loss.
         bytes_lost: bytes missing from the stream, the rest of a frame cut off by the loss, and bytes skipped while
             looking for the next frame.
-        method: how the stream was found again: ``segment_start``, ``scan``, ``length``, or ``none``.
+        method: how the stream was found again: ``segment_start``, ``scan``, ``length``, or ``none``. Or :data:`SPEAKS`
+            and the name of another protocol: the server answers in that one, so that its bytes are in no frame.
         confidence: 0 to 1.
     """
 

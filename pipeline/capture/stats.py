@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.model import CLOSED, Frame, FrameFlags, Gap
+from decoder.model import CLOSED, SPEAKS, Frame, FrameFlags, Gap
 from decoder.mongodb.codec.wire import OPCODES
 from pipeline.capture.packets.packet import DamagedCaptureError
 
@@ -137,7 +137,7 @@ class CaptureStats:
     def count(self, item: Frame | Gap) -> None:
         """Count one row of the landing zone."""
         if isinstance(item, Gap):
-            self.gaps += 1
+            self.gaps += not item.method.startswith(SPEAKS)
             self.bytes_lost += item.bytes_lost
             return
         self.frames[item.protocol] += 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from decoder import Codec
+from decoder.model import SPEAKS
 from pipeline.analysis.copies.copies import counted_sql
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
@@ -130,7 +131,9 @@ def looked_at(derived: Derived) -> Looked:
                 (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps) AS bytes_lost,
                 (SELECT count(*) FROM counted WHERE (
                     status IN ('paired', 'no_response_expected')
-                    OR status = 'unanswered' AND connection_id NOT IN (SELECT connection_id FROM bronze_gaps)
+                    OR status = 'unanswered' AND connection_id NOT IN (
+                        SELECT connection_id FROM bronze_gaps WHERE NOT starts_with(method, '{SPEAKS}')
+                    )
                 ) AND (
                     coalesce(request_status, '') IN ('ok', 'partial', 'redacted')
                     OR coalesce(response_status, '') IN ('ok', 'partial', 'redacted')

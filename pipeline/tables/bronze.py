@@ -35,7 +35,7 @@ LANDING_COLUMNS = (
         "with credentials, 32768 a further reply to a request that was answered (exhaust), 65536 removed message sets "
         "left their count and first offset, 131072 a body that takes too much work removed, 262144 the capture gave a "
         "time outside of 1970 to 2199, or none: ts or ts_end is the nearest end of that span, 524288 the client closed "
-        "the connection in the middle of the frame, 1048576 the server did",
+        "the connection in the middle of the frame, 1048576 the server did (with 128: before it sent a byte)",
     ),
     required("flow_id", "string", "The same connection seen by any agent: addresses and initial sequence numbers"),
     required(
@@ -107,7 +107,8 @@ GAPS = Table(
         required(
             "method",
             "string",
-            "How the next frame was found: length, segment_start, scan or none; budget: not read, it cost too much",
+            "How the next frame was found: length, segment_start, scan or none; budget: not read, it cost too much; "
+            "speaks NAME: no loss, the server answers in another protocol (HTTP, TLS …)",
         ),
         required("confidence", "double", "0 to 1"),
     ),

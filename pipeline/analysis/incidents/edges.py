@@ -135,7 +135,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("change_stream_lost", (CLIENT,), "a stream that is gone cannot be resumed", "mongo_command_failed"),
 )  # fmt: skip
 
-ALONE = frozenset({"acks0_producer", "capture_loss", "mongo_cursor_leak"})
+ALONE = frozenset({"acks0_producer", "capture_loss", "mongo_cursor_leak", "other_protocol"})
 """Rules that neither cause nor follow from anything here."""
 
 CAUSES = frozenset(edge.cause for edge in EDGES)
@@ -148,7 +148,7 @@ OF_GROUP, OF_CLIENT, OF_SERVER, OF_CLUSTER, OF_TOPIC, OF_NAMESPACE, OF_TRANSACTI
 GATHERED: dict[str, str] = {
     **dict.fromkeys(("kip896_incompatible_client", "old_message_format"), OF_ALL),
     **dict.fromkeys(("partition_unavailable", "coordinator_unavailable", "acks0_producer"), OF_CLUSTER),
-    **dict.fromkeys(("latency_outlier", "unanswered_requests"), OF_SERVER),
+    **dict.fromkeys(("latency_outlier", "unanswered_requests", "other_protocol"), OF_SERVER),
     **dict.fromkeys(("lso_stalled", "hanging_transaction"), OF_TRANSACTION),
     **dict.fromkeys(
         ("stale_metadata", "fenced_leader_epoch", "unsupported_version", "auth_failed", "throttled", "sequence_gap",

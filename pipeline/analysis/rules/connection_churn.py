@@ -16,6 +16,8 @@ from statistics import median
 from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from decoder.model import SPEAKS
+from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.closed_midway import CLOSED_ADVICE, closed_midway
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
@@ -49,7 +51,7 @@ RULE = Rule(
     ("warning", "info"),
     "A client connects anew for each little piece of work.",
     ("churn_connections", "churn_work", "churn_checks", "churn_closed"),
-    ("exchanges", "commands"),
+    ("exchanges", "commands", "gaps"),
     advice=(_KAFKA_ADVICE, _MONGO_ADVICE, _CHECK_ADVICE, *CLOSED_ADVICE),
 )
 _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
@@ -139,8 +141,18 @@ _COLUMNS: Final = """
 
 
 def _short(tables: Tables, table: str, least: int) -> list[str]:
-    """Connections of few requests, if there are enough of them; the others are looked at no further."""
-    rows = tables.rows(f"SELECT connection_id FROM {table} GROUP BY connection_id HAVING count(*) <= {_FEW_REQUESTS}")
+    """Connections of few requests, if there are enough of them; the others are looked at no further.
+
+    Those that a server of another protocol answers, or that it closes at once, are rule ``other_protocol``'s.
+    """
+    rows = tables.rows(
+        f"""
+        SELECT connection_id FROM {table} GROUP BY connection_id HAVING count(*) <= {_FEW_REQUESTS}
+        EXCEPT SELECT connection_id FROM gaps WHERE starts_with(method, $speaks)
+        EXCEPT SELECT connection_id FROM exchanges WHERE {IS_SILENT}
+        """,
+        speaks=SPEAKS,
+    )
     return sorted(row.connection_id for row in rows) if len(rows) >= least else []
 
 

@@ -341,11 +341,11 @@ class Agent:
         self._memory.account(event.connection, 0)
         self._budgets.forget(event.connection)
         self._count_connection(session)
+        ended = FrameFlags.UNANSWERED | session.closed_in_silence() if event.kind is Kind.CLOSED else 0
         for exchange_id in session.unanswered():
             request = self._held.let_go(exchange_id)
             if request is not None:
-                flags = request.flags | FrameFlags.UNANSWERED if event.kind is Kind.CLOSED else request.flags
-                yield replace(request, flags=int(flags))
+                yield replace(request, flags=int(request.flags | ended))
 
     def _relieve_if_needed(self, kept: int, *, is_time: bool) -> Iterator[Frame | Gap]:
         """Cut connections short if all together keep too much; ``is_time``: or if strangers do."""

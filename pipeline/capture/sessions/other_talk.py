@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from decoder.protocols import protocols
-from pipeline.capture.sessions.foreign import HTTP, NOTHING, TLS, UNKNOWN
+from pipeline.analysis.rules.capture.words import remedy
+from pipeline.capture.sessions.foreign import NOTHING, TLS, UNKNOWN
 from pipeline.capture.stats import CaptureStats, OtherTalk
 from pipeline.lines import many
 
@@ -17,7 +18,7 @@ def misunderstandings(stats: CaptureStats) -> list[str]:
     """A sentence for each server that answers in another protocol than it is asked in, the most frequent first."""
     found = Counter({talk: count for talk, count in stats.other_talk.items() if _is_misunderstanding(talk)})
     sentences = [
-        f"the server {_server(talk)} {_does(talk)} ({many(count, 'connection')}): {_remedy(talk)}"
+        f"the server {_server(talk)} {_does(talk)} ({many(count, 'connection')}): {remedy(talk.asks, talk.answers)}"
         for talk, count in found.most_common(_SHOWN)
     ]
     more = len(found) - _SHOWN
@@ -53,14 +54,3 @@ def _server(talk: OtherTalk) -> str:
 def _does(talk: OtherTalk) -> str:
     asked = "TLS handshakes" if talk.asks == TLS else f"{talk.asks} requests"
     return f"answers {talk.answers} to {asked}" if talk.answers != NOTHING else f"closes {asked} without an answer"
-
-
-def _remedy(talk: OtherTalk) -> str:
-    if talk.answers == TLS:
-        setting = {"Kafka": " (security.protocol=SSL or SASL_SSL)", "MongoDB": " (tls=true)"}.get(talk.asks, "")
-        return f"the server expects TLS, the client does not use it{setting}"
-    if talk.asks == TLS:
-        return "this port does not speak TLS, or it is the wrong port"
-    if talk.answers == HTTP:
-        return "wrong port, or the proxy must be in TCP mode"
-    return "wrong port"

@@ -8,7 +8,7 @@ from typing import cast
 
 from decoder.kafka.stream.framing import KafkaFramer
 from decoder.kafka.stream.pairing import KafkaPairer
-from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
+from decoder.model import SPEAKS, Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Pairer, WireProtocol
 from decoder.stream.resync import LENGTH_BYTES
 from pipeline.capture.sessions.foreign import LOOKED_AT_BYTES, answer_of_another
@@ -159,6 +159,16 @@ class Session:
         way = self._connection.closed_by
         return int(_CLOSED_BY[self._sides[way].direction]) if way is not None and self._sides else 0
 
+    def closed_in_silence(self) -> int:
+        """The flag of the server if it ended the connection before it sent a byte; else 0. Ask once it is closed."""
+        way = self._connection.closed_by
+        side = self._sides.get(way) if way is not None else None
+        if side is None or side.direction == "request" or side.frames or side.gap:
+            return 0
+        half = self._connection.halves[side.way]
+        has_sent = half.next is not None and half.first is not None and half.next > half.first
+        return 0 if has_sent else int(FrameFlags.CLOSED_BY_SERVER)
+
     def _end(self, side: Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
         """What was left open where the connection ended: if a peer ended it, the capture lost none of it."""
         closed = self.closed_by() if side.gap is None or side.gap.method != REFUSED else 0
@@ -173,7 +183,7 @@ class Session:
     def unanswered(self) -> list[str]:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
         is_lost = any(side.is_lost for side in self._sides.values() if side.direction == "response")
-        if not self.recognised or self._answers_as or is_lost:
+        if not self.recognised or is_lost:
             return []
         return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
 
@@ -322,7 +332,12 @@ class Session:
         side = self._sides[event.direction]
         if not side.is_started:
             self._start(side, event.ts)
+        if side.direction == "response" and self._answers_as:
+            return
         if side.direction == "response" and self._is_another_protocol(side, event):
+            yield replace(
+                self._labels.gap(side, OpenGap(event.ts)), method=f"{SPEAKS}{self._answers_as}", confidence=1.0
+            )
             return
         if event.conflict:
             start = event.start - (self._origin[event.direction] or 0)
@@ -343,8 +358,8 @@ class Session:
 
     def _is_another_protocol(self, side: Side, event: StreamEvent) -> bool:
         """Whether the server answers as one of another protocol: what it sends is neither a message nor a loss."""
-        if self._answers_as or self._opening is None or not self._protocol.begins_with_length:
-            return bool(self._answers_as)
+        if self._opening is None or not self._protocol.begins_with_length:
+            return False
         self._opening = None if side.frames or event.lost else self._opening + event.data[:LOOKED_AT_BYTES]
         self._answers_as = answer_of_another(self._opening or b"")
         if self._answers_as:  # its first bytes may have come one by one

@@ -50,8 +50,9 @@ class Connection:
     """
 
     __slots__ = (
-        "__weakref__", "_clock", "_first_fin", "_held", "_hole_since", "_joined", "_over", "_reset", "_segments", "a",
-        "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts", "notices", "waited",
+        "__weakref__", "_clock", "_first_fin", "_first_fin_ack", "_held", "_hole_since", "_joined", "_over", "_reset",
+        "_segments", "a", "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts",
+        "notices", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +77,7 @@ class Connection:
         self._joined: list[tuple[int, int] | None] = [None, None]
         self._reset: _Reset | None = None
         self._first_fin: int | None = None
+        self._first_fin_ack: int | None = None
 
     @classmethod
     def from_state(
@@ -156,6 +158,10 @@ class Connection:
             return self._first_fin
         return self._reset.direction if self._reset is not None else None
 
+    def _is_answered_fin(self, direction: int, fin: int) -> bool:
+        """Whether the FIN that was seen first acknowledges this one: then the capture holds them in the wrong order."""
+        return direction != self._first_fin and self._first_fin_ack is not None and self._first_fin_ack > fin
+
     def begins_anew(self, segment: Segment) -> bool:
         """Whether this segment cannot belong to this connection, but to a later one on the same ports."""
         direction = self.direction_of(segment)
@@ -189,8 +195,10 @@ class Connection:
         pieces = half.add(seq, segment.payload, segment.length, ts, needs) if segment.length else []
         if segment.flags & FIN:
             half.finish(half.position(seq + segment.length))
-            if self._first_fin is None and half.fin is not None:
+            is_first = self._first_fin is None and self._reset is None
+            if half.fin is not None and (is_first or self._is_answered_fin(direction, half.fin)):
                 self._first_fin = direction
+                self._first_fin_ack = other.position(segment.ack) if segment.flags & ACK else None
         if segment.flags & SYN:
             self._held.hold(direction, pieces)
             for way in (0, 1):

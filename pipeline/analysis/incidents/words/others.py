@@ -27,6 +27,15 @@ def _namespace(case: Case) -> str:
     return listed(sorted({str(one.row["subject"]).rpartition("/")[0] for one in case.bundle.findings}))
 
 
+def _misunderstood(case: Case) -> str:
+    details = case.details
+    asked = f"the {details.get('asks')} requests of {case.who}"
+    connections = count(int(details.get("connections_seen") or 0), "connection")
+    if details.get("answers"):
+        return f"{_server(case)} answers {details['answers']} to {asked} ({connections})"
+    return f"{_server(case)} closes each connection before it answers anything to {asked} ({connections})"
+
+
 def _counts(case: Case) -> tuple[int, int]:
     """How many of how many that were sent."""
     stated = [(one.details.get("failed"), one.details.get("sent")) for one in case.bundle.findings]
@@ -155,6 +164,19 @@ OTHERS: dict[str, Words] = {
         WASTES,
         culprit=_leaker,
         hurt=nobody,
+    ),
+    "other_protocol": Words(
+        _misunderstood,
+        lambda case: begun(advised(case, "now")),
+        lambda case: begun(advised(case, "fix")),
+        lambda case: (
+            f"{SEEN}the first bytes of the server's answer."
+            if case.details.get("answers")
+            else f"{SEEN}the server closed the connections before it sent a byte. {not_why('server')}"
+        ),
+        REFUSED,
+        culprit=lambda case: str(case.details.get("server") or ""),
+        hurt=own_clients,
     ),
     "capture_loss": Words(
         _lost,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decoder.model import SPEAKS
 from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, INTERFACE, MORE_ROOM, STRANGERS, WHOLE
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
@@ -43,7 +44,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             SELECT connection_id, agent_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
                 min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
                 bool_or(direction = 'request') AS lost_requests, bool_or(direction = 'response') AS lost_responses
-            FROM gaps GROUP BY ALL
+            FROM gaps WHERE NOT starts_with(method, '{SPEAKS}') GROUP BY ALL
         ), halves AS (
             SELECT connection_id, {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, exchange_id,
                 status = 'paired' AS is_paired, request_ts IS NOT NULL AS is_asked,

@@ -30,7 +30,7 @@ _LOST = """
 SELECT count(*) AS gaps, coalesce(sum(bytes_lost), 0)::BIGINT AS bytes_lost,
        count(DISTINCT connection_id) AS connections
 FROM bronze.gaps
-WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+WHERE method NOT LIKE 'speaks %' AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 """
 
 # Losses have no server: those of connections that something was read of.

@@ -18,7 +18,7 @@ OTHERS = "others"
 _LOSSES = f"""
 WITH lost AS (
   SELECT agent_id, connection_id, ts, bytes_lost FROM bronze.gaps AS g
-  WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  WHERE method NOT LIKE 'speaks %' AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 ),
 touched AS (
   SELECT connection_id, {ADDRESS["server"]} AS server,

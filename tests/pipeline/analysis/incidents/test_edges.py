@@ -58,6 +58,7 @@ NAMES = frozenset(
         "mongo_retry_storm",
         "change_stream_lost",
         "capture_loss",
+        "other_protocol",
     ]
 )
 """All names that rules have or will have."""

@@ -60,7 +60,7 @@ class TestExchanges:
             return frame.flags
 
         assert flags(Flow.close) == FrameFlags.UNANSWERED
-        assert flags(Flow.reset) == FrameFlags.UNANSWERED
+        assert flags(Flow.reset) == FrameFlags.UNANSWERED | FrameFlags.CLOSED_BY_SERVER
         assert flags(lambda flow: flow) == 0
 
     def test_a_response_captured_before_its_request(self, tmp_path):

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from decoder.model import Frame, Gap
+from decoder.model import Frame, FrameFlags, Gap
 from pipeline.capture.runs.summary import nothing_found, warnings
 from pipeline.capture.sessions.foreign import NOTHING, TEXT, UNKNOWN, answer_of_another, kind_of
 from pipeline.capture.sessions.other_talk import misunderstandings, other_protocols
@@ -77,9 +77,12 @@ def test_a_server_that_answers_something_else_is_named(asks, title, kind, mss):
     assert "s3cret" not in str(stats.as_dict())
 
 
-def test_the_requests_stay_and_are_not_called_unanswered():
+def test_requests_stay_without_an_answer_and_the_protocol_is_noted_beside_them():
     rows, _ = one_by_one(conversations(KAFKA, HTTP_400), "lengths")
-    assert {row.flags for row in rows if isinstance(row, Frame)} == {0}
+    assert {row.flags for row in rows if isinstance(row, Frame)} == {FrameFlags.UNANSWERED}
+    noted = {(row.method, row.bytes_lost, row.direction, row.seq) for row in rows if isinstance(row, Gap)}
+    assert noted == {("speaks HTTP", 0, "response", 0)}
+    assert not any(b"s3cret" in row.frame for row in rows if isinstance(row, Frame))
 
 
 @pytest.mark.parametrize("answers", [ALERT, HTTP_400, response(1)])
@@ -202,7 +205,7 @@ def test_diagnose_does_not_call_it_fine(command_, tmp_path, capsys, monkeypatch)
             raise
     captured = capsys.readouterr()
     assert "answers HTTP to Kafka requests (5 connections)" in captured.err
-    assert "Nothing was judged: the server 10.0.0.9:9092 answers HTTP" in " ".join(captured.out.split())
+    assert "10.0.0.9:9092 answers HTTP to the Kafka requests" in " ".join(captured.out.split())
     assert "looks wrong" not in captured.out
     assert "bytes lost" not in captured.out
-    assert code == 2
+    assert code == 1

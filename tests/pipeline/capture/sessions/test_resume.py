@@ -66,11 +66,17 @@ def interrupted(packets: list[Packet], cuts: list[int], *, held: bool = True) ->
 
 
 def without_unanswered(rows: Rows) -> dict:
-    """That a request was never answered is not known to who passes it on before its connection closes."""
+    """That a request was never answered is not known to who passes it on before its connection closes.
+
+    Nor is it known then that the server closed the connection before it sent a byte.
+    """
     return {
-        key: replace(row, flags=row.flags & ~FrameFlags.UNANSWERED) if isinstance(row, Frame) else row
+        key: replace(row, flags=row.flags & ~_ENDED) if isinstance(row, Frame) and not row.flags & _CUT else row
         for key, row in rows.items()
     }
+
+
+_ENDED, _CUT = FrameFlags.UNANSWERED | FrameFlags.CLOSED_BY_SERVER, FrameFlags.TRUNCATED
 
 
 @cache

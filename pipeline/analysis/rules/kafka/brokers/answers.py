@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
@@ -57,6 +58,8 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     least = settings.unanswered_times
     many = [e for e in sources.episodes.get(UNANSWERED.name, ()) if e.times >= least]
     for episode in last_of_each(many):
+        if not _has_answered(sources.tables, episode):
+            continue
         in_vain = _in_vain(sources.tables, episode, settings)
         if in_vain.requests < least:
             continue
@@ -75,6 +78,12 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         made = finding(episode, severity, summary, _ADVICE, sources, least)
         counts = {"times": in_vain.requests, "waited_us": in_vain.waited_us, "others_answered": in_vain.others}
         yield replace(made, details={**made.details, **counts})
+
+
+def _has_answered(tables: Tables, episode: Episode) -> bool:
+    """Whether the broker ever answered, or at least waited: one that closes at once may be none (other_protocol)."""
+    (row,) = tables.rows(_EVER, server=episode.server)
+    return bool(row.answered or row.waited)
 
 
 def _in_vain(tables: Tables, episode: Episode, settings: FindingSettings) -> _InVain:
@@ -118,4 +127,9 @@ _OTHERS = f"""
     SELECT count(*) AS answered FROM exchanges
     WHERE protocol = 'kafka' AND status = 'paired' AND {ADDRESS["server"]} = $server
         AND epoch_us(ts) BETWEEN $first AND $last
+"""
+_EVER = f"""
+    SELECT count(*) FILTER (response_ts IS NOT NULL) AS answered,
+        count(*) FILTER (response_ts IS NULL AND NOT {IS_SILENT}) AS waited
+    FROM exchanges WHERE {ADDRESS["server"]} = $server
 """

@@ -1,0 +1,155 @@
+"""Rule ``other_protocol``: a server answers clients of Kafka or MongoDB in another protocol, or never at all.
+
+Evidence: rows of ``gaps`` with the method :data:`SPEAKS` and the name of the protocol; and requests on connections that
+the server closed before it sent a byte, where it answered nothing in the whole time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from decoder.model import SPEAKS, FrameFlags
+from decoder.protocols import protocols
+from pipeline.analysis.rules.capture.words import remedy
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count, first_of, who
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.finding_settings import FindingSettings
+
+ADVICE = (
+    "Now: look at what listens on {server}: {remedy}. Fix: compare host, port and security settings of the client "
+    "(Kafka: bootstrap.servers, security.protocol; MongoDB: the connection string, tls) with that listener."
+)
+CLOSED_ADVICE = (
+    "Now: find out what listens on {server}: `openssl s_client -connect {server}` shows a TLS listener, which the "
+    "client must use with TLS (Kafka: security.protocol=SSL or SASL_SSL; MongoDB: tls=true). Without one, look in the "
+    "server's log why it closes connections, and at a load balancer in front of it: one without a healthy server "
+    "behind it closes connections like this. Fix: compare host, port and security settings of the client with that "
+    "listener."
+)
+RULE = Rule(
+    "other_protocol",
+    "capture",
+    ("critical", "warning"),
+    "A server answers in another protocol than it is asked in, or closes each connection before it answers.",
+    ("unanswered_times",),
+    ("exchanges", "waiting", "gaps", "commands"),
+    advice=(ADVICE, CLOSED_ADVICE),
+)
+_SILENT: Final = int(FrameFlags.UNANSWERED | FrameFlags.CLOSED_BY_SERVER)
+IS_SILENT: Final = f"coalesce(request_flags, 0) & {_SILENT} = {_SILENT}"
+"""Of an exchange: the server closed the connection before it sent anything."""
+_ASKED: Final = f"""
+    WITH named AS (
+        SELECT connection_id, coalesce(max(application), max(driver)) AS name FROM commands GROUP BY connection_id
+    ), asked AS (
+        SELECT connection_id, exchange_id, {ADDRESS["server"]} AS server, protocol, client_id, client_ip,
+            epoch_us(request_ts) AS us, {IS_SILENT} AS is_silent, api_name
+        FROM exchanges WHERE request_ts IS NOT NULL
+        UNION ALL
+        SELECT connection_id, exchange_id, {ADDRESS["server"]}, protocol, client_id, client_ip, epoch_us(request_ts),
+            false, api_name
+        FROM waiting WHERE request_ts IS NOT NULL
+    )
+    SELECT * REPLACE (coalesce(nullif(client_id, ''), name) AS client_id), coalesce(api_name, 'a request') AS api
+    FROM asked LEFT JOIN named USING (connection_id)
+"""
+_EACH: Final = """
+    SELECT server, protocol, speaks, list(DISTINCT api ORDER BY api) AS apis, min(us) AS first_us, max(us) AS last_us,
+        count(DISTINCT connection_id) AS connections, count(DISTINCT client_ip) AS hosts,
+        list(DISTINCT (coalesce(client_id, ''), client_ip) ORDER BY (coalesce(client_id, ''), client_ip)) AS callers,
+        list(exchange_id ORDER BY us, exchange_id) AS evidence, list(us ORDER BY us) AS times
+    FROM asked GROUP BY server, protocol, speaks ORDER BY server, protocol, speaks
+"""
+_FOREIGN: Final = f"""
+    WITH speaking AS (
+        SELECT connection_id, min(method) AS speaks FROM gaps WHERE starts_with(method, $speaks) GROUP BY connection_id
+    ), asked AS (
+        SELECT * FROM ({_ASKED}) AS asked JOIN speaking USING (connection_id)
+        QUALIFY row_number() OVER (PARTITION BY connection_id ORDER BY us, exchange_id) = 1
+    )
+    {_EACH}
+"""
+_CLOSED: Final = f"""
+    WITH answering AS (
+        SELECT DISTINCT {ADDRESS["server"]} AS server FROM exchanges WHERE response_ts IS NOT NULL
+    ), asked AS (
+        SELECT *, '' AS speaks FROM ({_ASKED}) AS asked ANTI JOIN answering USING (server)
+        ANTI JOIN (SELECT connection_id FROM gaps) AS lossy USING (connection_id)
+        WHERE is_silent
+        QUALIFY row_number() OVER (PARTITION BY connection_id ORDER BY us, exchange_id) = 1
+    )
+    {_EACH}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A server of which clients expect another protocol; ``speaks`` is empty where it only closes."""
+
+    row: Row
+    title: str
+    speaks: str
+
+    @property
+    def summary(self) -> str:
+        """What the wire shows."""
+        row = self.row
+        callers = [who(name or None, host) for name, host in row.callers]
+        asked = f"{self.title} requests of {first_of(callers)} ({', '.join(row.apis[:3])})"
+        times = f"{count(row.connections, 'connection')}, from {clock(row.first_us)} to {clock(row.last_us)} UTC"
+        if self.speaks:
+            return f"{row.server} answers {self.speaks} to {asked}, on {times}: {self.remedy}."
+        return (
+            f"{row.server} closed each connection before it answered anything to {asked}, {times}; no client got an "
+            f"answer from it. Perhaps it is a TLS listener, speaks another protocol, or has no {self.title} server "
+            "behind it."
+        )
+
+    @property
+    def remedy(self) -> str:
+        """Why that may be."""
+        return remedy(self.title, self.speaks)
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule: one finding for each server, protocol asked in and protocol answered."""
+    titles = {name: protocol.title for name, protocol in protocols().items()}
+    foreign = sources.tables.rows(_FOREIGN, speaks=SPEAKS)
+    for row in foreign:
+        yield _finding(
+            _Server(row, titles.get(row.protocol, row.protocol), row.speaks.removeprefix(SPEAKS)), sources, settings
+        )
+    for row in sources.tables.rows(_CLOSED):
+        if row.connections >= settings.unanswered_times:
+            yield _finding(_Server(row, titles.get(row.protocol, row.protocol), ""), sources, settings)
+
+
+def _finding(one: _Server, sources: Sources, settings: FindingSettings) -> Finding:
+    row = one.row
+    cluster = sources.facts.cluster_at(row.server, row.last_us)
+    is_certain = bool(one.speaks) and row.connections >= settings.unanswered_times
+    advice = ADVICE.format(remedy=one.remedy, server=row.server) if one.speaks else CLOSED_ADVICE.format(
+        server=row.server
+    )  # fmt: skip
+    return Finding(
+        rule=RULE.name, severity="critical" if is_certain else "warning",
+        subject=f"{row.server}/{one.title}/{one.speaks or 'nothing'}",
+        state=sources.state(cluster, row.first_us, row.last_us, row.connections), cluster=cluster, topic=None,
+        partition=None, group_id=None, first_us=row.first_us, last_us=row.last_us, summary=one.summary, advice=advice,
+        evidence=row.evidence[: settings.max_evidence],
+        details={
+            "server": row.server, "asks": one.title, "answers": one.speaks, "connections_seen": row.connections,
+            "clients": [who(name or None, host) for name, host in row.callers[: settings.max_evidence]],
+            "hosts": sorted({host for _, host in row.callers})[: settings.max_evidence],
+            "enough_us": _enough(row.times, settings.unanswered_times),
+        },
+    )  # fmt: skip
+
+
+def _enough(times: Sequence[int], least: int) -> int:
+    return int(times[min(least, len(times)) - 1])
