@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from pipeline.analysis.tables import Row, Tables
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
@@ -23,7 +24,7 @@ from pipeline.tables import (
     STATE_EVENTS,
     TRANSACTIONS,
 )
-from tests.hostile.amplifiers import AMPLIFIERS, of_size
+from tests.hostile.amplifiers import AMPLIFIERS, of_size, transactions
 from tests.hostile.traffic import Landing, landed, recipes
 from tests.pipeline.rows import arrow
 
@@ -84,3 +85,20 @@ def test_it_fits_into_little_memory(name: str, number: int) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+def test_stalled_partitions_are_judged_by_the_same_queries_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = Tables.rows
+
+    def rows(self: Tables, sql: str, **parameters: object) -> list[Row]:
+        asked.append(sql)
+        return real(self, sql, **parameters)
+
+    monkeypatch.setattr(Tables, "rows", rows)
+    counts = []
+    for number in (2, 90):
+        asked.clear()
+        assert judged(transactions.stalled_partitions(number)).findings.num_rows >= number
+        counts.append(len(asked))
+    assert counts[0] == counts[1]

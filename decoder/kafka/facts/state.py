@@ -11,8 +11,8 @@ code that is missing is not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 from decoder.fields import Json, flag, integer, integers, items, natural, struct, text
 from decoder.kafka.apis import ApiKey
@@ -65,6 +65,9 @@ class StateEvent:
     error_name: str | None = None
 
 
+Event = TypeVar("Event", bound=StateEvent)
+
+
 class Bodies(NamedTuple):
     """What an exchange holds: JSON bodies and the messages inside them (``embedded_messages``); None if not seen."""
 
@@ -99,10 +102,20 @@ def state_events(
     if extract is None:
         return []
     bodies = Bodies(api_version, request or {}, response, request_embedded or [], response_embedded or [])
-    return [
-        replace(event, ordinal=ordinal, error_name=None if event.error_code is None else error_name(event.error_code))
-        for ordinal, event in enumerate(extract(bodies))
-    ]
+    found = list(extract(bodies))
+    for ordinal, event in enumerate(found):  # each is ours; replace() would take most of the time
+        object.__setattr__(event, "ordinal", ordinal)
+        if event.error_code is not None:
+            object.__setattr__(event, "error_name", error_name(event.error_code))
+    return found
+
+
+def changed(event: Event, **values: Any) -> Event:
+    """The same statement with other values. It takes less than half the time of dataclasses.replace()."""
+    made: Event = object.__new__(type(event))
+    for name in type(event).__dataclass_fields__:
+        object.__setattr__(made, name, values[name] if name in values else getattr(event, name))
+    return made
 
 
 # --- groups -------------------------------------------------------------------------------------------------------
@@ -137,13 +150,13 @@ def _sync_group(bodies: Bodies) -> Iterator[StateEvent]:
             member = _member_at(request, text(message, "path") or "")
             if member is not None and _is_readable(message):
                 reported.add(member)
-                yield from _assigned(replace(statement, member_id=member), message)
+                yield from _assigned(changed(statement, member_id=member), message)
         for message in bodies.response_embedded:
             if own not in reported and _is_readable(message):
                 reported.add(own or "")
-                yield from _assigned(replace(statement, member_id=own), message)
+                yield from _assigned(changed(statement, member_id=own), message)
     if own not in reported:
-        yield replace(statement, kind="group", member_id=own)
+        yield changed(statement, kind="group", member_id=own)
 
 
 def _member_at(request: Json, path: str) -> str | None:
@@ -166,7 +179,7 @@ def _assigned(statement: StateEvent, message: Json) -> Iterator[StateEvent]:
         for partition in filter(is_partition, integers(topic, "partitions"))
     ]
     for topic, partition in partitions:
-        yield replace(statement, topic=topic, partition=partition)
+        yield changed(statement, topic=topic, partition=partition)
     if not partitions:
         yield statement
 
@@ -197,18 +210,18 @@ def _consumer_group_heartbeat(bodies: Bodies) -> Iterator[StateEvent]:
     )
     assignment = answer.get("assignment") if bodies.error_code == NO_ERROR else None
     if epoch is not None and epoch < 0:
-        yield replace(statement, kind="leave", generation=None)
+        yield changed(statement, kind="leave", generation=None)
     elif not isinstance(assignment, dict) or not isinstance(assignment.get("topicPartitions"), list):
         yield statement
     else:
-        given = replace(statement, kind="assignment")
+        given = changed(statement, kind="assignment")
         partitions = [
             (text(topic, "topicId"), partition)
             for topic in items(assignment, "topicPartitions")
             for partition in filter(is_partition, integers(topic, "partitions"))
         ]
         for topic_id, partition in partitions:
-            yield replace(given, topic_id=topic_id, partition=partition)
+            yield changed(given, topic_id=topic_id, partition=partition)
         if not partitions:
             yield given
 

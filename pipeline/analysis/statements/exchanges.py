@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.columns import Ints
 from decoder.kafka.facts.exchanges import FACT_FIELDS
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
 from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, statements
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.arrow import arrow_array, arrow_type, int_values
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 _AT_ONCE = 20_000
@@ -107,9 +109,14 @@ class KafkaStatements:
 
 def placed(rows: pa.Table, facts: Facts) -> pa.Table:
     """Rows of these tables with their clusters, and names of topics of which they have but the id, as known now."""
-    servers, times = rows.column("server").to_pylist(), rows.column("ts").cast(pa.int64()).to_pylist()
-    clusters = facts.clusters_at(zip(servers, times, strict=True))
-    found = _with(rows, "cluster", arrow_array(clusters, pa.string()))
+    if not rows.num_rows:
+        return rows
+    servers = rows.column("server").combine_chunks().dictionary_encode(null_encoding="encode")
+    times = rows.column("ts").combine_chunks().cast(pa.int64())
+    begins, lengths = _runs(int_values(servers.indices), int_values(times))
+    who, when = servers.take(begins).cast(pa.string()).to_pylist(), times.take(begins).to_pylist()
+    clusters = arrow_array(facts.clusters_at(zip(who, when, strict=True)), pa.string())
+    found = _with(rows, "cluster", clusters.take(np.repeat(np.arange(len(begins)), lengths)))
     topics = rows.column("topic")
     if topics.null_count:
         names = facts.names()
@@ -117,6 +124,15 @@ def placed(rows: pa.Table, facts: Facts) -> pa.Table:
         named = [names.get(id_) if name is None else name for name, id_ in zip(topics.to_pylist(), ids, strict=True)]
         found = _with(found, "topic", arrow_array(named, pa.string()))
     return found
+
+
+def _runs(*columns: Ints) -> tuple[Ints, Ints]:
+    """Where rows begin whose values are not those of the row before, and how many follow: an exchange states many."""
+    count = len(columns[0])
+    is_new = np.ones(count, np.bool_)
+    is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    begins = np.flatnonzero(is_new)
+    return begins, np.diff(begins, append=count)
 
 
 def _with(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:

@@ -10,13 +10,13 @@ and a partition of each topic that it reads; which topics those are a member say
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from decoder.fields import Json, integer, integers, items, struct, text, texts
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.kafka.facts.offsets import is_partition
-from decoder.kafka.facts.state import StateEvent
+from decoder.kafka.facts.state import StateEvent, changed
 
 SHARE, STREAMS = int(ApiKey.SHARE_GROUP_HEARTBEAT), int(ApiKey.STREAMS_GROUP_HEARTBEAT)
 APIS = {SHARE: "share", STREAMS: "streams"}
@@ -68,18 +68,18 @@ def _topology(statement: GroupStatement, asked: Json) -> Iterator[GroupStatement
     for one in items(struct(asked, "topology"), "subtopologies"):
         made = (text(topic, "name") for topic in items(one, "repartitionSourceTopics"))
         for topic in filter(None, [*texts(one, "sourceTopics"), *made]):
-            yield replace(statement, kind=TOPOLOGY, topic=topic, subtopology=text(one, "subtopologyId"))
+            yield changed(statement, kind=TOPOLOGY, topic=topic, subtopology=text(one, "subtopologyId"))
 
 
 def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: Json) -> Iterator[GroupStatement]:
     if epoch is not None and epoch < 0:
-        yield replace(statement, kind="leave", generation=None)
+        yield changed(statement, kind="leave", generation=None)
         return
     holder, tasks = (answer, "activeTasks") if api_key == STREAMS else (struct(answer, "assignment"), "topicPartitions")
     if not isinstance(holder.get(tasks), list) or statement.error_code != NO_ERROR:
         yield statement
         return
-    given = replace(statement, kind="assignment")
+    given = changed(statement, kind="assignment")
     parts = list(_tasks(given, holder) if api_key == STREAMS else _partitions(given, holder))
     yield from parts or [given]
 
@@ -87,10 +87,10 @@ def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: J
 def _tasks(given: GroupStatement, answer: Json) -> Iterator[GroupStatement]:
     for task in items(answer, "activeTasks"):
         for partition in filter(is_partition, integers(task, "partitions")):
-            yield replace(given, subtopology=text(task, "subtopologyId"), partition=partition)
+            yield changed(given, subtopology=text(task, "subtopologyId"), partition=partition)
 
 
 def _partitions(given: GroupStatement, assignment: Json) -> Iterator[GroupStatement]:
     for topic in items(assignment, "topicPartitions"):
         for partition in filter(is_partition, integers(topic, "partitions")):
-            yield replace(given, topic_id=text(topic, "topicId"), topic=text(topic, "topicName"), partition=partition)
+            yield changed(given, topic_id=text(topic, "topicId"), topic=text(topic, "topicName"), partition=partition)

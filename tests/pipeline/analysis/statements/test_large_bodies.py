@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -10,9 +11,10 @@ import pytest
 
 from decoder.fields import parsed
 from decoder.kafka.facts.exchanges import cluster_addresses, cluster_id, topic_ids
-from pipeline.analysis.statements.exchanges import KafkaStatements
-from pipeline.tables import EXCHANGES
-from tests.pipeline.rows import arrow, row
+from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.statements.exchanges import KafkaStatements, placed
+from pipeline.tables import EXCHANGES, STATE_EVENTS
+from tests.pipeline.rows import T0, arrow, row
 
 METADATA = 3
 PARTITIONS = [{"partitionIndex": p, "leaderId": 1, "replicaNodes": [1, 2, 3], "isrNodes": [1, 2]} for p in range(100)]
@@ -78,3 +80,11 @@ def test_partitions_of_a_large_body_are_not_parsed(monkeypatch: pytest.MonkeyPat
 
 def test_a_large_body_that_is_no_json_states_nothing() -> None:
     assert KafkaStatements.of(exchanges(orjson.dumps(WHOLE).decode()[:-1])).facts() == []
+
+
+def test_rows_without_a_server_have_no_cluster() -> None:
+    times = [T0, T0, T0 + timedelta(days=1)]
+    rows = [row(STATE_EVENTS, server=server, ts=ts, topic="t") for server in ("10.0.0.9:9092", None) for ts in times]
+    facts = Facts().merged([Fact("10.0.0.9:9092", "c", None, None, 0, 2**60)])
+    assert placed(arrow(STATE_EVENTS, rows), facts).column("cluster").to_pylist() == ["c"] * 3 + [None] * 3
+    assert placed(arrow(STATE_EVENTS), facts).num_rows == 0

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
-from pipeline.analysis.rules.kafka.producers.starved import at, readers, starved_readers
+from pipeline.analysis.rules.kafka.producers.holding import Producer, add_stalls, committers, producers
+from pipeline.analysis.rules.kafka.producers.starved import readers, starved_readers
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, times
@@ -40,20 +41,6 @@ _MOST_JUDGED = 100
 """Partitions whose producers and readers are looked for, those that have stood still for the longest."""
 _ENOUGH_TRANSACTIONS = 3
 """Transactions that it takes to know how long they usually are open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Producer:
-    """Who holds the transaction open, as far as the wire shows."""
-
-    producer_id: int
-    epoch: int
-    first_offset: int
-    since_us: int
-    exchange_id: str
-    transactional_id: str | None
-    client_id: str | None
-    address: str | None
 
 
 RULES = (
@@ -82,7 +69,9 @@ RULES = (
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     candidates = _stalls(sources.tables, settings)
-    usual = _usual_us(sources.tables, candidates) if candidates else {}
+    if not candidates:
+        return []
+    usual = _usual_us(sources.tables, candidates)
     least = settings.lso_stalled_ratio
     found: list[Finding] = []
     lasting = [s for s in candidates if s.last_us - s.first_us >= usual.get(_place(s), 0) * least]
@@ -91,9 +80,14 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         of_place[_place(stall)].append(stall)
     last_of_each = _last_of_each(lasting)
     others = max(len(last_of_each) - _MOST_JUDGED, 0)
-    for stall in _longest(last_of_each):
-        producer, starved = _producer(sources.tables, stall), starved_readers(sources.tables, stall, settings)
-        end = _End.of(stall, producer, _place(stall) in usual, sources, settings)
+    judged = _longest(last_of_each)
+    add_stalls(sources.tables, judged)
+    held_by, committed = producers(sources.tables), committers(sources.tables)
+    starved_at = starved_readers(sources.tables, settings)
+    for number, stall in enumerate(judged):
+        producer, starved = held_by.get(number), starved_at.get(number, [])
+        is_committed = producer is not None and (number, producer.producer_id) in committed
+        end = _End.of(stall, sources, settings, is_committed=is_committed, is_usual_known=_place(stall) in usual)
         before = [s for s in of_place[_place(stall)] if s.span != stall.span]
         found.append(_finding(stall, producer, starved, end, before, others, settings))
         found += [
@@ -114,13 +108,12 @@ class _End:
 
     @classmethod
     def of(
-        cls, stall: Row, producer: Producer | None, is_usual_known: bool, sources: Sources, settings: FindingSettings
+        cls, stall: Row, sources: Sources, settings: FindingSettings, *, is_committed: bool, is_usual_known: bool
     ) -> _End:
         """A transaction that committed was just long. Nobody knows what is long where too few were seen."""
         if stall.span < stall.last_span:
-            committed = producer is not None and _committed(sources.tables, stall, producer)
-            words = "It was committed, and the offset has moved on since" if committed else "It has moved on since"
-            return cls("closed", "info" if committed else "warning", words)
+            words = "It was committed, and the offset has moved on since" if is_committed else "It has moved on since"
+            return cls("closed", "info" if is_committed else "warning", words)
         is_seen = sources.state(stall.cluster, stall.first_us, stall.last_us, 1) == "open"
         state: State = "open" if is_seen else "unknown"
         words = "" if state == "open" else f"Nobody has fetched there since {clock(stall.last_us)} UTC"
@@ -194,74 +187,6 @@ def _usual_us(tables: Tables, stalls: Sequence[Row]) -> dict[tuple[str, str], in
 
 def _place(stall: Row) -> tuple[str, str]:
     return stall.cluster, f"{stall.topic}-{stall.partition}"
-
-
-def _producer(tables: Tables, stall: Row) -> Producer | None:
-    """The producer of the transactional batch that begins at the LSO, if one was seen."""
-    # The Produce request first: it gives the time of writing.
-    batches = tables.rows(
-        """
-        SELECT producer_id, producer_epoch, base_offset, epoch_us(ts) AS us, exchange_id
-        FROM batches
-        WHERE is_transactional AND NOT is_control AND cluster = $cluster AND topic = $topic
-            AND partition = $partition AND base_offset <= $lso AND last_offset >= $lso
-        ORDER BY source <> 'produce', ts, exchange_id LIMIT 1
-        """,
-        **at(stall),
-    )
-    if not batches:
-        return None
-    batch = batches[0]
-    who = _introduced(tables, stall.cluster, batch)
-    return Producer(
-        producer_id=batch.producer_id,
-        epoch=batch.producer_epoch,
-        first_offset=batch.base_offset,
-        since_us=batch.us,
-        exchange_id=batch.exchange_id,
-        transactional_id=who.transactional_id if who else None,
-        client_id=who.client_id if who else None,
-        address=who.client if who else None,
-    )
-
-
-def _committed(tables: Tables, stall: Row, producer: Producer) -> bool:
-    rows = tables.rows(
-        """
-        SELECT true AS found FROM transactions WHERE cluster = $cluster AND producer_id = $producer_id
-            AND state IN ('committing', 'committed') AND list_contains(partitions, $place)
-            AND epoch_us(first_ts) <= $last_us AND epoch_us(last_ts) >= $last_us LIMIT 1
-        """,
-        cluster=stall.cluster,
-        producer_id=producer.producer_id,
-        place=f"{stall.topic}-{stall.partition}",
-        last_us=stall.last_us,
-    )
-    return bool(rows)
-
-
-def _introduced(tables: Tables, cluster: str, batch: Row) -> Row | None:
-    """Transactional id and client of a batch's producer.
-
-    From its Produce requests, InitProducerId or AddPartitionsToTxn.
-    """
-    found = tables.rows(
-        """
-        SELECT transactional_id, client_id, client FROM (
-            SELECT transactional_id, client_id, client, ts, exchange_id <> $its_exchange AS is_other FROM events
-            WHERE kind = 'produced' AND transactional_id IS NOT NULL AND cluster = $cluster AND producer_id = $pid
-            UNION ALL
-            SELECT transactional_id, client_id, client, ts, true FROM states
-            WHERE kind IN ('txn_init', 'txn_add_partition') AND transactional_id IS NOT NULL AND cluster = $cluster
-                AND producer_id = $pid
-        )
-        ORDER BY is_other, ts, client LIMIT 1
-        """,
-        cluster=cluster,
-        pid=batch.producer_id,
-        its_exchange=batch.exchange_id,
-    )
-    return found[0] if found else None
 
 
 def _finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from pipeline.analysis.rules.model import NAMELESS
@@ -10,57 +11,53 @@ from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 
-def at(stall: Row) -> dict[str, object]:
-    """The place of a stall, as parameters of a query."""
-    return {"cluster": stall.cluster, "topic": stall.topic, "partition": stall.partition, "lso": stall.lso}
-
-
-def starved_readers(tables: Tables, stall: Row, settings: FindingSettings) -> list[Row]:
-    """The read_committed consumers that stand at the LSO during the stall.
+def starved_readers(tables: Tables, settings: FindingSettings) -> dict[int, list[Row]]:
+    """By number in ``stalls`` the read_committed consumers that stand at its LSO during the stall.
 
     Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,
     and each fetch of the session counts.
     """
-    return tables.rows(
+    rows = tables.rows(
         r"""
         WITH placed AS (
-            SELECT exchange_id, ts, server, client, client_id, session_id,
+            SELECT number, exchange_id, ts, server, client, client_id, session_id, first_us, last_us, lso,
                 last_value(coalesce(next_offset, "offset") IGNORE NULLS) OVER (
-                    PARTITION BY server, client, session_id ORDER BY ts, exchange_id, ordinal ROWS UNBOUNDED PRECEDING
+                    PARTITION BY number, server, client, session_id ORDER BY ts, exchange_id, ordinal
+                    ROWS UNBOUNDED PRECEDING
                 ) AS position
-            FROM events
-            WHERE kind = 'fetched' AND isolation_level = 'read_committed' AND cluster = $cluster AND topic = $topic
-                AND partition = $partition AND epoch_us(ts) <= $last_us
+            FROM events JOIN stalls USING (cluster, topic, partition)
+            WHERE kind = 'fetched' AND isolation_level = 'read_committed' AND epoch_us(ts) <= last_us
         ), standing AS (
-            SELECT * FROM placed WHERE position >= $lso
+            SELECT * FROM placed WHERE position >= lso
         ), sessions AS (
-            SELECT server, client, client_id, session_id, min(ts) AS since FROM standing
+            SELECT number, first_us, last_us, server, client, client_id, session_id, min(ts) AS since FROM standing
             WHERE coalesce(session_id, 0) <> 0 GROUP BY ALL
         ), fetches AS (
-            SELECT exchange_id, ts, client, client_id FROM standing WHERE epoch_us(ts) >= $first_us
+            SELECT number, exchange_id, ts, client, client_id FROM standing WHERE epoch_us(ts) >= first_us
             UNION
-            SELECT states.exchange_id, states.ts, client, sessions.client_id
-            FROM states JOIN sessions USING (server, client, session_id)
-            WHERE states.kind = 'fetch_session' AND states.cluster = $cluster AND states.session_epoch >= 0
+            SELECT number, states.exchange_id, states.ts, client, sessions.client_id
+            FROM states JOIN sessions USING (server, client, session_id) JOIN stalls USING (number)
+            WHERE states.kind = 'fetch_session' AND states.cluster = stalls.cluster AND states.session_epoch >= 0
                 AND states.ts >= since
-                AND epoch_us(states.ts) BETWEEN $first_us AND $last_us
+                AND epoch_us(states.ts) BETWEEN sessions.first_us AND sessions.last_us
         ), groups AS (
-            SELECT client, max(timeline.group_id) AS reader_group FROM timeline JOIN standing USING (exchange_id)
-            WHERE timeline.kind = 'fetched' AND timeline.group_id <> '' AND timeline.cluster = $cluster
-                AND timeline.topic = $topic AND timeline.partition = $partition
+            SELECT number, client, max(timeline.group_id) AS reader_group
+            FROM timeline JOIN stalls USING (cluster, topic, partition) JOIN standing USING (number, exchange_id)
+            WHERE timeline.kind = 'fetched' AND timeline.group_id <> ''
             GROUP BY ALL
         )
-        SELECT client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
+        SELECT number, client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
             max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
             list(epoch_us(ts) ORDER BY ts)[$enough] AS enough_us
-        FROM fetches LEFT JOIN groups USING (client)
-        GROUP BY ALL ORDER BY client_id, host, reader_group
+        FROM fetches LEFT JOIN groups USING (number, client)
+        GROUP BY ALL ORDER BY number, client_id, host, reader_group
         """,
-        first_us=stall.first_us,
-        last_us=stall.last_us,
         enough=settings.starved_fetches,
-        **at(stall),
     )
+    found: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.number].append(row)
+    return found
 
 
 def readers(starved: Sequence[Row], withheld: int) -> str:
