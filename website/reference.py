@@ -14,6 +14,7 @@ from pipeline.analysis.rules.rule import Rule, all_rules
 from pipeline.dashboard.views import views
 from pipeline.settings import Settings
 from pipeline.tables import TABLES, Table
+from website.claims import claims_page
 from website.commands import commands_page
 from website.error_codes import error_codes_page
 from website.json_keys import json_page
@@ -33,6 +34,7 @@ def pages() -> dict[str, str]:
         "cli.md": commands_page(),
         "json.md": json_page(),
         "error-codes.md": error_codes_page(),
+        "claims.md": claims_page(),
     }
     made = {name: f"{_MADE}\n\n{text.rstrip()}\n" for name, text in texts.items()}
     return {**made, "settings.schema.json": json.dumps(Settings.model_json_schema(), indent=1) + "\n"}

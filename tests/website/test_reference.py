@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from pipeline.analysis.claims.table import CLAIMS
 from pipeline.analysis.codes.table import TABLES as TABLES_OF_CODES
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.commands.on_demand import MODULES
@@ -35,6 +36,9 @@ class TestReference:
         headings = {name: re.findall(r"^##+ (.+)$", text, re.MULTILINE) for name, text in made.items()}
         assert set(TABLES) < set(headings["tables.md"])
         assert all(f"[`{rule.name}`](../rules/{rule.name}.md)" in made["rules.md"] for rule in all_rules())
+        assert all(
+            f"## {claim.rule}\n" in made["claims.md"] and cell(claim.words) in made["claims.md"] for claim in CLAIMS
+        )
         for protocol in TABLES_OF_CODES.values():
             assert all(f"| {row.code} | {code(row.name)} |" in made["error-codes.md"] for row in protocol.rows)
         commands = {heading.split()[1] for heading in headings["cli.md"]}

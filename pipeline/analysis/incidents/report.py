@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +13,7 @@ import orjson
 from pipeline.analysis.incidents.case import ADVICE, Case, arg, begun, count, listed, moment
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
+from pipeline.analysis.incidents.losses import what_may_be_lost
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
@@ -176,7 +177,7 @@ def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
             yield f"from {moment(case.first_us)} to {last[11:]} UTC{span}, {STATE_WORDS['closed']}"
 
 
-def _certainty(case: Case, words: Words, reported: Case, losses: Iterable[Known]) -> tuple[str, str]:
+def _certainty(case: Case, words: Words, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:
     """How sure, and why: what that which is reported rests on, and what may follow from it."""
     sentences = [text_of(words.sure, reported)]
     level = OPEN if not words.is_cause else LIKELY if words.is_likely(reported) else CERTAIN
@@ -190,15 +191,11 @@ def _certainty(case: Case, words: Words, reported: Case, losses: Iterable[Known]
         )
         if loose and level == CERTAIN:
             level = LIKELY
-    names = _clients(case.tree.findings)
-    if case.tree.root.rule != "capture_loss" and any(names & _clients([loss]) for loss in losses):
-        sentences.append("The capture lost some bytes of these clients: figures may be too small.")
+    lost = what_may_be_lost(case, losses)
+    if lost:
+        sentences.append(lost)
         level = LIKELY if level == CERTAIN else level
     return level, " ".join(sentences)
-
-
-def _clients(findings: Iterable[Known]) -> set[tuple[str, ...]]:
-    return {(str(one.row["cluster"]), *entity) for one in findings for entity in one.entities if entity[0] == "client"}
 
 
 def _words(case: Case) -> Words:

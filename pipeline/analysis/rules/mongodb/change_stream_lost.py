@@ -36,16 +36,21 @@ _WHY: Final = {
     _INVALID_TOKEN: "its resume token is none of this stream's",
     _POSITION_LOST: "what it was about to read was overwritten",
 }
+_NAMELESS = "?"
+"""An application whose handshake was not captured: each of its connections is judged alone, for whose they are is
+unknown."""
 _ROWS: Final = f"""
     WITH placed AS (
-        SELECT server, coalesce({NAMESPACE}, '?') AS namespace, coalesce(application, driver, '?') AS application,
+        SELECT server, coalesce({NAMESPACE}, '?') AS namespace,
+            coalesce(application, driver, '{_NAMELESS}') AS application,
+            CASE WHEN coalesce(application, driver) IS NULL THEN coalesce(client, '') ELSE '' END AS address,
             client_ip, epoch_us(ts) AS us, exchange_id, command, error_code, error_name, cursor_left, is_awaiting, ok
         FROM commands WHERE command IN ('aggregate', 'getMore')
     ), hurt AS (
-        SELECT DISTINCT server, namespace, application, client_ip FROM placed WHERE error_code IN {STREAM_LOST}
+        SELECT DISTINCT server, namespace, application, client_ip, address FROM placed WHERE error_code IN {STREAM_LOST}
     )
-    SELECT * FROM placed SEMI JOIN hurt USING (server, namespace, application, client_ip)
-    ORDER BY server, namespace, application, client_ip, us, exchange_id
+    SELECT * FROM placed SEMI JOIN hurt USING (server, namespace, application, client_ip, address)
+    ORDER BY server, namespace, application, client_ip, address, us, exchange_id
 """
 
 
@@ -53,10 +58,14 @@ _ROWS: Final = f"""
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each application and namespace."""
     found = []
-    for _, some in groupby(_rows(sources.tables), key=lambda r: (r.server, r.namespace, r.application, r.client_ip)):
+    for _, some in groupby(_rows(sources.tables), key=_stream):
         rows = list(some)
         found += [_finding(rows, lost, settings) for lost in losses(rows) if len(lost) >= settings.stream_losses]
     return last_of_each(found)
+
+
+def _stream(row: Row) -> tuple[str, ...]:
+    return row.server, row.namespace, row.application, row.client_ip, row.address
 
 
 def losses(rows: Sequence[Row]) -> list[list[Row]]:
@@ -85,7 +94,9 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
     before = [row.us for row in rows if row.us < first.us and row.command == "getMore" and row.error_code is None]
     anew = next((row for row in rows if row.us > last.us and _opens(row)), None)
     errors = sorted({row.error_name or f"error {row.error_code}" for row in lost})
-    name = "an application without name" if first.application == "?" else first.application
+    is_known = first.application != _NAMELESS
+    name = first.application if is_known else "an application without name"
+    is_lasting = is_known and anew is None
     times = "once" if len(lost) == 1 else f"{len(lost)} times until {clock(last.us)} UTC"
     parts = [
         f"The change stream of {name} at {first.client_ip} on {first.namespace} was lost at {clock(first.us)} UTC "
@@ -93,11 +104,15 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
         f"It had read last at {clock(before[-1])} UTC, {seconds(first.us - before[-1])} before" if before else "",
         f"It began a stream anew at {clock(anew.us)} UTC: what happened between is not in it"
         if anew
-        else "It was not seen to begin anew: what happens since is not delivered",
+        else "It was not seen to begin anew: what happens since is not delivered"
+        if is_known
+        else "Whether it began anew on another connection is unknown: its handshake was not captured",
     ]
     return Finding(
-        rule=RULE.name, severity="warning" if anew else "critical", subject=f"{first.namespace}/{first.application}",
-        state="closed" if anew else "open", cluster=first.server, topic=None, partition=None, group_id=None,
+        rule=RULE.name, severity="critical" if is_lasting else "warning",
+        subject=f"{first.namespace}/{first.application if is_known else first.address}",
+        state="closed" if anew else "open" if is_known else "unknown",
+        cluster=first.server, topic=None, partition=None, group_id=None,
         first_us=first.us, last_us=last.us, summary=". ".join(part for part in parts if part) + ".",
         advice=MONGODB.meaning(None, first.error_code).advice,
         evidence=[row.exchange_id for row in lost][: settings.max_evidence],

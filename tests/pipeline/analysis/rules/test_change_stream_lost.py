@@ -71,3 +71,16 @@ def test_a_stream_that_was_begun_anew_and_read_is_lost_another_time():
     (found,) = change_stream_lost.find(sources(commands=rows), SETTINGS)
     assert (found.state, found.details["times"], found.details["recurrences"]) == ("open", 2, 1)
     assert "was lost at 12:01:30 UTC" in found.summary
+
+
+def test_connections_of_unknown_applications_are_judged_alone():
+    """Whether the other connection is the same application's is not known: its handshake was not captured."""
+    nameless = {"application": None, "driver": None}
+    lost = [command(1, "getMore", client="10.0.0.9:1", **nameless), command(9, "getMore", LOST, client="10.0.0.9:1",
+                                                                            **nameless)]  # fmt: skip
+    other = [command(8, "getMore", client="10.0.0.9:2", **nameless), command(10, "aggregate", client="10.0.0.9:2",
+                                                                             **nameless)]  # fmt: skip
+    (found,) = change_stream_lost.find(sources(commands=[*lost, *other]), SETTINGS)
+    assert (found.subject, found.state, found.severity) == ("shop.orders/10.0.0.9:1", "unknown", "warning")
+    assert "had read last at 12:00:01 UTC" in found.summary
+    assert "Whether it began anew on another connection is unknown" in found.summary

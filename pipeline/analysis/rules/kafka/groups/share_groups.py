@@ -301,10 +301,8 @@ def _halt(
     left = {beat.member for beat in of_group if beat.is_leaving and beat.us <= to_us}
     going_on = sorted({b.client for b in of_group if from_us < b.us <= to_us and b.member not in left})
     if going_on:
-        why, advice = (
-            f"{_some(going_on)} still sent heartbeats: alive, but hanging in what they got last",
-            SHARE_HANGING,
-        )
+        doing = "hanging in what they got last" if held else "no delivery to them was seen"
+        why, advice = f"{_some(going_on)} still sent heartbeats: alive, but {doing}", SHARE_HANGING
     elif left:
         why, advice = "its members had left the group", SHARE_LEFT
     else:

@@ -1,0 +1,1 @@
+"""What findings and incidents claim, and the evidence in a capture that each claim rests on."""

@@ -1,0 +1,1 @@
+"""Claims about Kafka, and the evidence that each rests on."""

@@ -1,0 +1,142 @@
+"""Claims about brokers, topics, and the clients that ask them."""
+
+from __future__ import annotations
+
+from pipeline.analysis.claims.kafka.commits import ACCEPTED, REFUSED
+from pipeline.analysis.claims.model import Claim, seen, silent
+
+_SERVER = ("server",)
+_CLIENT = ("client",)
+_TOPIC = ("topic",)
+_BROKER_SILENT = silent("no response on any connection to the broker", names=_SERVER, half="response")
+_SERVED_AGAIN = "accepted requests afterwards"
+_KAFKA = "protocol = 'kafka'"
+
+CLAIMS = (
+    Claim(
+        "partition_unavailable",
+        r"had no leaders?|has no leaders?|have no leaders?",
+        "Partitions had no leader.",
+        (seen("the brokers' errors", names=_TOPIC, where=f"{_KAFKA} AND {REFUSED}", half="response"),),
+    ),
+    Claim("partition_unavailable", r"answered nothing meanwhile", "A broker answered nothing meanwhile.",
+          (_BROKER_SILENT,)),
+    Claim(
+        "partition_unavailable",
+        r"It was over at",
+        "The partitions were served again.",
+        (seen(_SERVED_AGAIN, "Produce", "Fetch", "Metadata", names=_TOPIC, where=ACCEPTED, half="response"),),
+    ),
+    Claim(
+        "coordinator_unavailable",
+        r"had no coordinator|has no coordinator|have no coordinator",
+        "Groups or transactions had no coordinator.",
+        (seen("the brokers' errors", where=f"{_KAFKA} AND {REFUSED}", half="response"),),
+    ),
+    Claim("coordinator_unavailable", r"answered nothing meanwhile", "A broker answered nothing meanwhile.",
+          (_BROKER_SILENT,)),
+    Claim(
+        "coordinator_unavailable",
+        r"It was over at",
+        "The groups were served again.",
+        (seen(_SERVED_AGAIN, where=f"{_KAFKA} AND {ACCEPTED}", half="response"),),
+    ),
+    Claim(
+        "latency_outlier",
+        r"took up to|answered .* late",
+        "A broker answered late.",
+        (seen("requests, and their late responses", names=_SERVER, where="status = 'paired' AND latency_us > 0",
+              half="response"),),
+    ),
+    Claim(
+        "latency_outlier",
+        r"waits for replicas",
+        "Whether only requests that wait for replicas were slow.",
+        (seen("slow Produce responses", "Produce", names=_SERVER, half="response"),),
+    ),
+    Claim(
+        "unanswered_requests",
+        r"without an answer",
+        "A broker left requests without an answer.",
+        (
+            seen("the requests", names=("server", "client"), half="request"),
+            silent("no response on their connections", names=("server", "client"), half="response"),
+        ),
+    ),
+    Claim("unanswered_requests", r"others sent meanwhile were answered", "Other requests were answered meanwhile.",
+          (seen("these responses", names=_SERVER, where="status = 'paired'", half="response"),)),
+    Claim(
+        "throttled",
+        r"\bback\b",
+        "Brokers delay their answers to a client that exceeds its quota.",
+        (seen("throttleTimeMs in responses", names=_CLIENT, half="response",
+              where="json_extract(response_body, '$.throttleTimeMs')::BIGINT > 0"),),
+    ),
+    Claim(
+        "auth_failed",
+        r"\brefused\b|\brefuses\b",
+        "A broker refused a login or an operation.",
+        (seen("the broker's error", names=_CLIENT, where=REFUSED, half="response"),),
+    ),
+    Claim(
+        "unsupported_version",
+        r"did not take|does not take|A broker refuses",
+        "A broker does not take a version of a request.",
+        (seen("the broker's error, or a request after which the broker closed the connection", names=_CLIENT),),
+    ),
+    Claim(
+        "kip896_incompatible_client",
+        r"no longer answers|too old for",
+        "A client uses versions that Kafka 4 dropped.",
+        (seen("requests of these versions", names=_CLIENT, half="request"),),
+    ),
+    Claim(
+        "unknown_topic_loop",
+        r"did not have|has none of this name",
+        "A client asks for a topic that the cluster does not have.",
+        (seen("the broker's error", names=_TOPIC, where=REFUSED, half="response"),),
+    ),
+    Claim(
+        "stale_metadata",
+        r"agree on the leader",
+        "A client and a broker do not agree on a leader.",
+        (seen("the broker's error", names=_TOPIC, where=REFUSED, half="response"),),
+    ),
+    Claim(
+        "fenced_leader_epoch",
+        r"leader epoch of the past|leader of the past",
+        "A client asks by an old leader epoch.",
+        (seen("the broker's error", names=_TOPIC, where=REFUSED, half="response"),),
+    ),
+    Claim(
+        "fetch_session_churn",
+        r"new fetch session|fetch session in vain",
+        "A client begins fetch sessions repeatedly.",
+        (seen("its fetches with session id and epoch", "Fetch", names=_CLIENT, half="request", least=2),),
+    ),
+    Claim(
+        "topic_recreated",
+        r"another one since|deleted and made anew|offsets begin anew|another id",
+        "A topic was deleted and created again.",
+        (seen("responses that state its old and its new id", "Metadata", "CreateTopics", "DescribeTopicPartitions",
+              names=_TOPIC, half="response", least=2),),
+    ),
+    Claim(
+        "topic_recreated",
+        r"\), by ",
+        "Who created it again.",
+        (seen("the request", "CreateTopics", "DeleteTopics", "Metadata", half="request"),),
+    ),
+    Claim(
+        "connection_churn",
+        r"opened .* connections|connected \d+ times",
+        "A client opens many connections.",
+        (seen("their handshakes", names=_CLIENT, least=3),),
+    ),
+    Claim(
+        "connection_churn",
+        r"asked for nothing but the handshake",
+        "The client asks for nothing.",
+        (silent("no other request on these connections", names=_CLIENT),),
+    ),
+)  # fmt: skip

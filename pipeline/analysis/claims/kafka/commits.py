@@ -1,0 +1,171 @@
+"""Claims about commits and about how far groups are."""
+
+from __future__ import annotations
+
+from pipeline.analysis.claims.model import Claim, seen, silent
+
+ACCEPTED = "len(error_codes) = 0 AND status = 'paired'"
+REFUSED = "len(error_codes) > 0"
+_COMMITS = ("OffsetCommit", "TxnOffsetCommit")
+_AT_PLACE = ("group", "topic")
+_ENDS = ("Fetch", "Produce", "ListOffsets", "ShareFetch")
+_GROWTH = seen("responses that state the log's end, or records that were written", *_ENDS, names=("topic",),
+               half="response")  # fmt: skip
+_NO_COMMIT = silent("no further commit on any connection of the group's members", *_COMMITS, names=("group",))
+
+CLAIMS = (
+    Claim(
+        "stuck_commit",
+        r"is stuck on|sets group .* back to",
+        "A client commits an old offset repeatedly, over newer commits.",
+        (
+            seen("accepted commits of the old offset and of newer ones", *_COMMITS, names=_AT_PLACE, where=ACCEPTED,
+                 half="response", least=3),
+        ),
+    ),
+    Claim(
+        "stuck_commit",
+        r"After a restart the group would read",
+        "A restart would read records again.",
+        (seen("the newer commits, or the position of fetches", *_COMMITS, "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "competing_committers",
+        r"by turns",
+        "Clients commit one partition by turns, without a rebalance between.",
+        (
+            seen("accepted commits of both clients", *_COMMITS, names=_AT_PLACE, where=ACCEPTED, half="response",
+                 least=3),
+            silent("no rebalance on the connections of these clients", names=("client",)),
+        ),
+    ),
+    Claim(
+        "commit_regressed",
+        r"went back|sets group .* back",
+        "A group's committed offset went back.",
+        (
+            seen("an accepted commit, and an earlier one of a higher offset", *_COMMITS, names=_AT_PLACE,
+                 where=ACCEPTED, half="response", least=2),
+        ),
+    ),
+    Claim(
+        "commit_rejected",
+        r"refused commits|refuses the commits",
+        "The coordinator refused commits, and none (or not all) were made good.",
+        (
+            seen("commits with the coordinator's error", *_COMMITS, names=_AT_PLACE, where=REFUSED, half="response"),
+            silent("no accepted commit of the client afterwards", *_COMMITS, names=("group",)),
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"out of its commits|no longer commits",
+        "A group leaves a partition out of its commits while other partitions of the topic are committed.",
+        (
+            seen("accepted commits of the topic's other partitions", *_COMMITS, names=_AT_PLACE, where=ACCEPTED,
+                 half="response", least=2),
+            _GROWTH,
+            _NO_COMMIT,
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"committed nothing|no longer commits|has stopped committing",
+        "A group stopped committing while records came to wait.",
+        (
+            seen("accepted commits before", *_COMMITS, names=("group",), where=ACCEPTED, half="response"),
+            _GROWTH,
+            _NO_COMMIT,
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"acknowledged nothing",
+        "A share group acknowledged nothing while records came to wait.",
+        (
+            seen("acknowledgements before", "ShareFetch", "ShareAcknowledge", names=("group",)),
+            silent("no acknowledgement on any connection of the members", "ShareFetch", "ShareAcknowledge",
+                   names=("group",)),
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"still sent heartbeats",
+        "The member is alive.",
+        (seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat",
+              names=("group",), half="request"),),
+    ),
+    Claim(
+        "stopped",
+        r"hanging in what they got last",
+        "The member has records in hand.",
+        (seen("their delivery", "ShareFetch", names=("group",), half="response"),),
+    ),
+    Claim(
+        "stalled",
+        r"stands still",
+        "A group is alive, commits one offset repeatedly and fetches nothing beyond it, while records wait.",
+        (
+            seen("accepted commits of that offset", *_COMMITS, names=_AT_PLACE, where=ACCEPTED, half="response",
+                 least=2),
+            _GROWTH,
+            silent("no fetch beyond it on any connection of the members", *_COMMITS, names=("group",)),
+        ),
+    ),
+    Claim(
+        "lag_growing",
+        r"falls further behind|takes less than is written",
+        "A group's lag grows although it commits.",
+        (
+            seen("accepted commits that advance", *_COMMITS, names=_AT_PLACE, where=ACCEPTED, half="response",
+                 least=2),
+            _GROWTH,
+        ),
+    ),
+    Claim(
+        "rewound",
+        r"went back on|set group .* back",
+        "A group went back and processes records again.",
+        (
+            seen("the commit that went back, and one before it", *_COMMITS, names=_AT_PLACE, where=ACCEPTED,
+                 half="response", least=2),
+        ),
+    ),
+    Claim(
+        "rewound",
+        r"which is no member of it",
+        "Who set the group back is none of its members.",
+        (
+            seen("a commit without a member id", "OffsetCommit", names=_AT_PLACE, half="request",
+                 where="json_extract_string(request_body, '$.memberId') = ''"),
+        ),
+    ),
+    Claim(
+        "rewound",
+        r"not back there yet",
+        "The group has not reached the old offset again.",
+        (_NO_COMMIT,),
+    ),
+    Claim(
+        "offset_reset",
+        r"stood at offset .* not there any more",
+        "A group's position was outside the log, and it went on elsewhere.",
+        (
+            seen("OFFSET_OUT_OF_RANGE in a Fetch response", "Fetch", names=("topic",), half="response",
+                 where="list_contains(error_names, 'OFFSET_OUT_OF_RANGE')"),
+        ),
+    ),
+    Claim(
+        "offset_reset",
+        r"had no commit",
+        "A group had no committed offset.",
+        (seen("the coordinator's response without an offset", "OffsetFetch", names=_AT_PLACE, half="response"),),
+    ),
+    Claim(
+        "offset_reset",
+        r"deleted before the group read them|skipped that are still there|read again",
+        "Records were deleted, skipped or are read again.",
+        (seen("a response that states where the log begins or ends", "ListOffsets", "Fetch", names=("topic",),
+              half="response"),),
+    ),
+)  # fmt: skip

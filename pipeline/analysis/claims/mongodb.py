@@ -1,0 +1,68 @@
+"""Claims about MongoDB, and the evidence that each rests on."""
+
+from __future__ import annotations
+
+from pipeline.analysis.claims.model import Claim, Ground, Half, seen, silent
+
+_CLIENT = ("client",)
+
+
+def _mongo(words: str, where: str = "", half: Half = "exchange", least: int = 1) -> Ground:
+    return seen(words, names=_CLIENT, half=half, least=least,
+                where=f"protocol = 'mongodb'{' AND ' if where else ''}{where}")  # fmt: skip
+
+
+CLAIMS = (
+    Claim(
+        "mongo_command_failed",
+        r"failed|fails|asks .* for cursors",
+        "A command fails, and with which code.",
+        (_mongo("the server's reply with its error", "len(error_codes) > 0", "response"),),
+    ),
+    Claim(
+        "mongo_retry_storm",
+        r"had to repeat|repeats",
+        "A client repeats commands.",
+        (_mongo("the repeated commands, or errors that ask for it", least=2),),
+    ),
+    Claim(
+        "mongo_slow_command",
+        r"took up to|takes up to",
+        "A server takes long for a command.",
+        (_mongo("the command and its late reply", "status = 'paired' AND latency_us > 0", "response"),),
+    ),
+    Claim(
+        "mongo_cursor_leak",
+        r"cursors? open|open at",
+        "A client leaves cursors open.",
+        (
+            _mongo("the replies that opened them", "command IN ('find', 'aggregate', 'listIndexes')", "response"),
+            silent("no getMore to the end and no killCursors on the client's connections", names=_CLIENT,
+                   where="protocol = 'mongodb'"),
+        ),
+    ),
+    Claim(
+        "change_stream_lost",
+        r"was lost at",
+        "A change stream was lost.",
+        (_mongo("the server's error", "len(error_codes) > 0", "response"),),
+    ),
+    Claim(
+        "change_stream_lost",
+        r"It had read last",
+        "When the client had read last.",
+        (_mongo("a reply to getMore or aggregate", "command IN ('getMore', 'aggregate')", "response"),),
+    ),
+    Claim(
+        "change_stream_lost",
+        r"It began a stream anew",
+        "The client began a stream anew.",
+        (_mongo("an accepted aggregate", "command = 'aggregate' AND len(error_codes) = 0", "response"),),
+    ),
+    Claim(
+        "change_stream_lost",
+        r"not seen to begin anew",
+        "The client was not seen to begin a stream anew.",
+        (silent("no accepted aggregate on the client's connections", names=_CLIENT, where="protocol = 'mongodb'"),),
+    ),
+)  # fmt: skip

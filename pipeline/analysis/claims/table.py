@@ -1,0 +1,55 @@
+"""The table of claims: all that summaries, headlines and reasons state, and what each statement needs."""
+
+from __future__ import annotations
+
+from pipeline.analysis.claims import mongodb
+from pipeline.analysis.claims.kafka import brokers, commits, members, producers
+from pipeline.analysis.claims.model import Claim, seen, silent
+
+CAPTURE = (
+    Claim(
+        "capture_loss",
+        r"lost|holds only|did not look at|dropped|incomplete|Nothing on these|beside a translation|was judged",
+        "The capture lost bytes, or holds one direction only.",
+        (),
+    ),
+    Claim(
+        "other_protocol",
+        r" answers .* requests of ",
+        "A server answers in another protocol than it is asked in.",
+        (seen("requests to it; the protocol that it speaks is in `bronze.gaps`", names=("server",), half="request"),),
+    ),
+    Claim(
+        "other_protocol",
+        r"closed each connection before|closes each connection before|Perhaps it is",
+        "A server closes each connection before it answers.",
+        (
+            seen("requests to it", names=("server",), half="request"),
+            silent("no answer on any connection to it", names=("server",), half="response"),
+        ),
+    ),
+)
+"""Claims about the capture itself, which rest on ``bronze.gaps``."""
+
+CLAIMS: tuple[Claim, ...] = (
+    *commits.CLAIMS, *members.CLAIMS, *producers.CLAIMS, *brokers.CLAIMS, *mongodb.CLAIMS, *CAPTURE,
+)  # fmt: skip
+"""All claims."""
+
+
+WIDE = frozenset({"group", "server"})
+"""Kinds of names of which an incident does not state all clients: a loss of any connection of the cluster counts."""
+SILENT_RULES = frozenset(claim.rule for claim in CLAIMS if claim.rests_on_silence)
+"""Rules whose claims can be untrue if bytes were lost."""
+WIDE_RULES = frozenset(
+    claim.rule
+    for claim in CLAIMS
+    for ground in claim.grounds
+    if ground.is_silence and not WIDE.isdisjoint(ground.names)
+)
+"""Those of them that rest on the silence of a group's or a broker's connections, whosever they are."""
+
+
+def claims_of(rule: str) -> tuple[Claim, ...]:
+    """The claims that a rule makes."""
+    return tuple(claim for claim in CLAIMS if claim.rule == rule)
