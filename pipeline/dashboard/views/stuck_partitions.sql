@@ -1,7 +1,7 @@
 -- Which client keeps committing one and the same offset (3 times or more) while the partition has moved on?
 WITH log_state AS (
   SELECT
-    t.cluster, t.topic, t.partition, t.high_watermark,
+    t.cluster, t.topic, t.partition, t.high_watermark, max(t.ts) OVER (PARTITION BY t.cluster) AS as_of,
     row_number() OVER (
       PARTITION BY t.cluster, t.topic, t.partition ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
     ) AS age
@@ -18,7 +18,11 @@ commits AS (
     first_value(t.event_offset) OVER (
       PARTITION BY t.cluster, t.topic, t.partition, t.group_id, t.client_id
       ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
-    ) AS final_offset
+    ) AS final_offset,
+    first_value(t.event_offset) OVER (
+      PARTITION BY t.cluster, t.topic, t.partition, t.group_id
+      ORDER BY t.ts DESC, t.exchange_id DESC, t.ordinal DESC
+    ) AS group_offset
   FROM gold.offset_timeline AS t
   WHERE t.kind = 'committed' AND t.group_id <> ''
 ),
@@ -36,6 +40,7 @@ run AS (
     min(c.ts) AS since,
     max(c.ts) AS last_commit,
     max(c.fetch_position) AS fetch_position,
+    max(c.group_offset) AS group_offset,
     c.final_offset AS committed_offset,
     max(CASE WHEN c.age = 1 THEN c.lag END) AS lag,
     max(CASE WHEN c.age = 1 THEN c.high_watermark END) AS high_watermark_then
@@ -54,3 +59,10 @@ SELECT
 FROM run AS g
 JOIN log_state AS l ON l.cluster = g.cluster AND l.topic = g.topic AND l.partition = g.partition AND l.age = 1
 WHERE g.commits >= 3 AND l.high_watermark > g.stuck_offset
+  -- Over, as the finding of rule stuck_commit is: the group has moved on, and for three of its intervals, five seconds at
+  -- least, nobody has committed the old offset again.
+  AND NOT (
+    g.group_offset > g.stuck_offset
+    AND unix_micros(l.as_of) - unix_micros(g.last_commit)
+      > greatest(3 * (unix_micros(g.last_commit) - unix_micros(g.since)) / (g.commits - 1), 5000000)
+  )

@@ -13,7 +13,9 @@ from pipeline.dashboard.sql import query
 from pipeline.dashboard.views import register_in_spark, views
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, register
+from pipeline.tables import OFFSET_TIMELINE
 from tests.pipeline.dashboard.conftest import MAX, at
+from tests.pipeline.rows import row, write
 from tests.requirements import require_java
 
 NAMES = [view.name for view in views()]
@@ -54,6 +56,27 @@ def test_only_the_client_that_repeats_itself_behind_the_end_is_stuck(hand_made_l
     assert (stuck["partition"], stuck["client_id"], stuck["stuck_offset"]) == (0, "old", 3)
     assert (stuck["commits"], stuck["since"], stuck["last_commit"]) == (3, at(2), at(5))
     assert (stuck["high_watermark"], stuck["records_behind"]) == (60, 57)
+
+
+@pytest.mark.parametrize(("end", "is_stuck"), [(9, True), (30, False)], ids=["just now", "long ago"])
+def test_a_stuck_commit_is_over_when_the_group_has_moved_on_for_a_while(
+    tmp_path: Path, end: float, is_stuck: bool
+) -> None:
+    old = [(second, "old", 3) for second in (1, 3, 5)]
+    commits = [
+        row(
+            OFFSET_TIMELINE, ts=at(second), cluster="k", topic="orders", partition=0, group_id="g", kind="committed",
+            client_id=client, event_offset=offset, committed_offset=offset, high_watermark=60, fetch_position=60,
+            lag=60 - offset, exchange_id=f"e{second}",
+        )
+        for second, client, offset in [*old, (6, "new", 50)]
+    ]  # fmt: skip
+    last = row(
+        OFFSET_TIMELINE, ts=at(end), cluster="k", topic="others", partition=0, group_id="", kind="listed",
+        high_watermark=60, exchange_id="end",
+    )  # fmt: skip
+    write(tmp_path, OFFSET_TIMELINE, [*commits, last])
+    assert len(rows(tmp_path, "FROM stuck_partitions")) == int(is_stuck)
 
 
 def test_an_open_transaction_is_shown_with_its_beginning_and_producer(hand_made_lake: Path) -> None:
