@@ -7,6 +7,7 @@ import os
 import platform
 import signal
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -56,6 +57,10 @@ _EXTRAS = {
 }  # fmt: skip
 """Packages that only some commands need, and what of this distribution brings them."""
 
+_NO_MEMORY = (
+    "Cannot allocate memory", "failed to map segment from shared object", "out of memory", "can't start new thread",
+)  # fmt: skip
+"""What the loader of libraries, and what starts a thread, say without memory."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -100,10 +105,27 @@ def _lacking(error: Exception) -> str | None:
     """What the machine lacks, in a sentence; None: it is not that."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return f"cannot write: {error.strerror}"
-    # That of DuckDB, which is loaded only where it is needed, is no MemoryError.
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
+    if any(map(_is_of_memory, _chain(error))):
         return "out of memory. Read a shorter time or fewer files, or give the process more memory."
     return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and those that it was raised from or while handling: a library may hide why it cannot be loaded."""
+    seen: list[BaseException] = []
+    while error not in seen:
+        seen.append(error)
+        yield error
+        error = error.__cause__ or error.__context__ or error
+
+
+def _is_of_memory(error: BaseException) -> bool:
+    # That of DuckDB, which is loaded only where it is needed, is no MemoryError.
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    return isinstance(error, ImportError | OSError | RuntimeError) and any(sign in str(error) for sign in _NO_MEMORY)
 
 
 def _print_error(message: str) -> None:

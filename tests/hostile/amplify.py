@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from pipeline.analysis.frames.kernel import decode_by_kernel  # noqa: F401 - loaded once, for all children
 from pipeline.analysis.rules.rule import families
-from tests.hostile.amplifiers import AMPLIFIERS, of_size
+from tests.hostile.amplifiers import AMPLIFIERS, Amplifier, of_size
+from tests.hostile.amplifiers.plain import PLAIN
 from tests.hostile.judging_cost import MIB, Cost, cost
 from tests.hostile.traffic import Recipe, as_json, child, from_json, landed, recipes
 
@@ -78,6 +79,24 @@ def worst(all_tried: Iterable[Tried], of_a_place: int = OF_A_PLACE) -> list[Trie
     return kept
 
 
+def against(floor: Tried, case: Tried) -> str:
+    """The worst case beside what the smallest honest exchanges cost, which no bound can be below."""
+    seconds = case.seconds_a_mb / max(floor.seconds_a_mb, 0.01)
+    memory = case.memory_a_mb / max(floor.memory_a_mb, 1)
+    return (
+        f"\nThe worst case costs {case.seconds_a_mb:.2f} s/MB and {case.memory_a_mb:.0f} MB/MB. The smallest honest "
+        f"exchanges cost {floor.seconds_a_mb:.2f} s/MB and {floor.memory_a_mb:.0f} MB/MB: it is {seconds:.1f} and "
+        f"{memory:.1f} times as much."
+    )
+
+
+def _known(name: str, make: Amplifier, options: argparse.Namespace, base: Cost) -> Tried:
+    made = of_size(make, options.bytes)
+    one = Tried(None, cost(made.table(), options.limit), made.wire_bytes, base)
+    print(f"{name:28}", one, flush=True)
+    return one
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -96,9 +115,8 @@ def main() -> None:
     if options.replay:
         print(tried(from_json(options.replay), options.bytes, base, options.limit))
         return
-    for name, make in AMPLIFIERS.items():
-        made = of_size(make, options.bytes)
-        print(f"{name:28}", Tried(None, cost(made.table(), options.limit), made.wire_bytes, base), flush=True)
+    floor = max((_known(name, make, options, base) for name, make in PLAIN.items()), key=lambda one: one.badness)
+    known = [_known(name, make, options, base) for name, make in AMPLIFIERS.items()]
     found: list[Tried] = []
     for number in range(options.rounds):
         parents = [one.recipe for one in found if one.badness > 0.2 and one.recipe][:PARENTS]
@@ -110,6 +128,7 @@ def main() -> None:
         if one.badness > 1 or one.cost.died:
             print(number, one, flush=True)
         found = worst([*found, one])
+    print(against(floor, max([*known, *found], key=lambda one: one.badness)))
     print("\nThe worst:")
     for one in found[: options.top]:
         print(one)

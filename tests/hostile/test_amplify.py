@@ -25,6 +25,8 @@ from pipeline.tables import (
     TRANSACTIONS,
 )
 from tests.hostile.amplifiers import AMPLIFIERS, of_size, transactions
+from tests.hostile.amplify import Tried, against
+from tests.hostile.judging_cost import Cost
 from tests.hostile.traffic import Landing, landed, recipes
 from tests.pipeline.rows import arrow
 
@@ -102,3 +104,9 @@ def test_stalled_partitions_are_judged_by_the_same_queries_however_many(monkeypa
         assert judged(transactions.stalled_partitions(number)).findings.num_rows >= number
         counts.append(len(asked))
     assert counts[0] == counts[1]
+
+
+def test_the_worst_case_is_stated_against_the_floor() -> None:
+    none = Cost(0.5, 0)
+    floor, case = (Tried(None, Cost(0.5 + s, m), 1_000_000, none) for s, m in ((0.5, 50_000_000), (2.0, 200_000_000)))
+    assert "it is 4.0 and 4.0 times as much" in against(floor, case)

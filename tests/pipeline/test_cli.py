@@ -56,7 +56,15 @@ def test_a_reader_that_goes_away_ends_it_quietly(options):
 
 @pytest.mark.parametrize(
     "raised",
-    ["MemoryError()", "pyarrow.lib.ArrowMemoryError('malloc')", "duckdb.OutOfMemoryException('block')"],
+    [
+        "MemoryError()",
+        "pyarrow.lib.ArrowMemoryError('malloc')",
+        "duckdb.OutOfMemoryException('block')",
+        "ImportError('libx.so: failed to map segment from shared object')",
+        "OSError(12, 'Cannot allocate memory')",
+        'RuntimeError("can\'t start new thread")',
+        "OSError('cannot load it') from MemoryError()",
+    ],
 )
 def test_running_out_of_memory_is_a_sentence(raised):
     program = f"""
