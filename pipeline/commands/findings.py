@@ -66,9 +66,12 @@ def findings(
       wirelake findings --lake demo-lake --flat --rule stuck_commit --rule commit_regressed
     """
     _demand_known(rule or (), severity or ())
-    incidents, findings = read_incidents(lake)
+    from pipeline.analysis.safety.guard import noting  # noqa: PLC0415 - loads DuckDB and Arrow
+
+    with noting() as noted:
+        incidents, findings = read_incidents(lake)
     demand_judged(lake, has_findings=bool(findings))
-    has_failed = warn_of_errors(errors_of_lake(lake), Console(stderr=True))
+    has_failed = warn_of_errors([*errors_of_lake(lake), *noted.errors], Console(stderr=True))
     kept, rows = chosen(incidents, findings, rule or (), severity or (), only_open=only_open)
     if as_json:
         for row in rows:

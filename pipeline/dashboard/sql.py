@@ -23,10 +23,12 @@ from pipeline.open_tables import DataFiles, OpenTable, open_table
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES, Table
 
-_SPARK_NAMES = (
+SPARK_NAMES = (
     "explode(list) AS unnest(list)",
     "sequence(first, last, step) AS generate_series(first, last, step)",
     "unix_micros(ts) AS epoch_us(ts)",
+    "try_add(a, b) AS TRY_CAST(a::HUGEINT + b::HUGEINT AS BIGINT)",
+    "try_subtract(a, b) AS TRY_CAST(a::HUGEINT - b::HUGEINT AS BIGINT)",
 )
 """Functions that views have of Spark, as DuckDB makes them."""
 _MOST_ANSWERS = 200
@@ -181,7 +183,7 @@ def _without(table: Table, names: Iterable[str]) -> list[str]:
 
 def know_spark_names(connection: duckdb.DuckDBPyConnection) -> None:
     """Let a connection know the functions that views have of Spark."""
-    for macro in _SPARK_NAMES:
+    for macro in SPARK_NAMES:
         connection.execute(f"CREATE MACRO {macro}")
 
 

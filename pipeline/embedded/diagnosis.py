@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decoder import Codec
 from decoder.model import SPEAKS
@@ -17,11 +18,11 @@ from pipeline.analysis.frames.decode import decode_batch
 from pipeline.analysis.frames.effort import pays_for_kernel
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.run import findings_table
-from pipeline.analysis.safety.guard import InternalError, errors_table, noting
+from pipeline.analysis.safety.guard import InternalError, attempt, errors_table, noting
 from pipeline.analysis.tables import Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
-from pipeline.tables import FINDINGS, FRAMES, INCIDENTS, INTERNAL_ERRORS
+from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, INCIDENTS, INTERNAL_ERRORS
 
 _DECODED_AT_ONCE = 20_000
 
@@ -86,8 +87,9 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
         derived = derive(decoded(landed.frames), landed.gaps, settings)
         found = findings_of(derived, settings.findings)
         judgement = judged(found, (), None, settings.findings)
+        looked = attempt("what was looked at", lambda: looked_at(derived), lambda: looked_roughly(derived))
     return Diagnosis(
-        derived, findings_table(judgement.findings), incidents_table(judgement.incidents), looked_at(derived),
+        derived, findings_table(judgement.findings), incidents_table(judgement.incidents), looked,
         places=derived.tables[FRAMES.full_name], errors=noted.errors,
     )  # fmt: skip
 
@@ -104,6 +106,17 @@ def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:
     rows = pa.Table.from_batches(batches) if batches else landed
     dates = rows.column("ts").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
     return fit(rows.append_column("date", dates), FRAMES)
+
+
+def looked_roughly(derived: Derived) -> Looked:
+    """The same without a query, for when that fails: of names nothing is counted."""
+    exchanges, pending = derived.of(EXCHANGES), derived.pending
+    connections = pc.count_distinct(exchanges.column("connection_id")).as_py()
+    times = pc.min_max(exchanges.column("ts").cast(pa.int64())).as_py()
+    count = exchanges.num_rows
+    return Looked(
+        connections, 0, 0, count, pending.num_rows, 0, 0, 0, 0, 0, count, 0, first_us=times["min"], last_us=times["max"]
+    )
 
 
 def looked_at(derived: Derived) -> Looked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.copies.copies import counted
-from pipeline.analysis.safety.guard import InternalError, attempt
+from pipeline.analysis.safety.guard import InternalError, Noted, attempt
 from pipeline.analysis.standing.groups import GroupNow, groups_now
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window
@@ -124,6 +125,10 @@ class Watch:
     def errors(self) -> tuple[InternalError, ...]:
         """See Following."""
         return self._following.errors
+
+    def noting_errors(self) -> AbstractContextManager[Noted]:
+        """See Following."""
+        return self._following.noting_errors()
 
     def limits(self) -> list[str]:
         """See Following."""

@@ -49,7 +49,9 @@ from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
     CLIENTS,
+    COPIES,
     FETCH_SESSIONS,
+    FINDINGS,
     MONGO_MINUTES,
     NEWS,
     OFFSET_TIMELINE,
@@ -91,7 +93,7 @@ def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | 
     if not news:
         return Counted(0, 0)
     first_us = {about: us for about, (_, us) in news.items()}
-    changed = refresh_copies(rows, min(first_us.values()))
+    changed = attempt(f"table {COPIES.full_name}", lambda: refresh_copies(rows, min(first_us.values())), lambda: None)
     found = _News(first_us if changed is None else dict.fromkeys(ABOUTS, changed))
     facts = load_facts(rows)
     # None of these reads what another writes; findings read all of it.
@@ -100,7 +102,12 @@ def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | 
         partial(_refresh_traffic, rows, facts, found),
         partial(_refresh_holders, rows, facts, found, settings),
     )
-    findings = refresh_findings(rows, facts, settings.findings, min(found.first_us.values()), ahead or Ahead(settings))
+    since_us = min(found.first_us.values())
+    findings = attempt(
+        f"table {FINDINGS.full_name}",
+        lambda: refresh_findings(rows, facts, settings.findings, since_us, ahead or Ahead(settings)),
+        lambda: 0,
+    )
     return Counted(sum(count for count, _ in news.values()), findings)
 
 
@@ -117,7 +124,7 @@ def _refresh_traffic(rows: Rows, facts: Facts, found: _News) -> None:
 def _refresh_holders(rows: Rows, facts: Facts, found: _News, settings: StreamSettings) -> None:
     """Who held partitions: members of groups, transactions, fetch sessions."""
     if NAMES in found.first_us:
-        drop_provisional(rows, facts)
+        _refresh(ASSIGNMENTS, drop_provisional, rows, facts)
     if (since := found.since([ASSIGNED])) is not None:
         _refresh(ASSIGNMENTS, refresh_assignments, rows, day_of(since))
     if (since := found.since([TRANSACTIONS])) is not None:

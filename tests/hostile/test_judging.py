@@ -17,8 +17,11 @@ from pipeline.streaming.job import run_stream
 from pipeline.tables import EXCHANGES, FRAMES
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import batch, record
-from tests.hostile.bodies import EXTREMES, cut, integer_fields, places, with_field
-from tests.hostile.judging import SETTINGS, Tally, case, frames_of, with_texts
+from tests.hostile.judging.bodies import EXTREMES, cut, integer_fields, places, with_field
+from tests.hostile.judging.cases import case, with_texts
+from tests.hostile.judging.drive import SETTINGS
+from tests.hostile.judging.inputs import frames_of
+from tests.hostile.judging.tally import Tally
 from tests.paths import CAPTURES
 from tests.pipeline.capture.wire import Flow, pcap, prefixed
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.fit import table_of
+from pipeline.errors import UserError
 from pipeline.tables import INTERNAL_ERRORS
 
 T = TypeVar("T")
@@ -129,7 +130,7 @@ def noting(noted: Noted | None = None) -> Iterator[Noted]:
 def contain(error: Exception, step: str, subject: str = "") -> None:
     """Note a failure; raise it where nobody notes, or where the step is not to blame."""
     noted = _NOTED.get()
-    if noted is None or is_infrastructure(error):
+    if noted is None or is_infrastructure(error) or isinstance(error, UserError):
         raise error
     noted.add([InternalError.of(error, step, subject)])
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 LAG_SQL = """CASE
   WHEN l.{end} >= g.{end_then} AND l.{end} >= g.committed_offset
-    THEN least(g.{lag} + (l.{end} - g.{end_then}), l.{end} - g.committed_offset)
+    THEN least(try_add(g.{lag}, try_subtract(l.{end}, g.{end_then})), try_subtract(l.{end}, g.committed_offset))
   WHEN l.{end} < g.committed_offset THEN 0
-  ELSE l.{end} - g.committed_offset
+  ELSE try_subtract(l.{end}, g.committed_offset)
 END"""
 """Lag of a group ``g`` on a log ``l``: what was added since its statement; a log that was cut is looked at anew.
 

@@ -21,7 +21,7 @@ _IN_WINDOW = "epoch_us(ts) > $first AND epoch_us(ts) <= $last"
 _LATENCIES = """
     quantile_disc({took}, 0.5) AS p50_us, quantile_disc({took}, 0.99) AS p99_us, max({took}) AS max_us
 """
-_SENT = "sum(coalesce(request_size, 0) + coalesce(response_size, 0))::BIGINT AS bytes"
+_SENT = "sum(coalesce(request_size, 0)::BIGINT + coalesce(response_size, 0))::BIGINT AS bytes"
 _DRIVER = "regexp_replace(concat_ws(' ', driver, driver_version), '[|]+$', '')"
 """A library around MongoDB's driver adds its name and version behind a bar, an extension a name only."""
 _APIS = f"""

@@ -23,10 +23,12 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.commands.messages.apis import WantedApi
 from pipeline.commands.messages.descriptions import Describers
+from pipeline.commands.messages.failures import Failures
 from pipeline.commands.messages.message_filter import MessageFilter, Wanted
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object, ordered_frames
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
+from pipeline.commands.unjudged import warn_of_errors
 from pipeline.conf_option import Conf
 from pipeline.errors import UserError
 from pipeline.lines import Lines, many
@@ -110,7 +112,7 @@ def decode(
 
     What was lost or not recognised is reported on standard error, and so is that no message is like what was asked
     for, with names that do occur: which is an answer, so that the exit code is 0. It is 2 if no message was found at
-    all, or if what was asked for makes no sense.
+    all, if what was asked for makes no sense, or if an internal error kept a message from being shown.
 
     Examples:
 
@@ -142,18 +144,20 @@ def decode(
     policy: PayloadPolicy = "full" if records else "lengths"
     asks, shown, work = chosen.asks, 0, load_settings(conf).work
     notes_names = asks or records or not as_json
-    reader = MessageReader(keeps_requests=notes_names)
+    failures = Failures()
+    reader = MessageReader(keeps_requests=notes_names, failures=failures)
     with paged(not as_json and not follow and STDIN not in files):
         show = _printer(describers, records=records, as_json=as_json, payload=payload is Payload.full)
 
         def take(frame: Frame) -> None:
             nonlocal shown
             item = reader.read(frame)
-            if notes_names:
-                describers.note(item)
-            if (wanted is None or wanted.accepts(item)) and (not asks or chosen.accepts(item)):
-                shown += 1
-                show(item)
+            with failures.of(item.number, frame.exchange_id):
+                if notes_names:
+                    describers.note(item)
+                if (wanted is None or wanted.accepts(item)) and (not asks or chosen.accepts(item)):
+                    shown += 1
+                    show(item)
 
         for path in files if follow else capture_files(files):
             if path == STDIN or follow:
@@ -172,6 +176,8 @@ def decode(
                 take(frame)
         sys.stdout.flush()
     _report_rest(stats, wanted, chosen if asks and not shown else None)
+    if warn_of_errors(failures.errors, Console(stderr=True)):
+        raise typer.Exit(2)
 
 
 def _take_arriving(

@@ -24,14 +24,16 @@ from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.commands.messages.apis import kafka_api_key
 from pipeline.commands.messages.explain_exchange import find_exchange, show_exchange
 from pipeline.commands.messages.explain_offset import Place, show_offset
+from pipeline.commands.messages.failures import Failures, one_message
 from pipeline.commands.messages.messages import ordered_frames
 from pipeline.commands.messages.tree import print_sentence, show_head, show_message, terminal
+from pipeline.commands.unjudged import warn_of_errors
 from pipeline.conf_option import Conf
 from pipeline.errors import UserError
 from pipeline.lines import many
 from pipeline.pager import paged
 from pipeline.settings import load_settings
-from pipeline.terminal import json_line
+from pipeline.terminal import Console, json_line
 
 _Subject = tuple[WireProtocol, Pasted]
 """A protocol, and a message to explain."""
@@ -126,14 +128,15 @@ def explain(
         raise UserError(
             "name a capture and --frame N or --follow-offset, or paste bytes with --hex; see `wirelake explain --help`"
         )
-    explanation = spoken.explain(subject.frame, subject.context, codec)
-    if as_json:
-        for line in as_objects(explanation):
-            sys.stdout.buffer.write(json_line(line))
-        sys.stdout.flush()
-    else:
-        with paged(file is not None):
-            _show(explanation, spoken, subject, codec)
+    with one_message(frame or 1, None):
+        explanation = spoken.explain(subject.frame, subject.context, codec)
+        if as_json:
+            for line in as_objects(explanation):
+                sys.stdout.buffer.write(json_line(line))
+            sys.stdout.flush()
+        else:
+            with paged(file is not None):
+                _show(explanation, spoken, subject, codec)
 
 
 def _refuse_what_is_idle(
@@ -192,17 +195,22 @@ def _exchange(capture: _Capture, number: int, *, as_json: bool) -> None:
     halves, count = find_exchange(capture.frames(stats), number)
     if not halves:
         raise _no_frame(capture.path, number, count, stats)
-    show_exchange(halves, as_json=as_json)
+    with one_message(number, halves[0][1].exchange_id):
+        show_exchange(halves, as_json=as_json)
 
 
 def _follow_offset(capture: _Capture, place: Place, *, as_json: bool) -> None:
-    path, (found, count, why) = capture.path, show_offset(capture.frames(), place, as_json=as_json)
+    failures = Failures()
+    path, (found, count, why) = capture.path, show_offset(capture.frames(), place, failures, as_json=as_json)
+    has_failed = warn_of_errors(failures.errors, Console(stderr=True))
     if not found:
         command = f"wirelake decode {quote(path)} --topic {quote(place.topic)} --partition {place.partition}"
         raise UserError(
             f"none of the {many(count, 'message')} of {path} speaks of offset {place.offset} of {place.topic}-"
             f"{place.partition}; {why or f'`{command}` lists those that name the partition'}"
         )
+    if has_failed:
+        raise typer.Exit(2)
 
 
 def _no_frame(path: str, number: int, count: int, stats: CaptureStats) -> UserError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decoder import Frame
 from pipeline.capture.sessions.held import HOLD_FRAMES
 from pipeline.commands.messages.descriptions import Describers
+from pipeline.commands.messages.failures import Failures
 from pipeline.commands.messages.message_filter import Wanted
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object
@@ -36,8 +37,9 @@ class OffsetFollower:
         occurring: what they are about.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, failures: Failures) -> None:
         self._place = place
+        self._failures = failures
         self._is_found = False
         self.describers = Describers()
         self.count = 0
@@ -45,12 +47,13 @@ class OffsetFollower:
 
     def follow(self, frames: Iterable[Frame]) -> Iterator[tuple[Decoded, str]]:
         """The messages that speak of it, exchange by exchange; a response with what it says of it."""
-        reader = MessageReader(keeps_requests=True)
+        reader = MessageReader(keeps_requests=True, failures=self._failures)
         waiting: OrderedDict[str, Decoded] = OrderedDict()
         for frame in frames:
             item = reader.read(frame)
             self.count = item.number
-            self.describers.note(item)
+            with self._failures.of(item.number, frame.exchange_id):
+                self.describers.note(item)
             name = frame.exchange_id
             if frame.direction == "request" and name is not None:
                 waiting[name] = item
@@ -58,8 +61,7 @@ class OffsetFollower:
                     yield from self._alone(waiting.popitem(last=False)[1])
                 continue
             asked = waiting.pop(name, None) if name is not None else None
-            statement = self._statement(item)
-            self._note(item, is_it=bool(statement))
+            statement = self._noted(item)
             if statement:
                 if asked is not None:
                     yield asked, ""
@@ -69,10 +71,17 @@ class OffsetFollower:
 
     def _alone(self, item: Decoded) -> Iterator[tuple[Decoded, str]]:
         """A request without a response."""
-        statement = self._statement(item)
-        self._note(item, is_it=bool(statement))
+        statement = self._noted(item)
         if statement:
             yield item, statement
+
+    def _noted(self, item: Decoded) -> str:
+        """What a message says of the offset; nothing where we fail on it."""
+        statement = ""
+        with self._failures.of(item.number, item.frame.exchange_id):
+            statement = self._statement(item)
+            self._note(item, is_it=bool(statement))
+        return statement
 
     def _note(self, item: Decoded, *, is_it: bool) -> None:
         """Take note of what an exchange is about, as long as none speaks of the offset."""
@@ -85,15 +94,16 @@ class OffsetFollower:
         return self.describers.of_offset(item, place.topic, place.partition, place.offset)
 
 
-def show_offset(frames: Iterable[Frame], place: Place, *, as_json: bool) -> tuple[int, int, str]:
+def show_offset(frames: Iterable[Frame], place: Place, failures: Failures, *, as_json: bool) -> tuple[int, int, str]:
     """Print what speaks of an offset; returns how many messages do, how many were looked at, and why none does."""
-    follower, found = OffsetFollower(place), 0
+    follower, found = OffsetFollower(place, failures), 0
     lines = MessageLines(Lines(), follower.describers)
     for item, statement in follower.follow(frames):
         found += 1
-        if as_json:
-            sys.stdout.buffer.write(json_line({**as_object(item), "says": statement}))
-        else:
-            lines.write(item, statement)
+        with failures.of(item.number, item.frame.exchange_id):
+            if as_json:
+                sys.stdout.buffer.write(json_line({**as_object(item), "says": statement}))
+            else:
+                lines.write(item, statement)
     sys.stdout.flush()
     return found, follower.count, follower.occurring.why_none()

@@ -10,12 +10,14 @@ from datetime import datetime, timezone
 from typing import Any
 
 from decoder import Codec, Frame, Message
+from decoder.errors import ErrorCode
 from decoder.model import FrameFlags, PayloadPolicy
 from pipeline.capture.packets.sources import capture_files
 from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.sessions.held import HOLD_FRAMES, HOLD_US
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits
+from pipeline.commands.messages.failures import Failures
 from pipeline.commands.messages.large import LargeMessages
 
 _REORDER_US = HOLD_US + 1_000_000
@@ -100,9 +102,11 @@ class MessageReader:
 
     Args:
         keeps_requests: give each response its request's message, too.
+        failures: where a message that the codec fails on is noted, which then counts as malformed; None: it raises.
     """
 
-    def __init__(self, *, keeps_requests: bool = False) -> None:
+    def __init__(self, *, keeps_requests: bool = False, failures: Failures | None = None) -> None:
+        self._failures = failures
         self._codec, self._large = Codec(), LargeMessages()
         self._keeps = keeps_requests
         self._count = 0
@@ -112,14 +116,7 @@ class MessageReader:
     def read(self, frame: Frame) -> Decoded:
         """The next frame's message."""
         self._count += 1
-        message = self._large.read(frame) or self._codec.decode(
-            frame.frame,
-            protocol=frame.protocol,
-            direction=frame.direction,
-            api_key=frame.api_key,
-            api_version=frame.api_version,
-            flags=frame.flags,
-        )
+        message = self._decoded(frame)
         latency = service = asked = None
         name = frame.exchange_id
         if name is not None:
@@ -134,6 +131,25 @@ class MessageReader:
                 if message.api_name is None:
                     message = replace(message, api_name=request[1])
         return Decoded(self._count, frame, message, latency, asked, service)
+
+    def _decoded(self, frame: Frame) -> Message:
+        try:
+            return self._large.read(frame) or self._codec.decode(
+                frame.frame,
+                protocol=frame.protocol,
+                direction=frame.direction,
+                api_key=frame.api_key,
+                api_version=frame.api_version,
+                flags=frame.flags,
+            )
+        except Exception as error:
+            if self._failures is None:
+                raise
+            self._failures.add(error, self._count, frame.exchange_id)
+            return Message(
+                {}, {}, "malformed", ErrorCode.INTERNAL.value, 0, type(error).__name__,
+                api_key=frame.api_key, api_version=frame.api_version,
+            )  # fmt: skip
 
     def _keep(self, name: str, message: Message) -> None:
         if self._keeps:

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, CommandNow
 from pipeline.commands.incidents import STYLES
@@ -63,12 +64,13 @@ def screen(now: Now, shown: Shown, width: int, height: int | None = None) -> Ren
         height: its lines, into which it fits; None: all of it.
     """
     parts = sections(now, shown.order, width)
-    head = [*_head(now, shown, width), Text()]
+    head = [*attempt("head of the screen", lambda: list(_head(now, shown, width)), list[Text]), Text()]
     foot = [Text(printable(shown.note), "yellow", no_wrap=True, overflow="ellipsis")] if shown.note else []
     if shown.has_keys:
         foot.append(Text(KEYS, "dim", no_wrap=True, overflow="ellipsis"))
     most = None if height is None else _MOST_LINES
-    incidents = list(_incidents(now, now.news if shown.silent_s is not None else {}, width, most))
+    news = now.news if shown.silent_s is not None else {}
+    incidents = attempt("panel INCIDENTS", lambda: list(_incidents(now, news, width, most)), list[Text])
     rows: Sequence[int] = [len(part.rows) for part in parts]
     lines = len(incidents)
     if height is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, ClientNow, CommandNow
 from pipeline.commands.watching.amounts import UNKNOWN, amount, history, latency, rate, span, trend, volume
@@ -141,15 +143,23 @@ def sections(now: Now, order: Order, width: int) -> list[Section]:
 def _all(now: Now, order: Order, width: int) -> Iterator[Section]:
     others = order.others
     of_clients = Sort.rate if others is Sort.p99 else others
-    for columns, items, sort in (
-        (_GROUPS, sorted(now.groups, key=_BY_GROUP[order.groups]), order.groups),
-        (_APIS, sorted(now.traffic.apis, key=_BY_OTHER[others]), others),
-        (_COMMANDS, sorted(now.traffic.commands, key=_BY_OTHER[others]), others),
-        (_CLIENTS, sorted(now.traffic.clients, key=_BY_OTHER[of_clients]), of_clients),
-    ):
-        if items:
-            shown = tuple(column for column in columns if width >= column.from_width)
-            yield Section(shown, [_row(item, shown, now) for item in items], sort)
+    parts: tuple[tuple[tuple[Column, ...], Sequence[object], Callable[[Any], tuple[Any, ...]], Sort], ...] = (
+        (_GROUPS, now.groups, _BY_GROUP[order.groups], order.groups),
+        (_APIS, now.traffic.apis, _BY_OTHER[others], others),
+        (_COMMANDS, now.traffic.commands, _BY_OTHER[others], others),
+        (_CLIENTS, now.traffic.clients, _BY_OTHER[of_clients], of_clients),
+    )
+    for columns, items, key, sort in parts:
+        shown = tuple(column for column in columns if width >= column.from_width)
+        part = attempt(f"panel {columns[0].title}", partial(_section, shown, items, key, sort, now), lambda: None)
+        if part is not None and part.rows:
+            yield part
+
+
+def _section(
+    columns: tuple[Column, ...], items: Sequence[object], key: Callable[[Any], tuple[Any, ...]], sort: Sort, now: Now
+) -> Section:
+    return Section(columns, [_row(item, columns, now) for item in sorted(items, key=key)], sort)
 
 
 def _row(item: object, columns: Sequence[Column], now: Now) -> list[Cell]:
@@ -157,26 +167,26 @@ def _row(item: object, columns: Sequence[Column], now: Now) -> list[Cell]:
     return [(cell, "") if isinstance(cell, str) else cell for cell in cells]
 
 
-def _by_lag(group: GroupNow) -> tuple[object, ...]:
+def _by_lag(group: GroupNow) -> tuple[Any, ...]:
     return group.lag is None, -(group.lag or 0), group.cluster, group.group_id
 
 
-def _by_trend(group: GroupNow) -> tuple[object, ...]:
+def _by_trend(group: GroupNow) -> tuple[Any, ...]:
     return group.trend is None, -(group.trend or 0), group.cluster, group.group_id
 
 
 _Counted = ApiNow | CommandNow | ClientNow
 
 
-def _by_rate(one: _Counted) -> tuple[object, ...]:
+def _by_rate(one: _Counted) -> tuple[Any, ...]:
     return -one.asked, _name(one)
 
 
-def _by_p99(one: ApiNow | CommandNow) -> tuple[object, ...]:
+def _by_p99(one: ApiNow | CommandNow) -> tuple[Any, ...]:
     return one.waits, one.p99_us is None, -(one.p99_us or 0), _name(one)
 
 
-def _by_errors(one: _Counted) -> tuple[object, ...]:
+def _by_errors(one: _Counted) -> tuple[Any, ...]:
     return -one.errors, -one.asked, _name(one)
 
 
@@ -187,6 +197,6 @@ def _name(one: _Counted) -> tuple[str, ...]:
 
 
 _BY_GROUP = {Sort.lag: _by_lag, Sort.trend: _by_trend}
-_BY_OTHER: dict[Sort, Callable[[Any], tuple[object, ...]]] = {
+_BY_OTHER: dict[Sort, Callable[[Any], tuple[Any, ...]]] = {
     Sort.rate: _by_rate, Sort.p99: _by_p99, Sort.errors: _by_errors,
 }  # fmt: skip

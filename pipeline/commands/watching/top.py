@@ -150,7 +150,9 @@ def _show_once(name: str, watch: Watch, order: Order) -> None:
     if now is None:
         raise UserError(why_nothing(watch, None))
     console = _console()
-    console.print(screen(now, Shown(name, order), console.width))
+    with watch.noting_errors():
+        drawn = screen(now, Shown(name, order), console.width)
+    console.print(drawn)
     warn_of_errors(watch.errors, Console(stderr=True))
     if any(row["severity"] == "critical" for row in now.incidents):
         raise typer.Exit(1)

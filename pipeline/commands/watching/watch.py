@@ -179,16 +179,20 @@ class _Session:
     def _draw(self) -> None:
         if self._now is None:
             return
+        with self._watch.noting_errors():
+            self._show(self._now)
+
+    def _show(self, now: Now) -> None:
         console = self._console
         if not console.is_terminal or console.is_dumb_terminal:
-            console.print(screen(self._now, self._shown(), console.width), Text())
+            console.print(screen(now, self._shown(), console.width), Text())
             console.file.flush()
             return
         if self._live is None:
             self._keys.open()
             self._live = Live(console=console, screen=True, auto_refresh=False)
             self._live.start()
-        self._live.update(screen(self._now, self._shown(), console.width, console.height), refresh=True)
+        self._live.update(screen(now, self._shown(), console.width, console.height), refresh=True)
 
     def _shown(self) -> Shown:
         silent_s = time.monotonic() - self._arrived
@@ -202,5 +206,7 @@ class _Session:
         if self._now is None:
             return False
         height = self._console.height - 1 if self._console.is_terminal else None
-        self._console.print(screen(self._now, Shown(self._source, self._order), self._console.width, height))
+        with self._watch.noting_errors():
+            drawn = screen(self._now, Shown(self._source, self._order), self._console.width, height)
+        self._console.print(drawn)
         return True

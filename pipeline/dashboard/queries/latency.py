@@ -54,8 +54,8 @@ SELECT protocol, coalesce(api_name, 'not known') AS api_name, count(*) AS exchan
   count(*) FILTER (status = 'unanswered') AS unanswered,
   quantile_disc(took_us, 0.5) AS p50_us, quantile_disc(took_us, 0.95) AS p95_us,
   quantile_disc(took_us, 0.99) AS p99_us, max(took_us) AS max_us,
-  max(latency_us - took_us) AS longest_wait_us,
-  sum(coalesce(request_size, 0) + coalesce(response_size, 0))::BIGINT AS bytes
+  max(try_subtract(latency_us, took_us)) AS longest_wait_us,
+  sum(coalesce(request_size, 0)::BIGINT + coalesce(response_size, 0))::BIGINT AS bytes
 FROM ({_COUNTED})
 GROUP BY ALL
 ORDER BY exchanges DESC, api_name
@@ -102,7 +102,7 @@ GROUP BY ALL ORDER BY name, ts
 _TRAFFIC_BY = f"""
 WITH carried AS (
   SELECT {{row}} AS name, time_bucket(to_seconds($step), ts) AS ts,
-    coalesce(request_size, 0) + coalesce(response_size, 0) AS size
+    coalesce(request_size, 0)::BIGINT + coalesce(response_size, 0) AS size
   FROM ({_COUNTED}) WHERE {{asked}}
 )
 SELECT CASE WHEN name IN (SELECT name FROM carried GROUP BY name ORDER BY sum(size) DESC, name LIMIT $most)

@@ -1,7 +1,8 @@
 """The views: one ``.sql`` file each, in the part of SQL that Spark and DuckDB understand alike.
 
 That part has no quoted identifiers (columns are qualified instead: ``t.offset``), no engine's own percentile, and
-``explode``, ``sequence`` and ``unix_micros``, which DuckDB learns as macros.
+``explode``, ``sequence``, ``unix_micros``, ``try_add`` and ``try_subtract`` (null where 64 bits do not hold
+the result), which DuckDB learns as macros.
 
 The two engines define functions of their own each in another way, so what views share is text: ``{lag}`` and
 ``{lag_read_committed}`` stand for how far behind a group ``g`` is, on a log ``l`` that may have gone on since.

@@ -66,6 +66,7 @@ SELECT
   s.last_stable_high_watermark, s.last_stable_ts, s.as_of,
   -- Transaction markers, and what retention removed: of the offsets between both those that are no records.
   CASE
-    WHEN s.high_watermark >= s.committed_offset THEN s.high_watermark - s.committed_offset - s.lag
+    WHEN s.high_watermark >= s.committed_offset
+      THEN try_subtract(try_subtract(s.high_watermark, s.committed_offset), s.lag)
   END AS offsets_without_records
 FROM lagging AS s

@@ -17,6 +17,6 @@ SELECT
   min(CASE WHEN r.position * 100 >= r.total * 95 THEN r.took_us END) AS p95_us,
   min(CASE WHEN r.position * 100 >= r.total * 99 THEN r.took_us END) AS p99_us,
   max(r.took_us) AS max_us,
-  max(r.latency_us - r.took_us) AS longest_wait_us
+  max(try_subtract(r.latency_us, r.took_us)) AS longest_wait_us
 FROM ranked AS r
 GROUP BY r.api_name, r.api_version, r.client_id

@@ -34,7 +34,7 @@ first_batch AS (
 )
 SELECT
   l.cluster, l.topic, l.partition, l.last_stable_offset, l.high_watermark,
-  l.high_watermark - l.last_stable_offset AS records_held_back,
+  try_subtract(l.high_watermark, l.last_stable_offset) AS records_held_back,
   h.since, l.ts AS last_seen, p.producer_id
 FROM latest AS l
 JOIN held AS h ON h.cluster = l.cluster AND h.topic = l.topic AND h.partition = l.partition

@@ -22,8 +22,13 @@ log_filled AS (
   SELECT
     s.cluster, s.topic, s.partition, s.log_start_offset, s.last_stable_offset, s.last_stable_high_watermark,
     s.last_stable_ts, s.high_watermark, s.produced_offset,
+    -- For at most a week: between two statements may lie years, by a clock that was wrong.
     explode(
-      sequence(s.stated, coalesce(s.next_stated - INTERVAL 1 MINUTE, s.stated), INTERVAL 1 MINUTE)
+      sequence(
+        s.stated,
+        least(coalesce(s.next_stated - INTERVAL 1 MINUTE, s.stated), s.stated + INTERVAL 7 DAY),
+        INTERVAL 1 MINUTE
+      )
     ) AS minute
   FROM log_spans AS s
 ),
@@ -56,7 +61,11 @@ fetched_minutes AS (
   SELECT
     f.cluster, coalesce(f.topic, f.topic_id) AS topic, f.partition,
     explode(
-      sequence(date_trunc('minute', f.first_ts), date_trunc('minute', f.last_ts), INTERVAL 1 MINUTE)
+      sequence(
+        date_trunc('minute', f.first_ts),
+        least(date_trunc('minute', f.last_ts), date_trunc('minute', f.first_ts) + INTERVAL 7 DAY),
+        INTERVAL 1 MINUTE
+      )
     ) AS minute
   FROM silver.fetch_sessions AS f
   WHERE f.isolation_level IS NOT NULL

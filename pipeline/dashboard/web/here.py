@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typing import Any, TypeVar, cast
 import duckdb
 import streamlit as st
 
+from pipeline.analysis.safety.guard import InternalError, Noted, noting
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope
 from pipeline.dashboard.sql import Answers
 from pipeline.dashboard.web.words import between, code, plain
@@ -27,6 +29,7 @@ _KEPT = ("range", "from", "to", "only", "protocol", "refresh", "times")
 _WEB = Path(__file__).parent
 _SCRIPTS = {file.stem: file.relative_to(_WEB).as_posix() for file in (_WEB / "page").rglob("[a-z]*.py")}
 """By the name of a page, which stands in its address, its script as Streamlit calls it."""
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 TROUBLE, HERE = "trouble", "here"
 """What of the session holds why nothing can be shown, and what is looked at."""
@@ -80,13 +83,24 @@ def run(draw: Callable[[Here], None]) -> None:
 
 
 def part(draw: Callable[[], None]) -> None:
-    """Draw a part of a page; where it cannot be drawn, a sentence why, and the rest of the page is drawn."""
+    """Draw a part of a page; where it cannot be drawn, a sentence why, and the rest of the page is drawn.
+
+    A fault of ours is named by its class and line, here and in the log of the server; its message may quote payload.
+    """
+    noted = Noted()
     try:
-        draw()
+        with noting(noted):
+            draw()
     except NotThereYetError as error:
         st.info(f"{plain(str(error))} {_how_to_fill()}")
     except UserError as error:
         st.info(plain(str(error)))
+    except Exception as error:
+        noted.add([InternalError.of(error, "this part of the page")])
+    for failed in noted.errors:
+        _LOG.warning("%s", failed)
+        advice = "" if failed.is_excess else " Please report this: it is a fault of Wirelake."
+        st.error(f"{plain(str(failed))}.{advice}")
 
 
 def lake_place() -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from pipeline.analysis.gathering import TABLES, Gathering
 from pipeline.analysis.incidents.incidents import Grouped, grouped, incidents_table, judged
 from pipeline.analysis.rules.changes import kind_of_change
 from pipeline.analysis.rules.run import Found, finding_rows, findings_table
+from pipeline.analysis.safety.guard import attempt
 from pipeline.settings import StreamSettings
 from pipeline.streaming.silver.mongo import handshakes_of
 from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
@@ -59,13 +61,21 @@ class Ahead:
     def look(self, rows: Rows, new: Gathered) -> None:
         """Judge exchanges together with what came shortly before, and write what must be reported.
 
+        Where that fails, the failure is noted and the next look begins anew: a refresh of gold judges all of it.
+
         Args:
             rows: of the lake.
             new: what a batch has written to silver. Of too much at once nothing is judged: a job that catches up is
                 no help to who waits, and its refresh comes soon.
         """
+        attempt("findings ahead of the refresh", partial(self._look, rows, new), self._forget)
+
+    def _forget(self) -> None:
+        self._recent = None
+
+    def _look(self, rows: Rows, new: Gathered) -> None:
         if new.exchanges.num_rows > MOST_EXCHANGES:
-            self._recent = None
+            self._forget()
             return
         if self._recent is None:
             self._recent = self._begun(rows, new)

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.derive import Gathered
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.news import News, news_of, of_all, together
+from pipeline.analysis.safety.guard import attempt
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
@@ -105,8 +106,8 @@ def _keep_waiting(rows: Rows, still: Made, batch: Batch) -> None:
 def _write(rows: Rows, complete: Made, stated: Stated, news: News, batch: Batch) -> None:
     """Write completed exchanges and what they state; names first, news last."""
     before = load_facts(rows)
-    facts = stated.facts(before)
-    rename_earlier(rows, facts, before)
+    facts = attempt("clusters and topic names", partial(stated.facts, before), lambda: before)
+    attempt("names of earlier rows", partial(rename_earlier, rows, facts, before), lambda: None)
     save_facts(rows, facts, before)
     writes: list[Callable[[], News]] = [
         partial(_append, rows, table, part, batch) for table, part in [(EXCHANGES, complete), *stated.events(facts)]

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.news import COMMANDS, News, news_of, together
+from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import renamed, with_handshakes
 from pipeline.analysis.statements.mongodb import FROM_HANDSHAKE, REMEMBERED_DAYS
 from pipeline.streaming.silver.stated import Stated
@@ -49,9 +50,13 @@ def write_commands(rows: Rows, stated: Stated, batch: Batch) -> News:
 def named_commands(rows: Rows, commands: Made) -> Made:
     """Rows of ``silver.mongo_commands`` with what ``silver.mongo_handshakes`` states of their connections."""
     known = handshakes_of(rows, commands)
+
+    def named(some: pa.Table) -> pa.Table:
+        return attempt(_STEP, lambda: with_handshakes(some, known), lambda: some)
+
     if isinstance(commands, pa.Table):
-        return with_handshakes(commands, known)
-    return map_tables(commands, lambda some: with_handshakes(some, known), struct_type(MONGO_COMMANDS.columns), _STEP)
+        return named(commands)
+    return map_tables(commands, named, struct_type(MONGO_COMMANDS.columns), _STEP)
 
 
 def handshakes_of(rows: Rows, statements: Made) -> pa.Table:
@@ -79,7 +84,8 @@ def _name_earlier(rows: Rows, handshakes: Made) -> News:
     wanted = Wanted.since(MONGO_COMMANDS, since_us)
 
     def rename(tables: Mapping[str, pa.Table]) -> pa.Table:
-        return renamed(tables["commands"], known)
+        commands = tables["commands"]
+        return attempt(_STEP, lambda: renamed(commands, known), lambda: commands.slice(0, 0))
 
     changed = rows.derive(rename, {"commands": wanted}, ("connection_id",), MONGO_COMMANDS)
     rows.merge(changed, MONGO_COMMANDS, "t.exchange_id = s.exchange_id", {"date": (day_of(since_us), date(2262, 1, 1))})

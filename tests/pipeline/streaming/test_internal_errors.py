@@ -9,17 +9,36 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import fit
 from pipeline.analysis.news import of_all
 from pipeline.analysis.rules import run
+from pipeline.analysis.safety.guard import noting
 from pipeline.analysis.statements import kafka
 from pipeline.settings import StreamSettings
 from pipeline.streaming import refresh
-from pipeline.streaming.gold import minutes
+from pipeline.streaming.gold import ahead, findings, minutes
 from pipeline.streaming.job import run_stream
+from pipeline.streaming.silver import batches
+from pipeline.streaming.silver.stated import gathered_here
 from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.rows import Rows
-from pipeline.tables import API_LATENCY, FINDINGS, FRAMES, INTERNAL_ERRORS, OFFSET_EVENTS, OFFSET_TIMELINE, Table
+from pipeline.tables import (
+    API_LATENCY,
+    ASSIGNMENTS,
+    CLIENTS,
+    COPIES,
+    EXCHANGES,
+    FETCH_SESSIONS,
+    FINDINGS,
+    FRAMES,
+    INTERNAL_ERRORS,
+    OFFSET_EVENTS,
+    OFFSET_TIMELINE,
+    TRANSACTIONS,
+    Table,
+)
 
 
 def rows(lake: Path, table: Table) -> list[dict[str, Any]]:
@@ -61,6 +80,57 @@ def test_faults_are_noted_once_and_everything_else_is_written(
     assert rows(lake, API_LATENCY) == []
     assert run_stream(landing, lake, once=True, spark=spark).errors.errors == ()
     assert rows(lake, INTERNAL_ERRORS) == noted
+
+
+PLACES = {
+    "refresh_copies": COPIES, "refresh_latency": API_LATENCY, "refresh_transactions": TRANSACTIONS,
+    "refresh_timeline": OFFSET_TIMELINE, "refresh_clients": CLIENTS, "drop_provisional": ASSIGNMENTS,
+    "refresh_assignments": ASSIGNMENTS, "refresh_fetch_sessions": FETCH_SESSIONS, "refresh_findings": FINDINGS,
+}  # fmt: skip
+"""Steps of a refresh of gold, with the table that each writes."""
+
+
+@pytest.mark.parametrize("first", [0, 3, 6])
+def test_steps_of_a_refresh_cost_themselves(
+    spark: SparkSession, lake: Path, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = list(PLACES)[first : first + 3]
+    before = [rows(lake, table) for table in PLACES.values()]
+    for step in planted:
+        monkeypatch.setattr(refresh, step, fails)
+    of_lake = Rows(spark, Lake.at(lake))
+    with noting_steps(of_lake, "gold", None) as noted:
+        refresh.write_gold(of_lake, of_all(1, 0), StreamSettings())
+    assert {error.step for error in noted.errors} == {f"table {PLACES[step].full_name}" for step in planted}
+    assert [len(rows(lake, table)) for table in PLACES.values()] == [len(kept) for kept in before]
+    assert "canary" not in str(rows(lake, INTERNAL_ERRORS))
+
+
+def test_a_look_ahead_that_fails_leaves_it_to_the_refresh(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchanges = fit(DeltaTable(str(lake / EXCHANGES.path)).to_pyarrow_table(), EXCHANGES)
+    of_lake, looking = Rows(spark, Lake.at(lake)), ahead.Ahead(StreamSettings())
+    monkeypatch.setattr(ahead, "findings_of", fails)
+    with noting() as noted:
+        looking.look(of_lake, gathered_here(exchanges, Facts()))
+    assert [(error.step, error.error) for error in noted.errors] == [("findings ahead of the refresh", "ValueError")]
+    monkeypatch.undo()
+    with noting() as noted:
+        looking.look(of_lake, gathered_here(exchanges, Facts()))
+    assert noted.errors == ()
+
+
+def test_names_that_fail_do_not_end_the_job(
+    spark: SparkSession, landing: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "rename_earlier", fails)
+    monkeypatch.setattr(findings, "find_all", fails)
+    summary = run_stream(landing, tmp_path / "lake", once=True, spark=spark)
+    steps = {error.step for error in summary.errors.errors}
+    assert steps == {"names of earlier rows", f"table {FINDINGS.full_name}"}
+    assert len(rows(tmp_path / "lake", EXCHANGES)) == len(rows(whole, EXCHANGES))
+    assert run_stream(landing, tmp_path / "lake", once=True, spark=spark).errors.errors == ()
 
 
 def test_a_table_whose_refresh_fails_stays_as_it_was(

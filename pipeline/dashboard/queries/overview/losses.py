@@ -34,7 +34,7 @@ mine AS (
 ),
 most AS (SELECT client FROM mine GROUP BY client ORDER BY sum(bytes_lost) DESC, client LIMIT $clients)
 SELECT CASE WHEN client IN (FROM most) THEN client ELSE $others END AS client,
-  time_bucket($bucket, ts, $start) AS began, sum(bytes_lost)::BIGINT AS bytes_lost, count(*) AS gaps
+  time_bucket($bucket, ts, $start) AS began, TRY_CAST(sum(bytes_lost) AS BIGINT) AS bytes_lost, count(*) AS gaps
 FROM mine GROUP BY ALL ORDER BY client, began
 """  # noqa: S608 - our own text
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
 import duckdb
 
+from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.standing.lag import lag_now
 from pipeline.dashboard.queries.progress.partitions import IS_STABLE_STATED
 from pipeline.dashboard.queries.scope import Scope, ask_rows, widened
@@ -88,12 +90,18 @@ def trends(connection: duckdb.DuckDBPyConnection, incidents: Sequence[dict[str, 
     """
     rest = []
     for row in incidents:
-        trend = _of_offsets(connection, row) if _is_placed(row) else None
+        trend = (
+            attempt("trend of an incident", partial(_of_offsets, connection, row), _none) if _is_placed(row) else None
+        )
         if trend is None:
             rest.append(row)
         else:
             yield row["incident_id"], trend
-    yield from _of_evidence(connection, rest).items()
+    yield from attempt("trends of incidents", partial(_of_evidence, connection, rest), dict[str, Trend]).items()
+
+
+def _none() -> None:
+    return None
 
 
 def _is_placed(row: dict[str, Any]) -> bool:

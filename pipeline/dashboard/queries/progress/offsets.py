@@ -161,7 +161,7 @@ concerned AS (
   WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND cluster = $cluster
     AND group_id = $group_id
 )
-SELECT min(ts) AS began, max(ts) AS ended, sum(bytes_lost)::BIGINT AS bytes_lost, count(*) AS losses,
+SELECT min(ts) AS began, max(ts) AS ended, TRY_CAST(sum(bytes_lost) AS BIGINT) AS bytes_lost, count(*) AS losses,
        count(DISTINCT connection_id) AS connections
 FROM gaps WHERE connection_id IN (SELECT connection_id FROM concerned)
 GROUP BY time_bucket($bucket, ts, $start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -10,7 +11,7 @@ from pipeline.analysis.rules.kafka.groups.share_states import SharePlace
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
 from pipeline.dashboard.queries.scope import Scope
-from pipeline.dashboard.web.here import Here, choose, fixed, link, run, say_absent
+from pipeline.dashboard.web.here import Here, choose, fixed, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
 from pipeline.dashboard.web.words import code, many
@@ -90,10 +91,9 @@ def draw(here: Here) -> None:
     if shown is None:
         st.info("Nothing was seen of this group in this time range.")
         return
-    _pictures(shown)
-    _members(shown)
-    _rebalances(shown)
-    _rhythm(here, shown)
+    for draw_part in (_pictures, _members, _rebalances):
+        part(partial(draw_part, shown))
+    part(partial(_rhythm, here, shown))
 
 
 def _groups(here: Here, scope: Scope) -> tuple[list[Group], shares.Shares]:

@@ -43,7 +43,8 @@ def draw(here: Here) -> None:
     if len(found) == MOST:
         st.caption(f"The first {MOST} of {number(sum(numbers.values()))} are shown: choose a shorter time range.")
     healthy = st.container()
-    _capture(here, seen)
+    with seen:
+        part(lambda: _capture(here, seen))
     with healthy:
         part(lambda: _healthy(here))
     part(lambda: _trends(here, now, places))

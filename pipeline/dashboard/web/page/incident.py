@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,7 +15,7 @@ from pipeline.dashboard.queries.overview.proof import ConnectionSeen, parts_of_g
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.progress.shares import SharesSeen
-from pipeline.dashboard.web.here import Here, draw_text, fixed, go, link, run
+from pipeline.dashboard.web.here import Here, draw_text, fixed, go, link, part, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
@@ -47,11 +48,11 @@ def draw(here: Here) -> None:
     draw_head(row)
     draw_words(row)
     st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
-    _picture(here, row, findings)
+    part(lambda: _picture(here, row, findings))
     st.header("What follows from what", anchor=False)
-    _graph(row, findings)
+    part(lambda: _graph(row, findings))
     for one in findings:
-        _finding(one)
+        part(partial(_finding, one))
     with st.expander("Copy for a ticket", icon=":material/content_copy:"):
         st.code(ticket(row, findings, _address(row)), language=None, wrap_lines=True)
 

@@ -12,7 +12,7 @@ import streamlit as st
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.queries.scope import Scope
-from pipeline.dashboard.web.here import Here, choose, link, run, say_absent
+from pipeline.dashboard.web.here import Here, choose, link, part, run, say_absent
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
@@ -58,8 +58,8 @@ def draw(here: Here) -> None:
         return
     asked = _asked(here, apis)
     if asked is not None:
-        _over_time(here, asked)
-        _heat_by(here, asked)
+        part(lambda: _over_time(here, asked))
+        part(lambda: _heat_by(here, asked))
     st.header("All apis and commands", anchor=False)
     st.caption(
         "From the last byte of the request to the first byte of the response. A server answers the requests of one "
@@ -67,7 +67,7 @@ def draw(here: Here) -> None:
         "column of its own. A Fetch, and some of MongoDB's commands, wait by design for something to happen."
     )
     grid(apis, _APIS, key="apis")
-    _errors(here)
+    part(lambda: _errors(here))
 
 
 def _asked(here: Here, apis: list[dict[str, Any]]) -> Asked | None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pipeline.dashboard.queries import latency, mongodb
 from pipeline.dashboard.queries.latency import Asked
-from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.here import Here, link, part, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
@@ -91,10 +91,10 @@ def draw(here: Here) -> None:
         st.info(f"MongoDB was asked nothing from {between(here.scope.start, here.scope.end)}.")
         return
     grid(applications, _APPLICATIONS, key="applications")
-    _latency(here)
+    part(lambda: _latency(here))
     st.header("Commands", anchor=False)
     grid(mongodb.commands(here.connection, here.scope), _COMMANDS, key="commands")
-    _cursors(here)
+    part(lambda: _cursors(here))
     st.header("Slowest", anchor=False)
     _chosen(mongodb.slow(here.connection, here.scope), _SLOW, "slow", "No command was answered in this time range.")
     st.header("Errors", anchor=False)

@@ -11,7 +11,7 @@ from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.offsets import offsets
 from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, widened
-from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, put_in_address, run, say_absent
+from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, part, put_in_address, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
 from pipeline.dashboard.web.words import code, many, number
@@ -94,7 +94,7 @@ def draw(here: Here) -> None:
     named = _named(here)
     if named is not None:  # the picture need not wait for what else there is to choose
         with picture:
-            _picture(here, named)
+            part(lambda: _picture(here, named))
     standing = [] if named else partitions.lag(here.connection, here.scope)
     places = partitions.places(here.connection, here.scope)
     if not places:
@@ -104,7 +104,7 @@ def draw(here: Here) -> None:
         place = _choose(here, standing, places)
     if named is None and place is not None:
         with picture:
-            _picture(here, place)
+            part(lambda: _picture(here, place))
     with rest:
         if named is None and place is not None:
             _standing(standing)

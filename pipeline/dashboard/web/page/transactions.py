@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.progress import transactions
-from pipeline.dashboard.web.here import Here, link, run, say_absent
+from pipeline.dashboard.web.here import Here, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.words import clock, code, duration, many, moment, number
 
@@ -60,7 +60,7 @@ def draw(here: Here) -> None:
                 lambda whole: transactions.names(here.connection, whole),
             )  # fmt: skip
             return
-    _held(here, name)
+    part(lambda: _held(here, name))
     st.header("Open", anchor=False)
     still_open = transactions.open_transactions(here.connection, here.scope, name)
     if still_open:

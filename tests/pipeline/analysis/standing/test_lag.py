@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL, lag_now, lag_seconds_now
+from pipeline.dashboard.sql import SPARK_NAMES
 
 _OFFSETS = st.integers(0, 2**40)
 
@@ -15,7 +16,8 @@ _OFFSETS = st.integers(0, 2**40)
 @pytest.fixture(scope="module")
 def connection() -> duckdb.DuckDBPyConnection:
     opened = duckdb.connect(":memory:")
-    opened.execute("CREATE MACRO unix_micros(ts) AS epoch_us(ts)")
+    for macro in SPARK_NAMES:
+        opened.execute(f"CREATE MACRO {macro}")
     return opened
 
 

@@ -15,6 +15,24 @@ EXTREMES = tuple(
 )
 """The ends of 16, 32, 53 and 64 bits and what is next to them; ms and µs behind the last year that Python knows."""
 _OTHER = (None, True, False, "", "x", "\x00", 1.5, -1e308, [], {}, [None], [[]], [{}], {"a": {}}, ["x", 7, None])
+NAMES = (
+    "",
+    " ",
+    "\x00",
+    "\u202e\u200b",
+    "🦀🧨",
+    "\ufffd\ufffe",
+    "a/b",
+    "a-1",
+    "'\"`$",
+    "[bold]",
+    "%s{0}",
+    "9" * 400,
+    "x" * 70_000,
+)
+"""Texts that no sender should use as a name: empty, of control characters, beyond 16 bits, quoting, long."""
+LONGEST = "n" * 2**20
+_DEPTHS = (2, 20, 200)
 _LARGEST_BODY = 60_000
 
 Place = tuple[Any, Any]
@@ -96,9 +114,39 @@ def repeat(source: Random, body: Any) -> None:
         container[key] = (container[key] * source.choice((2, 3, 50)))[:500]
 
 
+def nullify(source: Random, body: Any) -> None:
+    """Some values are null, whatever the schema says."""
+    found = list(places(body))
+    for container, key in source.sample(found, min(len(found), source.choice((1, 2, 5, 50)))):
+        if isinstance(container, dict) or key < len(container):
+            container[key] = None
+
+
+def rename(source: Random, body: Any) -> None:
+    """Some texts are such as no name should be; now and then one of a megabyte."""
+    found = [place for place in places(body) if isinstance(place[0][place[1]], str)]
+    for container, key in source.sample(found, min(len(found), source.choice((1, 2, 5)))):
+        container[key] = LONGEST if source.random() < 0.003 else source.choice(NAMES)
+
+
+def nest(source: Random, body: Any) -> None:
+    """An array or struct stands within itself, again and again; or an array is empty."""
+    found = [place for place in places(body) if isinstance(place[0][place[1]], (list, dict))]
+    if not found:
+        return
+    container, key = source.choice(found)
+    value = container[key]
+    if source.random() < 0.3:
+        container[key] = type(value)()
+        return
+    for _ in range(source.choice(_DEPTHS)):
+        value = [value] if isinstance(value, list) else {str(key): value}
+    container[key] = value
+
+
 MUTATIONS: dict[str, Callable[[Random, Any], None]] = {
     "missing": drop, "cut": cut, "other type": retype, "out of range": outbid, "field out of range": outbid_one_field,
-    "repeated": repeat,
+    "repeated": repeat, "null": nullify, "names": rename, "nested": nest,
 }  # fmt: skip
 
 
