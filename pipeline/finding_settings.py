@@ -146,6 +146,11 @@ class FindingSettings(BaseModel):
     refused_again_times: Count = Field(
         default=3, description="Refusals without a success between them that make a refused client more than a probe"
     )
+    refused_briefly_seconds: Seconds = Field(
+        default=10.0,
+        description="How long requests are refused with an error that passes by itself, such as a timeout, before it is "
+        "a finding",
+    )
     churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
     churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")
     costly_sessions: Count = Field(default=300, description="So many of them within a while are a warning")

@@ -58,6 +58,7 @@ class Recipe:
         step_us: time from one exchange to the next.
         answered: part of the requests that have a response.
         name_size: bytes of a name.
+        names: stands at the end of each name.
     """
 
     seed: int
@@ -70,6 +71,7 @@ class Recipe:
     latency_us: int = 500
     answered: float = 1.0
     name_size: int = 0
+    names: str = ""
 
     def count(self, kind: str) -> int:
         return dict(self.counts).get(kind, 1)
@@ -136,19 +138,32 @@ class Landing:
 
 def landed(recipe: Recipe, size: int) -> Landing:
     """Traffic by a recipe, of about so many bytes on the wire."""
-    maker, landing = _Maker(recipe), Landing()
+    maker, landing = Maker(recipe), Landing()
     while landing.wire_bytes < size:
         maker.add_to(landing)
     return landing
 
 
-class _Maker:
-    def __init__(self, recipe: Recipe) -> None:
+class Maker:
+    """Makes exchanges by a recipe, one after the other.
+
+    Args:
+        recipe: what they are made of.
+        first_exchange: number of the first.
+        connection: added to the numbers of connections.
+        start_us: when they begin, µs since the epoch.
+        servers: how many servers answer, in turn.
+    """
+
+    def __init__(
+        self, recipe: Recipe, *, first_exchange: int = 0, connection: int = 0, start_us: int = START_US,
+        servers: int = 3,
+    ) -> None:  # fmt: skip
         self._recipe = recipe
         self._random = random.Random(recipe.seed)
-        self._number = 0
+        self._number, self._connection, self._servers = first_exchange, connection, servers
         self._drawn = dict.fromkeys(KINDS, 0)
-        self._ts = START_US
+        self._ts = start_us
         self._elements = 0
         self._most = min(_MOST_ELEMENTS, 300_000 // max(recipe.name_size, 1))
         self._error = 0
@@ -160,14 +175,17 @@ class _Maker:
         return self._drawn[kind] % count if count else self._drawn[kind]
 
     def _name(self, kind: str, number: int) -> str:
+        if self._recipe.names:
+            return kind + self._recipe.names
         return f"{kind}-{number}".ljust(min(self._recipe.name_size, 30_000), "x")
 
     def add_to(self, landing: Landing) -> None:
+        """Add the next exchange."""
         recipe = self._recipe
         key = recipe.apis[self._number % len(recipe.apis)]
         self._number += 1
         self._ts += recipe.step_us
-        connection, client = self._draw("connection"), self._draw("client")
+        connection, client = self._connection + self._draw("connection"), self._draw("client")
         self._error = self._random.choice(recipe.errors)
         is_answered = self._random.random() < recipe.answered
         if key == MONGODB:
@@ -180,7 +198,7 @@ class _Maker:
         answer = self._struct(find_layout("response", key, version)[0], "response", 0) if is_answered else None
         landing.exchange(
             self._number, key, version, asked, answer, self._ts, latency_us=recipe.latency_us, connection=connection,
-            client_id=self._name("client", client), server=self._number % 3,
+            client_id=self._name("client", client), server=self._number % self._servers,
         )  # fmt: skip
 
     def _struct(self, layout: Any, side: str, depth: int) -> dict[str, Any]:

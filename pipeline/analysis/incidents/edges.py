@@ -63,6 +63,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("lso_stalled", _ON_TOPIC, _TRANSACTION, "stopped"),
     *_edges("read_committed_starved", _AT_PLACE, _TRANSACTION, *_BEHIND, "partition_dropped_from_commits"),
     *_edges("read_committed_starved", _ON_TOPIC, _TRANSACTION, "stopped"),
+    *_edges("hanging_transaction", _IN_GROUP, "offsets of an open transaction cannot be read", "request_refused"),
     *_edges("fenced_producer", (CLIENT,), "a fenced producer may not write", "produce_refused", "sequence_gap"),
     # Commits
     *_edges("stuck_commit", _AT_PLACE, _STALE, "competing_committers", "commit_regressed", "rewound", *_BEHIND),
@@ -99,14 +100,14 @@ EDGES: tuple[Edge, ...] = (
     *_edges("join_refused", (CLIENT,), "who may not join connects anew", "connection_churn"),
     # Brokers
     *_edges("partition_unavailable", (TOPIC,), _CUT_OFF, "stale_metadata", "fenced_leader_epoch", "produce_refused",
-            "duplicate_write", "sequence_gap", *_STANDSTILL),
+            "duplicate_write", "sequence_gap", "request_refused", *_STANDSTILL),
     *_edges("partition_unavailable", (SERVER,), _SLOWED, "coordinator_unavailable", "unanswered_requests",
             "latency_outlier"),
     *_edges("partition_unavailable", (CLIENT,), _SLOWED, "unanswered_requests", "connection_churn"),
     *_edges("coordinator_unavailable", _IN_GROUP, _NO_COORDINATOR, "commit_rejected", "zombie_member",
             "rebalance_storm", "slow_rebalance", "join_refused", *_STANDSTILL),
     *_edges("coordinator_unavailable", (TRANSACTION,), "without a coordinator no transaction ends",
-            "hanging_transaction", "lso_stalled"),
+            "hanging_transaction", "lso_stalled", "request_refused"),
     *_edges("coordinator_unavailable", (SERVER,), _SLOWED, "unanswered_requests", "latency_outlier"),
     *_edges("latency_outlier", (SERVER,), _SLOWED, "unanswered_requests"),
     *_edges("latency_outlier", (CLIENT,), _SLOWED, "duplicate_write", "connection_churn"),
@@ -121,6 +122,9 @@ EDGES: tuple[Edge, ...] = (
             "old_message_format"),
     *_edges("unsupported_version", (CLIENT,), "who is refused connects anew", "connection_churn"),
     *_edges("connection_churn", (CLIENT,), "each connection begins its fetch sessions anew", "fetch_session_churn"),
+    *_edges("request_refused", (CLIENT,), "who is refused connects anew", "connection_churn"),
+    *_edges("request_refused", _ON_TOPIC, "what is refused is neither read nor committed", *_STANDSTILL),
+    *_edges("request_refused", (CLIENT, TOPIC), "what is refused is neither read nor committed", *_STANDSTILL),
     # Producers
     *_edges("oversized_or_tiny_batches", (CLIENT,), "the topic takes no batch of this size", "produce_refused"),
     *_edges("oversized_or_tiny_batches", (CLIENT,), "many small requests use up the quota", "throttled"),
@@ -128,7 +132,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("produce_refused", (CLIENT, TOPIC), "what was refused is missing in the sequence", "sequence_gap"),
     # Topics
     *_edges("topic_recreated", (TOPIC,), _ANEW, "offset_reset", "rewound", "commit_regressed", "unknown_topic_loop",
-            "stale_metadata", "fenced_leader_epoch", "partition_unavailable", *_STANDSTILL),
+            "stale_metadata", "fenced_leader_epoch", "partition_unavailable", "request_refused", *_STANDSTILL),
     # MongoDB
     *_edges("mongo_slow_command", (CLIENT, NAMESPACE), "what comes too late is asked again", "mongo_retry_storm"),
     *_edges("mongo_command_failed", (CLIENT, NAMESPACE), "what failed is asked again", "mongo_retry_storm"),
@@ -152,6 +156,7 @@ GATHERED: dict[str, str] = {
     **dict.fromkeys(("lso_stalled", "hanging_transaction"), OF_TRANSACTION),
     **dict.fromkeys(
         ("stale_metadata", "fenced_leader_epoch", "unsupported_version", "auth_failed", "throttled", "sequence_gap",
+         "request_refused",
          "crc_mismatch", "produce_refused", "duplicate_write", "oversized_or_tiny_batches", "connection_churn",
          "mongo_cursor_leak"), OF_CLIENT,
     ),

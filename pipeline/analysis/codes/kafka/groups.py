@@ -124,6 +124,7 @@ ROWS: Final = (
         "start this client with an assignor that all members of the group offer, or give it a group.id of its own.",
         "partition.assignment.strategy alike in all members; to change it, deploy once with the old and the new one in "
         "the list, then once with the new one alone.",
+        area="join",
     ),
     row(
         KafkaError.INVALID_GROUP_ID,
@@ -132,6 +133,7 @@ ROWS: Final = (
         "The group id is empty, or not valid for what is asked.",
         "restart the client with a group.id that is not empty.",
         "set group.id in its configuration.",
+        area="join",
     ),
     row(
         KafkaError.UNKNOWN_MEMBER_ID,
@@ -161,6 +163,7 @@ ROWS: Final = (
         "The session timeout of the client is outside the range that the broker allows.",
         "restart the client with a session.timeout.ms that the broker takes.",
         "between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms (1800000) of the brokers.",
+        area="join",
     ),
     row(
         KafkaError.REBALANCE_IN_PROGRESS,
@@ -208,6 +211,7 @@ ROWS: Final = (
         "correct the group's name, or use the protocol of its type (`kafka-groups.sh --bootstrap-server BROKER "
         "--list`).",
         "a group.id that no group of another type uses, and one group.protocol for all of its members.",
+        area="join",
     ),
     row(
         KafkaError.GROUP_ID_NOT_FOUND,
@@ -230,6 +234,7 @@ ROWS: Final = (
         "stop members that are not needed, or raise group.max.size of the brokers (by protocol "
         "group.consumer.max.size, group.share.max.size, group.streams.max.size).",
         "no more members than partitions; look for leaked consumers that nobody closes.",
+        area="join",
     ),
     row(
         KafkaError.FENCED_INSTANCE_ID,
@@ -286,6 +291,7 @@ ROWS: Final = (
         "Another member that still lives uses this group.instance.id.",
         "stop the other process that uses this group.instance.id, or wait for its session to end.",
         _INSTANCE_FIX,
+        area="join",
     ),
     row(
         KafkaError.UNSUPPORTED_ASSIGNOR,
@@ -294,6 +300,7 @@ ROWS: Final = (
         "The brokers do not have the assignor that the member asks for.",
         "restart the client without group.remote.assignor.",
         "one of group.consumer.assignors of the brokers (uniform, range).",
+        area="join",
     ),
     row(
         KafkaError.INVALID_REGULAR_EXPRESSION,
@@ -303,6 +310,7 @@ ROWS: Final = (
         "restart the client with a pattern that RE2J reads.",
         "in the consumer protocol (KIP-848) the broker evaluates the subscription's pattern, and it knows no "
         "look-around.",
+        area="join",
     ),
     row(
         KafkaError.STREAMS_INVALID_TOPOLOGY,
@@ -312,6 +320,7 @@ ROWS: Final = (
         "go back to the version of the application that ran, and read the error message of the response (`wirelake "
         "explain`).",
         "the topology that it sends has topics that do not fit together.",
+        area="join",
     ),
     row(
         KafkaError.STREAMS_INVALID_TOPOLOGY_EPOCH,
@@ -328,6 +337,7 @@ ROWS: Final = (
         "The instance runs an older topology than the group.",
         "stop the instances that still run the old version of the application.",
         "deploy all instances of an application.id with one topology.",
+        area="join",
     ),
     row(
         KafkaError.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,

@@ -12,14 +12,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from decoder.kafka.schema.table import api_names
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Shown
+from pipeline.analysis.rules.kafka.refusals import NAMING, THING
 from pipeline.analysis.rules.kafka.repaired_commits import commit_repairs
 from pipeline.analysis.rules.kafka.symptoms import AUTH_ERRORS, LOGIN_ERRORS
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 _BETWEEN = "\x1f"
+
+
+_THING = f"""
+    CASE WHEN api_key IN {numbers(*NAMING)} THEN regexp_extract(request_body, '{THING}', 1) ELSE '' END
+"""
 
 
 def _key(*columns: str) -> str:
@@ -54,6 +61,29 @@ _IN_THE_GROUP = f"""
 _TO_GET_IN = (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE)
 _LET_IN = " UNION ALL ".join(_answered(what, AUTH_ERRORS, _TO_GET_IN) for what in ("''", "api_name"))
 
+_KINDS = {
+    ApiKey.PRODUCE: "produced",
+    ApiKey.FETCH: "fetched",
+    ApiKey.LIST_OFFSETS: "listed",
+    ApiKey.OFFSET_COMMIT: "committed",
+    ApiKey.TXN_OFFSET_COMMIT: "txn_committed",
+    ApiKey.OFFSET_FETCH: "fetched_commit",
+}
+_NAMES = {api_names()[api]: api for api in _KINDS}
+"""Keys of these apis by their names."""
+_BY_KIND = " ".join(f"WHEN '{kind}' THEN {int(api)}" for api, kind in _KINDS.items())
+_HOST = r"regexp_replace(client, ':\d+$', '')"
+_ACCEPTED = f"""
+    SELECT {_key("CASE kind " + _BY_KIND + " END", "cluster", "topic", "partition", "coalesce(client_id, '')", _HOST)}
+        AS key, epoch_us(ts) AS us
+    FROM events WHERE kind IN {tuple(_KINDS.values())} AND coalesce(error_code, 0) = 0
+    UNION ALL
+    SELECT {_key("api_name", "coalesce(client_id, '')", "client_ip", _THING)} AS key, epoch_us(response_ts) AS us
+    FROM exchanges WHERE protocol = 'kafka' AND status = 'paired' AND coalesce(len(error_codes), 0) = 0
+        AND api_name IN (SELECT api_name FROM doubts)
+"""
+"""When a client had a partition accepted by an api, and when all that it asked of an api, of one thing or of any."""
+
 Key = Callable[[str, Shown], tuple[object, ...]]
 
 
@@ -78,6 +108,14 @@ def _of_login(_: str, one: Shown) -> tuple[object, ...]:
     return one.server, one.client_id or "", one.client_ip, "" if one.what in LOGIN_ERRORS else one.api_name
 
 
+def _of_refusal(cluster: str, one: Shown) -> tuple[object, ...]:
+    api = _NAMES.get(one.api_name)
+    if one.partition is not None and api is not None:
+        return int(api), cluster, one.topic, one.partition, one.client_id or "", one.client_ip
+    thing = one.subject.partition(f"/{one.what}/")[2] if one.topic is None else ""
+    return one.api_name, one.client_id or "", one.client_ip, thing
+
+
 _SUCCESSES: Mapping[str, tuple[Key, str]] = {
     "zombie_member": (_of_member, _IN_THE_GROUP),
     "stale_metadata": (_of_partition, _served("topic", "partition")),
@@ -88,6 +126,7 @@ _SUCCESSES: Mapping[str, tuple[Key, str]] = {
         _answered("api_name", [KafkaError.UNSUPPORTED_VERSION], [ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE]),
     ),
     "auth_failed": (_of_login, _LET_IN),
+    "request_refused": (_of_refusal, _ACCEPTED),
 }
 """By rule: whose success is meant, and the query that gives all successes with the same key."""
 _COMMITS = "commit_rejected"
@@ -135,6 +174,7 @@ def with_repairs(
         key, successes = _SUCCESSES[rule]
         keys = [_BETWEEN.join(map(str, key(clusters[number], found[number]))) for number in indices]
         answered = [found[number].us + found[number].latency_us for number in indices]
-        tables.add("doubts", pa.table({"number": indices, "key": keys, "us": answered}))
+        apis = [found[number].api_name for number in indices]
+        tables.add("doubts", pa.table({"number": indices, "key": keys, "us": answered, "api_name": apis}))
         healed |= {row.number: row.us for row in tables.rows(_NEXT.format(successes=successes))}
     return [one._replace(healed_us=healed.get(number)) if number in healed else one for number, one in enumerate(found)]

@@ -15,6 +15,7 @@ from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.kafka.facts.offsets import At, fetch_responses, listed_partitions, produce_requests, produce_responses
 from decoder.kafka.schema.releases import refused_by
 from pipeline.analysis.codes.kafka.table import KAFKA
+from pipeline.analysis.rules.kafka.refusals import refusals
 from pipeline.analysis.tables import numbers
 
 WAITING_APIS = numbers(ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.SHARE_FETCH)
@@ -113,7 +114,7 @@ def symptoms(x: Exchange, slow_us: int) -> Iterator[Symptom]:
         x: the exchange.
         slow_us: an answer that takes longer, µs, is a symptom, if its api does not wait by design.
     """
-    for find in (_answering, _auth, _versions):
+    for find in (_answering, _auth, _versions, _refused):
         yield from find(x, slow_us)
     if x.api_key in _BY_API:
         yield from _BY_API[x.api_key](x)
@@ -164,6 +165,14 @@ def _auth(x: Exchange, _: int) -> Iterator[Symptom]:
     for code in x.error_codes:
         if code in AUTH_ERRORS:
             yield Symptom("auth_failed", f"{x.server}/{x.client_id or '?'}", error_name(code))
+
+
+def _refused(x: Exchange, _: int) -> Iterator[Symptom]:
+    for one in refusals(x.api_key, x.error_codes, x.request, x.response):
+        about, error = one.topic or one.thing, error_name(one.code)
+        subject = f"{x.client_id or '?'}/{x.api_name}/{error}{'/' if about else ''}{about}"
+        group = text(x.request, "groupId") or (one.thing if x.api_key == ApiKey.OFFSET_FETCH else None)
+        yield Symptom("request_refused", subject, error, one.topic, one.partition, group_id=group)
 
 
 def _versions(x: Exchange, _: int) -> Iterator[Symptom]:

@@ -32,17 +32,10 @@ WAITS = (KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, Kafka
 _SESSION_US = 45_000_000
 """The brokers' default where members join by heartbeats, which state no session timeout, µs."""
 REFUSALS = (
-    KafkaError.INCONSISTENT_GROUP_PROTOCOL,
-    KafkaError.INVALID_GROUP_ID,
-    KafkaError.INVALID_SESSION_TIMEOUT,
+    *KAFKA.of_area("join"),
     KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_ID_NOT_FOUND,
-    KafkaError.UNSUPPORTED_ASSIGNOR,
-    KafkaError.INVALID_REGULAR_EXPRESSION,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.STREAMS_INVALID_TOPOLOGY,
-    KafkaError.STREAMS_TOPOLOGY_FENCED,
-    *WAITS,
+    *(code for code in WAITS if code not in KAFKA.of_area("join")),
 )
 
 

@@ -1,0 +1,128 @@
+"""Rule ``request_refused``: a broker refuses a request again and again, with a code that no other rule judges.
+
+Meaning: whatever the client wants of this api does not happen. Evidence: the error code of each answer, at each level
+of its body, and that no request of the same client, api and thing (partition, group or transactional id) was accepted
+between them. What an error means and who can act is taken from the table of error codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.schema.table import api_names
+from pipeline.analysis.codes.advice import BY_CODE, advice_of
+from pipeline.analysis.codes.model import LOSS, TRANSIENT
+from pipeline.analysis.rules.counted import clients, codes_of, finding, last_of_each, place, when
+from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.model import Finding, Sources, State, clock
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.finding_settings import FindingSettings
+
+RULE = Rule(
+    "request_refused",
+    "kafka",
+    ("critical", "warning", "info"),
+    "A broker refuses the same request of a client again and again.",
+    ("refused_again_times", "refused_briefly_seconds", "in_vain_seconds"),
+    ("exchanges", "events"),
+    advice=(BY_CODE,),
+)
+_WORK = frozenset(
+    api_names()[api]
+    for api in (
+        ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.INIT_PRODUCER_ID,
+        ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE,
+    )
+)  # fmt: skip
+"""Apis without which a client neither reads nor writes; refused requests of others hold up who administers."""
+
+_TRANSACTIONS = frozenset(
+    api_names()[api]
+    for api in (
+        ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN,
+    )
+)  # fmt: skip
+"""Requests that name a transactional id."""
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule: one finding for each client, api, error and topic, group or transactional id."""
+    some = [one for one in sources.episodes.get(RULE.name, ()) if _lasts(one, settings)]
+    for episode in last_of_each(some):
+        severity = _severity(episode, settings)
+        made = finding(episode, severity, _summary(episode), advice_of(codes_of(episode)), sources)
+        times_us = episode.times_us
+        enough = times_us[min(settings.refused_again_times, len(times_us)) - 1]
+        more = {"answers": [list(one) for one in episode.answers], "enough_us": enough, **_transaction(episode)}
+        yield replace(made, state=_state(episode, sources), details={**made.details, **more})
+
+
+def _state(episode: Episode, sources: Sources) -> State:
+    """It is over once it was accepted; who has not asked again may still be refused."""
+    if episode.healed_us is not None:
+        return "closed"
+    return sources.state_unhealed(episode.cluster, episode.first_us, episode.last_us, episode.times)
+
+
+def _transaction(episode: Episode) -> dict[str, str]:
+    """The transactional id that it is about, for what follows from it."""
+    thing = _thing(episode)
+    is_known = thing and episode.topic is None and all(api in _TRANSACTIONS for api, _ in episode.answers)
+    return {"transactional_id": thing} if is_known else {}
+
+
+def _thing(episode: Episode) -> str:
+    """What stands behind the error in its subject."""
+    return episode.subject.partition(f"/{episode.names[0] if episode.names else ''}/")[2]
+
+
+def _passes(episode: Episode) -> bool:
+    """Whether clients send the request again, and the error usually passes."""
+    return all(one.kind == TRANSIENT for one in codes_of(episode))
+
+
+def _lasts(episode: Episode, settings: FindingSettings) -> bool:
+    """Whether it is more than a try, and more than what passes by itself."""
+    if episode.run < settings.refused_again_times:
+        return False
+    least_s = settings.in_vain_seconds if episode.healed_us is not None else settings.refused_briefly_seconds
+    return not _passes(episode) or episode.run_us >= least_s * 1_000_000
+
+
+def _severity(episode: Episode, settings: FindingSettings) -> str:
+    is_long = episode.run_us >= settings.in_vain_seconds * 1_000_000
+    if episode.healed_us is not None:
+        return "warning" if is_long else "info"
+    is_work = any(api in _WORK for api, _ in episode.answers)
+    is_loss = any(one.kind == LOSS for one in codes_of(episode))
+    return "critical" if is_work and (is_long or is_loss) else "warning"
+
+
+def _summary(episode: Episode) -> str:
+    error = episode.names[0] if episode.names else "an error"
+    facts = codes_of(episode)
+    api = episode.answers[0][0] if episode.answers else "a request"
+    end = (
+        "none was accepted since"
+        if episode.healed_us is None
+        else f"since {clock(episode.healed_us)} UTC it is accepted"
+    )
+    return (
+        f"{episode.server} refused {api} of {clients(episode)}{_about(episode)} {when(episode)} with "
+        f"{error}, and {end}. {facts[0].meaning if facts else ''}".rstrip()
+    )
+
+
+def _about(episode: Episode) -> str:
+    """The partition, topic, group or transactional id that was refused, for people."""
+    group = "" if episode.group_id is None else f"group {episode.group_id}"
+    if episode.topic is not None:
+        return f" for {place(episode)}{' of ' if group else ''}{group}"
+    about = group or _thing(episode)
+    return f" for {about}" if about else ""
