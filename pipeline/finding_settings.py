@@ -148,8 +148,8 @@ class FindingSettings(BaseModel):
     )
     refused_briefly_seconds: Seconds = Field(
         default=10.0,
-        description="How long requests are refused with an error that passes by itself, such as a timeout, before it is "
-        "a finding",
+        description="How long requests are refused with an error that passes by itself, such as a timeout, before "
+        "it is a finding",
     )
     churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
     churn_share: Annotated[float, Field(gt=0, le=1)] = Field(default=0.5, description="Their share of its fetches")

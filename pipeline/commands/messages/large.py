@@ -53,7 +53,7 @@ def _read(frame: Frame) -> Message | None:
         return None
     return Message(
         orjson.loads(header[0]), orjson.loads(body[0]), "ok", api_key=key, api_version=version,
-        api_name=name.names[int(name.values[0])],
+        api_name=name.names[np.asarray(name.values)[0]],
     )  # fmt: skip
 
 

@@ -79,6 +79,18 @@ CLAIMS = (
         (seen("the broker's error", names=_CLIENT, where=REFUSED, half="response"),),
     ),
     Claim(
+        "request_refused",
+        r"\brefused\b|\brefuses\b",
+        "A broker refuses a request each time.",
+        (seen("the broker's errors", names=_CLIENT, where=REFUSED, half="response", least=3),),
+    ),
+    Claim(
+        "request_refused",
+        r"none was accepted since",
+        "No such request was accepted afterwards.",
+        (silent("no accepted request of the client", names=_CLIENT, half="response"),),
+    ),
+    Claim(
         "unsupported_version",
         r"did not take|does not take|A broker refuses",
         "A broker does not take a version of a request.",

@@ -68,9 +68,7 @@ NAMING = (
     ApiKey.END_TXN, ApiKey.OFFSET_FETCH, ApiKey.LEAVE_GROUP,
 )  # fmt: skip
 """Requests that differ by the group or transactional id that they name: one client asks for several."""
-THING: Final = (
-    r'"(?:groupId|transactionalId|v3AndBelowTransactionalId|key|coordinatorKeys)":\[?"((?:[^"\\]|\\.)*)"'
-)
+THING: Final = r'"(?:groupId|transactionalId|v3AndBelowTransactionalId|key|coordinatorKeys)":\[?"((?:[^"\\]|\\.)*)"'
 """Finds in the text of a request the group or transactional id that it is about: its first group."""
 _THING = re.compile(THING)
 _TOPICS, _PARTITIONS = ("topics", "responses"), ("partitions", "partitionResponses")

@@ -1,7 +1,7 @@
 """Each api of Kafka's, refused each time with each code: traffic in which no pair may go unreported.
 
-``python -m tests.pipeline.analysis.rules.kafka.refused_everywhere`` prints the matrix: a line for each api and code, and
-which rules report it, or why none does.
+``python -m tests.pipeline.analysis.rules.kafka.refused_everywhere`` prints the matrix: a line for each api and code,
+and which rules report it, or why none does.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.schema.table import api_names
@@ -71,9 +69,8 @@ def landed(some: Iterable[Pair]) -> Landing:
     """Each client sends so many requests, as far apart as a slow retry, and gets the same code to each of them."""
     landing = Landing()
     for number, pair in enumerate(some):
-        recipe = Recipe(
-            number, (pair.api,), (pair.code,), width=1, depth_width=1, step_us=STEP_US, names=f"-{pair.api}-{pair.code}."
-        )
+        names = f"-{pair.api}-{pair.code}."
+        recipe = Recipe(number, (pair.api,), (pair.code,), width=1, depth_width=1, step_us=STEP_US, names=names)
         maker = Maker(recipe, first_exchange=number * TIMES, connection=number, start_us=START_US + number, servers=1)
         for _ in range(TIMES):
             maker.add_to(landing)
