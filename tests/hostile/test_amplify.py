@@ -35,6 +35,8 @@ DERIVED = (ASSIGNMENTS, FETCH_SESSIONS, OFFSET_TIMELINE, TRANSACTIONS)
 ALLOWED = 60_000
 """Rows that anybody may cause; what is beyond must be in proportion."""
 OF_A_STATEMENT = 6
+EXCESSIVE = {"tasks_and_topics", "subtopologies", "tasks_of_members"}
+"""What of 40 KB of these is not judged is counted."""
 
 
 def judged(traffic: Landing) -> Diagnosis:
@@ -45,7 +47,8 @@ def judged(traffic: Landing) -> Diagnosis:
 def test_rows_and_findings_are_in_proportion_to_statements(name: str) -> None:
     traffic = of_size(AMPLIFIERS[name], 40_000)
     found = judged(traffic)
-    assert not found.errors, [str(error) for error in found.errors]
+    assert not [str(error) for error in found.errors if not error.is_excess]
+    assert bool(found.errors) == (name in EXCESSIVE)
     stated = sum(found.tables[table.full_name].num_rows for table in STATED)
     derived = sum(found.tables[table.full_name].num_rows for table in DERIVED)
     assert derived <= ALLOWED + OF_A_STATEMENT * stated
@@ -71,14 +74,19 @@ families()
 traffic = AMPLIFIERS[sys.argv[1]](int(sys.argv[2]))
 used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[3]), resource.RLIM_INFINITY))
-print(len(judged(traffic).errors))
+print(*{error.error for error in judged(traffic).errors})
 """
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), [("tasks_and_topics", 1700), ("departures_and_fetches", 800), ("days_of_a_session", 1000)]
+    ("name", "number", "noted"),
+    [
+        ("tasks_and_topics", 1000, "TooMuchToJudge"),
+        ("departures_and_fetches", 800, ""),
+        ("days_of_a_session", 1000, ""),
+    ],
 )
-def test_it_fits_into_little_memory(name: str, number: int) -> None:
+def test_it_fits_into_little_memory(name: str, number: int, noted: str) -> None:
     """Products of these took 0.6 to 4.6 GB."""
     done = subprocess.run(
         [sys.executable, "-c", _WITHIN, name, str(number), str(1200 * 2**20)],
@@ -86,7 +94,7 @@ def test_it_fits_into_little_memory(name: str, number: int) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{noted}\n"), done.stderr
 
 
 def test_stalled_partitions_are_judged_by_the_same_queries_however_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,14 @@ Answers name tasks alone. As SQL over ``states``, for all who ask who was given 
 
 from __future__ import annotations
 
+from pipeline.analysis.safety.guard import TooMuchToJudge, report
 from pipeline.analysis.statements.new_groups import TOPOLOGY
+from pipeline.analysis.tables import Tables
 
 _MOST_PLACED = 50_000
-"""Tasks times topics that are all distinct; a message of 15 KB may name 1,700 of each."""
-_TOPICS_OF_MANY = 3
-"""Beyond, so many topics of each subtopology, the first by name."""
+"""Tasks times topics that are all distinct; a message of 8 KB may name 1,000 of each."""
 
-WITH_TOPICS = f"""
+_READ = f"""
     read AS (
         SELECT DISTINCT cluster, group_id, subtopology, topic AS read_topic FROM states
         WHERE kind = '{TOPOLOGY}' AND topic IS NOT NULL
@@ -22,11 +22,16 @@ WITH_TOPICS = f"""
     ), tasks AS (
         SELECT cluster, group_id, subtopology, count(*) AS tasks FROM states
         WHERE kind = 'assignment' AND subtopology IS NOT NULL GROUP BY ALL
-    ), topologies AS (
-        SELECT numbered.* FROM numbered
-        WHERE number <= {_TOPICS_OF_MANY} OR {_MOST_PLACED} >= (
-            SELECT sum(tasks) FROM numbered JOIN tasks USING (cluster, group_id, subtopology)
-        )
+    ), most AS (
+        SELECT sum(tasks) AS products, max(number) AS topics,
+            CASE WHEN sum(tasks) > {_MOST_PLACED} THEN greatest({_MOST_PLACED} // (SELECT sum(tasks) FROM tasks), 1)
+            ELSE max(number) END AS topics_of_each
+        FROM numbered JOIN tasks USING (cluster, group_id, subtopology)
+    )
+"""
+WITH_TOPICS = f"""
+    {_READ}, topologies AS (
+        SELECT numbered.* FROM numbered WHERE number <= (SELECT topics_of_each FROM most)
     ), placed AS (
         SELECT states.* EXCLUDE (topic), coalesce(read_topic, topic) AS topic
         FROM states LEFT JOIN topologies
@@ -36,6 +41,17 @@ WITH_TOPICS = f"""
 """
 """``placed``: the rows of ``states``, in which a task stands once for each topic that its subtopology reads.
 
-Where tasks and topics are so many that their products are no traffic any more, the first topics of each stand for all.
-A task of which no statement names what it reads has no topic.
+Where tasks and topics are so many that their products are no traffic any more, the first topics by name stand for all:
+:func:`report_sample` says so. A task of which no statement names what it reads has no topic.
 """
+
+
+def report_sample(tables: Tables) -> None:
+    """Note that ``placed`` holds the first topics of each subtopology alone, if it does."""
+    [most] = tables.rows(f"WITH {_READ} SELECT * FROM most")
+    if most.topics_of_each is not None and most.topics > most.topics_of_each:
+        error = TooMuchToJudge(
+            f"tasks and topics of Streams groups make {most.products:,} assignments: of each subtopology the first "
+            f"{most.topics_of_each:,} of up to {most.topics:,} topics are looked at"
+        )
+        report(error, "assignments of Streams groups")

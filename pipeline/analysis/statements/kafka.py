@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
-from pipeline.analysis.safety.guard import contain
+from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups
 from pipeline.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
@@ -32,6 +32,7 @@ class ParsedExchange(NamedTuple):
     response_embedded: list[dict[str, Any]] | None
 
 
+_STEP = "statements of an exchange"
 _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
 """Columns that follow from the exchange, not from its bodies."""
 _ROWS_AT_ONCE = 20_000
@@ -120,10 +121,15 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
     exchange_ids = batch.column("exchange_id")
     for number, row in enumerate(zip(*columns, strict=True)):
         try:
-            stated = _stated(_parsed(*row), values)
+            item = _parsed(*row)
+            stated = _stated(item, values)
         except Exception as error:
-            contain(error, "statements of an exchange", exchange_ids[number].as_py())
+            contain(error, _STEP, exchange_ids[number].as_py())
             continue
+        try:
+            new_groups.check_size(item.api_key, item.request, item.response)
+        except TooMuchToJudge as error:
+            report(error, _STEP, exchange_ids[number].as_py())
         for name, rows in stated.items():
             found[name] += rows
             sources[name] += [number] * len(rows)

@@ -9,7 +9,7 @@ and a partition of each topic that it reads; which topics those are a member say
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from decoder.fields import Json, integer, integers, items, struct, text, texts
@@ -17,12 +17,17 @@ from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.kafka.facts.offsets import is_partition
 from decoder.kafka.facts.state import StateEvent, changed
+from pipeline.analysis.safety.guard import TooMuchToJudge
 
 SHARE, STREAMS = int(ApiKey.SHARE_GROUP_HEARTBEAT), int(ApiKey.STREAMS_GROUP_HEARTBEAT)
 APIS = {SHARE: "share", STREAMS: "streams"}
 """By api key the group's protocol."""
 TOPOLOGY = "topology"
 """The kind of a statement that a subtopology reads a topic."""
+MOST_OF_A_MEMBER = 1_000
+"""Topics that a member of a Streams group may name, and tasks that it may be given, at once. A task takes 4 bytes on
+the wire and a row of 25 columns here, one for each topic that it reads. What is more is not stated, not even in part:
+the rest would look as if it was taken away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +62,40 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
         error_code=code,
         error_name=None if code is None else error_name(code),
     )
-    topology = () if code else _topology(statement, asked)
-    found = [*topology, *_given(api_key, statement, epoch, answer)]
+    topics, tasks = _sizes(api_key, asked, answer)
+    topology = () if code or topics > MOST_OF_A_MEMBER else _topology(statement, asked)
+    found = [*topology, *_given(api_key, statement, epoch, {} if tasks > MOST_OF_A_MEMBER else answer)]
     for ordinal, one in enumerate(found):
         object.__setattr__(one, "ordinal", ordinal)  # each is ours; replace() would take most of the time
     return found
+
+
+def check_size(api_key: int, request: Json | None, response: Json | None) -> None:
+    """Find out whether an exchange names more than its statements hold.
+
+    Raises:
+        TooMuchToJudge: its topics, or its tasks, are not stated.
+    """
+    for count, what in zip(_sizes(api_key, request or {}, response or {}), ("topics", "tasks"), strict=True):
+        if count > MOST_OF_A_MEMBER:
+            raise TooMuchToJudge(
+                f"a member of a Streams group has {count:,} {what}, and more than {MOST_OF_A_MEMBER:,} are not read"
+            )
+
+
+def _sizes(api_key: int, asked: Json, answer: Json) -> tuple[int, int]:
+    """How many topics a member of a Streams group names, and how many tasks it is given."""
+    if api_key != STREAMS:
+        return 0, 0
+    named = ("sourceTopics", "repartitionSourceTopics")
+    topology = items(struct(asked, "topology"), "subtopologies")
+    lists = (one.get(name) for one in topology for name in named)
+    tasks = (one.get("partitions") for one in items(answer, "activeTasks"))
+    return _total(lists), _total(tasks)
+
+
+def _total(lists: Iterable[object]) -> int:
+    return sum(len(one) for one in lists if isinstance(one, list))
 
 
 def _topology(statement: GroupStatement, asked: Json) -> Iterator[GroupStatement]:

@@ -15,7 +15,8 @@ Amplifier = Callable[[int], Landing]
 AMPLIFIERS: dict[str, Amplifier] = {
     one.__name__: one
     for one in (
-        groups.tasks_and_topics, groups.subtopologies, groups.departures_and_fetches, groups.owners_of_a_partition,
+        groups.tasks_and_topics, groups.subtopologies, groups.tasks_of_members, groups.partitions_of_a_member,
+        groups.departures_and_fetches, groups.owners_of_a_partition,
         groups.writers_and_members, groups.silent_members, groups.deliveries_of_share_groups, groups.poison,
         transactions.stalled_partitions, transactions.ends_and_groups, transactions.markers_and_transactions,
         transactions.markers_of_a_transaction, transactions.sequences, transactions.fenced_producers,

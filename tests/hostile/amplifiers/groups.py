@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.statements.new_groups import MOST_OF_A_MEMBER
 from tests.decoder.kafka.encode import consumer_protocol
 from tests.hostile.amplifiers.talk import S, Talk, asked_for, fetched, records
 from tests.hostile.traffic import Landing, uuid
@@ -26,6 +27,34 @@ def subtopologies(n: int) -> Landing:
     tasks = [{"subtopologyId": str(s), "partitions": list(range(30))} for s in names]
     asked = {"groupId": "g", "memberId": "m", "memberEpoch": 0, "topology": {"epoch": 1, "subtopologies": reads}}
     talk.say(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, asked, {"memberId": "m", "memberEpoch": 1, "activeTasks": tasks})
+    return talk
+
+
+def tasks_of_members(n: int) -> Landing:
+    """Tasks of members of a Streams group, as many of each as are read, times topics of their subtopology."""
+    talk = Talk()
+    reads = [{"subtopologyId": "0", "sourceTopics": [f"t{i}" for i in range(30)]}]
+    topology = {"epoch": 1, "subtopologies": reads}
+    for first in range(0, n, MOST_OF_A_MEMBER):
+        tasks = [{"subtopologyId": "0", "partitions": list(range(first, min(first + MOST_OF_A_MEMBER, n)))}]
+        asked = {"groupId": "g", "memberId": f"m{first}", "memberEpoch": 0, "topology": topology}
+        answered = {"memberId": f"m{first}", "memberEpoch": 1, "activeTasks": tasks}
+        talk.say(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, asked, answered)
+    return talk
+
+
+def partitions_of_a_member(n: int) -> Landing:
+    """Partitions that one answer gives to a member of a group."""
+    talk = Talk()
+    owned = {"topicPartitions": [{"topicId": uuid(1), "partitions": list(range(n))}]}
+    beat = {
+        "groupId": "g",
+        "memberId": "m",
+        "memberEpoch": 0,
+        "rebalanceTimeoutMs": 1000,
+        "subscribedTopicNames": ["t"],
+    }
+    talk.say(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, beat, {"memberId": "m", "memberEpoch": 1, "assignment": owned})
     return talk
 
 

@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from pipeline.analysis.holders.assignments import assignments
-from pipeline.analysis.statements.new_groups import SHARE, STREAMS, group_statements
+from pipeline.analysis.safety.guard import TooMuchToJudge
+from pipeline.analysis.statements.new_groups import MOST_OF_A_MEMBER, SHARE, STREAMS, check_size, group_statements
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
@@ -128,6 +129,29 @@ def test_a_member_that_joins_says_what_is_read() -> None:
         ("topology", 4, "made-repartition", "1", None),
         ("assignment", 4, None, None, None),
     ]
+
+
+def test_more_than_a_member_has_is_not_stated_in_part() -> None:
+    """Part of an assignment would read as if the rest of it was taken away."""
+
+    def stated(tasks: int, topics: int) -> tuple[set[str], str]:
+        topology = {"subtopologies": [{"subtopologyId": "0", "sourceTopics": [f"t{n}" for n in range(topics)]}]}
+        asked, answered = (
+            {"topology": topology},
+            {"activeTasks": [{"subtopologyId": "0", "partitions": [*range(tasks)]}]},
+        )
+        kinds = {row[0] for row in told(STREAMS, asked, answered)}
+        try:
+            check_size(STREAMS, asked, answered)
+        except TooMuchToJudge as error:
+            return kinds, str(error)
+        return kinds, ""
+
+    most = MOST_OF_A_MEMBER
+    assert stated(most, most) == ({"topology", "assignment"}, "")
+    excess = "a member of a Streams group has 1,001 {}, and more than 1,000 are not read"
+    assert stated(most + 1, 1) == ({"topology", "heartbeat"}, excess.format("tasks"))
+    assert stated(1, most + 1) == ({"assignment"}, excess.format("topics"))
 
 
 def test_other_requests_state_nothing_here() -> None:

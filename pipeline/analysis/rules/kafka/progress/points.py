@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.holders.tasks import WITH_TOPICS
+from pipeline.analysis.holders.tasks import WITH_TOPICS, report_sample
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
@@ -149,11 +149,12 @@ _of_group = attrgetter("cluster", "group_id")
 
 
 def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
+    report_sample(tables)
     rows = tables.rows(
         """
         WITH TASKS
         SELECT cluster, group_id, member_id, kind, epoch_us(ts) AS us,
-            list(DISTINCT {'topic': topic, 'topic_id': topic_id, 'partition': partition}) AS parts
+            list(DISTINCT row(topic, topic_id, partition)) AS parts
         FROM placed
         WHERE kind IN ('assignment', 'join') AND error_code = 0 AND group_id <> '' AND member_id <> ''
         GROUP BY cluster, group_id, member_id, kind, us, exchange_id
@@ -167,19 +168,18 @@ def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Giv
         changes[group].add(row.us)
         if row.kind == "assignment":
             parts = frozenset(
-                (_named(row.cluster, part, facts), part["partition"])
-                for part in row.parts
-                if part["partition"] is not None
+                (_named(row.cluster, topic, topic_id, facts), partition)
+                for topic, topic_id, partition in row.parts
+                if partition is not None
             )
             given[group].append(Given(row.us, row.member_id, parts))
     return given, changes
 
 
-def _named(cluster: str, part: dict[str, str], facts: Facts) -> str:
-    name = part["topic"]
-    if name is None and (known := facts.topics.get((cluster, part["topic_id"]))) is not None:
-        name = known.value
-    return name or part["topic_id"] or ""
+def _named(cluster: str, topic: str | None, topic_id: str | None, facts: Facts) -> str:
+    if topic is None and topic_id and (known := facts.topics.get((cluster, topic_id))) is not None:
+        topic = known.value
+    return topic or topic_id or ""
 
 
 def _ended(tables: Tables) -> dict[tuple[str, str], list[tuple[int, int | None]]]:
