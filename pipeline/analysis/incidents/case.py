@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.analysis.incidents.entities import PARTITION, Caller, Known
 from pipeline.analysis.incidents.grouping import Bundle, Tree
+from pipeline.analysis.rules.kafka.behind import MARKERS
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
 from pipeline.analysis.rules.people import joined
 
@@ -164,11 +165,24 @@ class Case:
         """What becomes of them."""
         return _AGAIN if self.tree.root.rule in _COME_AGAIN else self._records[1]
 
+    @property
+    def markers(self) -> int:
+        """Transaction markers that stand between these records, as far as they are known."""
+        findings = self._counted.findings if self._counted else ()
+        stated = (one.details.get(MARKERS) for one in findings if "records_behind" in one.details)
+        return sum(number for number in stated if isinstance(number, int))
+
+    @cached_property
+    def _counted(self) -> Bundle | None:
+        """Whose records are reported; None: none are known."""
+        if _sum(self.bundle.findings)[0] is not None:
+            return self.bundle
+        known = [node.bundle for node in self.tree.nodes if _sum(node.bundle.findings)[0] is not None]
+        return max(known, key=lambda bundle: _sum(bundle.findings)[0] or 0, default=None)
+
     @cached_property
     def _records(self) -> tuple[int | None, str]:
-        counts = [_sum(node.bundle.findings) for node in self.tree.nodes]
-        known = [one for one in counts if one[0] is not None]
-        return counts[0] if counts[0][0] is not None else max(known, key=lambda one: one[0] or 0, default=(None, _WAIT))
+        return _sum(self._counted.findings) if self._counted else (None, _WAIT)
 
     @cached_property
     def partitions(self) -> int:

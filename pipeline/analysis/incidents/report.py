@@ -16,6 +16,7 @@ from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.losses import what_may_be_lost
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
+from pipeline.analysis.rules.kafka.behind import less_markers
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
@@ -154,7 +155,7 @@ def _impact(case: Case, words: Words, reported: Case) -> str:
 def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
     where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
     if case.records:
-        yield f"{count(case.records, 'record')} {case.fate}{where}"
+        yield f"{count(case.records, 'record')}{less_markers(case.records, case.markers)} {case.fate}{where}"
     elif where and case.bundle.named.get("partition") and words.urgency < WASTES:
         yield count(case.partitions, "partition")
     elif reported.times > 1:

@@ -48,6 +48,7 @@ def disagreements(lake: Path, now: Now) -> list[str]:
             *_lag_of_group_pages(connection, scope, standing),
             *_lag_of_incidents(connection, scope, standing),
             *_records_behind(connection, standing),
+            *_held_back(connection, standing),
             *_open_transactions(connection, scope, now),
             *_incidents(connection, scope, lake, now),
             *_screen(now),
@@ -150,6 +151,22 @@ def _records_behind(connection: duckdb.DuckDBPyConnection, standing: list[dict[s
             yield f"lag of {_place(row)}: SQL {lag['lag']}, of stuck_partitions {row['records_behind']}"
 
 
+def _held_back(connection: duckdb.DuckDBPyConnection, standing: list[dict[str, Any]]) -> Iterator[str]:
+    """What an open transaction holds back of a partition, and what waits for a group that stands before it."""
+    stated = ask_rows(connection, "FROM gold.findings WHERE rule = 'lso_stalled' AND state <> 'closed'")
+    for finding in stated:
+        held = orjson.loads(finding["details"])
+        first, records = held["last_stable_offset"], held["records_behind"]
+        if records + held.get("transaction_markers", 0) != held["high_watermark"] - first:
+            yield f"{finding['subject']}: {held}"
+        for row in standing:
+            is_there = (row["cluster"], row["topic"], row["partition"]) == _partition(finding)
+            if is_there and row["high_watermark"] == held["high_watermark"] and (row["committed_offset"] or 0) <= first:
+                before = first - (row["committed_offset"] or 0)
+                if row["lag"] is not None and not records <= row["lag"] <= records + before:
+                    yield f"lag of {_place(row)}: SQL {row['lag']}, held back {records} and {before} offsets before"
+
+
 def _open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope, now: Now) -> Iterator[str]:
     shown = {
         (row["cluster"], row["transactional_id"], row["first_ts"]): row
@@ -198,6 +215,10 @@ def _screen(now: Now) -> Iterator[str]:
     text = drawn(now, Shown("-"), 200)
     if any(group.is_growing for group in now.groups) and "No incident in what" in text:
         yield "top: No incident, above a lag that grows"
+
+
+def _partition(row: dict[str, Any]) -> Key:
+    return row["cluster"], row["topic"], row["partition"]
 
 
 def _place(row: dict[str, Any]) -> Key:

@@ -78,7 +78,7 @@ CLAIMS = (
         "Whose transaction holds it back.",
         (seen("its batches, in Produce requests or Fetch responses", *_BEGIN, "Fetch", names=_TOPIC),),
     ),
-    Claim("read_committed_starved", r"offsets? waits?", "How many offsets wait.",
+    Claim("read_committed_starved", r"(offsets?|transaction markers?\)) waits?", "How much waits.",
           (seen("the log's end in Fetch responses", "Fetch", names=_TOPIC, half="response"),)),
     Claim(
         "fenced_producer",

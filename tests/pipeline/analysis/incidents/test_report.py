@@ -42,6 +42,28 @@ def test_how_bad_it_is_and_what_to_do_follow_the_state(state: str, impact: str, 
     assert row["growing"] == {"open": True, "unknown": None, "closed": False}[state]
 
 
+def test_records_are_stated_beside_the_offsets_that_they_span() -> None:
+    row = told(stopped(records_behind=134, transaction_markers=19))
+    assert row["impact"].startswith("134 records (153 offsets less 19 transaction markers) waiting in 2 partitions, ")
+    assert "133 records" in told(stopped(records_behind=133))["impact"]
+    assert "offsets" not in told(stopped(records_behind=133))["impact"]
+
+
+def test_markers_are_those_between_the_records_that_are_stated() -> None:
+    held: dict[str, Any] = {
+        "records_behind": 134,
+        "transaction_markers": 18,
+        "last_stable_offset": 24,
+        "high_watermark": 176,
+    }
+    place: dict[str, Any] = {"topic": "t", "partition": 0, "severity": "critical"}
+    hanging = found("hanging_transaction", "tx", 3, severity="critical", partitions=["t-0"], transactional_id="tx")
+    stalled = found("lso_stalled", "t-0", 4, transactional_id="tx", **place, **held)
+    row = told(hanging, stalled)
+    assert row["rules"] == ["hanging_transaction", "lso_stalled"]
+    assert row["impact"].startswith("134 records (152 offsets less 18 transaction markers) waiting in 1 partition")
+
+
 def test_it_is_open_while_one_of_its_findings_is() -> None:
     lag = found("lag_growing", "g/t-0", 20, group="g", topic="t", partition=0, state="open")
     assert told(stopped(state="closed"), lag)["state"] == "open"

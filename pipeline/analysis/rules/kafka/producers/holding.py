@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.tables import Row, Tables
 
 
@@ -28,7 +29,7 @@ def add_stalls(tables: Tables, stalls: Sequence[Row]) -> None:
     """Name the table ``stalls``: one row each with its number, place, offset and time."""
     rows = [
         {"number": number, "cluster": s.cluster, "topic": s.topic, "partition": s.partition, "lso": s.lso,
-         "first_us": s.first_us, "last_us": s.last_us, "place": f"{s.topic}-{s.partition}"}
+         "high_watermark": s.hw_last, "first_us": s.first_us, "last_us": s.last_us, "place": f"{s.topic}-{s.partition}"}
         for number, s in enumerate(stalls)
     ]  # fmt: skip
     tables.add("stalls", pa.Table.from_pylist(rows, _STALLS))
@@ -37,7 +38,7 @@ def add_stalls(tables: Tables, stalls: Sequence[Row]) -> None:
 _STALLS = pa.schema(
     {
         "number": pa.int64(), "cluster": pa.string(), "topic": pa.string(), "partition": pa.int64(), "lso": pa.int64(),
-        "first_us": pa.int64(), "last_us": pa.int64(), "place": pa.string(),
+        "high_watermark": pa.int64(), "first_us": pa.int64(), "last_us": pa.int64(), "place": pa.string(),
     }
 )  # fmt: skip
 
@@ -77,6 +78,19 @@ def producers(tables: Tables) -> dict[int, Producer]:
         )
         for row in rows
     }  # fmt: skip
+
+
+def withheld(tables: Tables, stalls: Sequence[Row]) -> list[Behind]:
+    """What each stall holds back, from its offset up to the high watermark that was seen last."""
+    rows = tables.rows("""
+        SELECT number, count(DISTINCT base_offset) AS markers
+        FROM batches JOIN stalls ON batches.cluster = stalls.cluster AND batches.topic = stalls.topic
+            AND batches.partition = stalls.partition AND base_offset >= lso AND base_offset < high_watermark
+        WHERE is_control AND source = 'fetch' GROUP BY number
+    """)
+    markers = {row.number: row.markers for row in rows}
+    some = ((stall.hw_last - stall.lso, markers.get(number, 0)) for number, stall in enumerate(stalls))
+    return [Behind(max(offsets - between, 0), between) for offsets, between in some]
 
 
 def committers(tables: Tables) -> set[tuple[int, int]]:

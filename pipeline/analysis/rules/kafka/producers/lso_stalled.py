@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pipeline.analysis.rules.kafka.behind import Behind, offsets_or_records
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
-from pipeline.analysis.rules.kafka.producers.holding import Producer, add_stalls, committers, producers
+from pipeline.analysis.rules.kafka.producers.holding import Producer, add_stalls, committers, producers, withheld
 from pipeline.analysis.rules.kafka.producers.starved import readers, starved_readers
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
@@ -83,15 +84,16 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     judged = _longest(last_of_each)
     add_stalls(sources.tables, judged)
     held_by, committed = producers(sources.tables), committers(sources.tables)
-    starved_at = starved_readers(sources.tables, settings)
+    starved_at, held_back = starved_readers(sources.tables, settings), withheld(sources.tables, judged)
     for number, stall in enumerate(judged):
         producer, starved = held_by.get(number), starved_at.get(number, [])
         is_committed = producer is not None and (number, producer.producer_id) in committed
         end = _End.of(stall, sources, settings, is_committed=is_committed, is_usual_known=_place(stall) in usual)
         before = [s for s in of_place[_place(stall)] if s.span != stall.span]
-        found.append(_finding(stall, producer, starved, end, before, others, settings))
+        behind = held_back[number]
+        found.append(_finding(stall, producer, starved, behind, end, before, others, settings))
         found += [
-            _starving(stall, reader, producer, end, settings)
+            _starving(stall, reader, producer, behind, end, settings)
             for reader in starved
             if reader.fetches >= settings.starved_fetches
         ]
@@ -190,8 +192,8 @@ def _place(stall: Row) -> tuple[str, str]:
 
 
 def _finding(
-    stall: Row, producer: Producer | None, starved: Sequence[Row], end: _End, before: Sequence[Row], others: int,
-    settings: FindingSettings,
+    stall: Row, producer: Producer | None, starved: Sequence[Row], behind: Behind, end: _End, before: Sequence[Row],
+    others: int, settings: FindingSettings,
 ) -> Finding:  # fmt: skip
     place = f"{stall.topic}-{stall.partition}"
     grown = stall.hw_last - stall.hw_first
@@ -201,7 +203,7 @@ def _finding(
         f"(from {clock(stall.first_us)} to {clock(stall.last_us)} UTC) while the high watermark grew by {grown} "
         f"to {stall.hw_last}",
         _blame(producer, age),
-        readers(starved, stall.hw_last - stall.lso),
+        readers(starved, behind),
         end.words,
         f"{count(others, 'more partition')} stood still for a shorter time and {'was' if others == 1 else 'were'} not "
         "looked at one by one"
@@ -219,7 +221,7 @@ def _finding(
         evidence=evidence[: settings.max_evidence],
         details={
             "last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "high_watermark_growth": grown,
-            "producer_id": producer.producer_id if producer else None,
+            **behind.figures, "producer_id": producer.producer_id if producer else None,
             "producer_epoch": producer.epoch if producer else None,
             "transactional_id": producer.transactional_id if producer else None,
             "client_id": producer.client_id if producer else None,
@@ -237,16 +239,18 @@ def _finding(
     )  # fmt: skip
 
 
-def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End, settings: FindingSettings) -> Finding:
+def _starving(
+    stall: Row, reader: Row, producer: Producer | None, behind: Behind, end: _End, settings: FindingSettings
+) -> Finding:  # fmt: skip
     place = f"{stall.topic}-{stall.partition}"
-    who, withheld = f"{reader.client_id or 'A client without client_id'} at {reader.host}", stall.hw_last - stall.lso
+    who = f"{reader.client_id or 'A client without client_id'} at {reader.host}"
     group = f" (group {reader.reader_group})" if reader.reader_group else ""
     name = (producer.transactional_id or f"producer {producer.producer_id}") if producer else "an unknown producer"
     summary = (
         f"{who}{group} gets no records of {place}: it reads only what is committed, and fetched "
         f"{times(reader.fetches, reader.first_us, reader.last_us)} at the last stable offset {stall.lso}, behind "
         f"which a transaction of {name} is open. "
-        f"{count(withheld, 'offset')} {'waits' if withheld == 1 else 'wait'}."
+        f"{offsets_or_records(behind)} {'waits' if behind.records == 1 else 'wait'}."
         f"{f' {end.words}.' if end.words else ''}"
     )
     return Finding(
@@ -257,7 +261,7 @@ def _starving(stall: Row, reader: Row, producer: Producer | None, end: _End, set
         evidence=[reader.exchange_id],
         details={
             "last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "fetches": reader.fetches,
-            "enough_us": max(_enough_us(stall, settings), reader.enough_us),
+            **behind.figures, "enough_us": max(_enough_us(stall, settings), reader.enough_us),
         },
     )  # fmt: skip
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from pipeline.analysis.rules.kafka.behind import Behind, offsets_or_records
 from pipeline.analysis.rules.model import NAMELESS
-from pipeline.analysis.rules.people import count
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -60,11 +60,11 @@ def starved_readers(tables: Tables, settings: FindingSettings) -> dict[int, list
     return found
 
 
-def readers(starved: Sequence[Row], withheld: int) -> str:
+def readers(starved: Sequence[Row], withheld: Behind) -> str:
     """Who reads only what is committed, and how much they miss."""
     if not starved:
         return ""
     groups = {(r.client_id or NAMELESS, r.reader_group) for r in starved}
     names = sorted(f"{client} (group {group})" if group else client for client, group in groups)
     read, miss = ("reads", "misses") if len(names) == 1 else ("read", "miss")
-    return f"{', '.join(names)} {read} only committed records and {miss} {count(withheld, 'offset')}"
+    return f"{', '.join(names)} {read} only committed records and {miss} {offsets_or_records(withheld)}"

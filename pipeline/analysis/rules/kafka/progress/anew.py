@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.kafka.progress.silence import micros, severity_of_silence
@@ -85,14 +86,14 @@ def not_back(
     enough_us = next((first + patience for first, last in calm if last - first >= patience), None)
     if enough_us is None:
         return
-    records = sum(track.lag_at(until_us, 0) for track, _ in waiting)
+    behind = sum((track.behind_at(until_us, 0) for track, _ in waiting), Behind())
     commits = sorted((usual[track.partition].commits[-1] for track, _ in waiting), key=lambda point: point.ts_us)
-    severity = severity_of_silence([usual[track.partition] for track, _ in waiting], times[-1], records)
+    severity = severity_of_silence([usual[track.partition] for track, _ in waiting], times[-1], behind.records)
     if not is_known and until_us - min(since_us for _, since_us in waiting) < micros(settings.poll_seconds):
         severity = "info"
     yield Trouble(
         STOPPED, None, begin_us, until_us, enough_us, back_us is None,
         tuple(dict.fromkeys(point.exchange_id for point in commits if point.exchange_id)),
-        {"partitions": len(waiting), "records_behind": records, "anew_us": begin_us},
+        {"partitions": len(waiting), **behind.figures, "anew_us": begin_us},
         severity,
     )  # fmt: skip

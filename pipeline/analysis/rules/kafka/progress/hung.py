@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.kafka.progress.silence import (
@@ -34,7 +35,7 @@ class _Silence(NamedTuple):
     track: Track
     owner: str
     last: Point
-    lag: int
+    behind: Behind
     trouble: Trouble
 
 
@@ -80,7 +81,7 @@ def _together(some: Sequence[_Silence], topic: str) -> Trouble:
     names = dict.fromkeys(one.owner for one in in_order)
     figures: dict[str, object] = {
         "places": [f"{topic}-{number}" for number in sorted({one.track.partition for one in in_order})],
-        "records_behind": sum(one.lag for one in in_order), "members": list(names),
+        **sum((one.behind for one in in_order), Behind()).figures, "members": list(names),
         "client_ids": list(dict.fromkeys(one.last.client_id for one in in_order if one.last.owner == one.owner)),
         **({"lost_to_retention": lost} if lost else {}),
     }  # fmt: skip
@@ -139,11 +140,11 @@ def _silence(
         judged = _judged(wait, max(own, rhythms.usual(first_us, ill)), topic, settings)
         if judged is not None:
             patience, severity = judged
-            lag = track.lag_at(last_us, committed)
-            severity = severity or severity_of_silence([track], first_us, lag)
+            behind = track.behind_at(last_us, committed)
+            severity = severity or severity_of_silence([track], first_us, behind.records)
             evidence = (last.exchange_id,) if last.exchange_id else ()
             return _Silence(
-                track, owner, last, lag,
+                track, owner, last, behind,
                 Trouble(STOPPED, None, first_us, last_us, since_us + patience, lasts, evidence, {}, severity),
             )  # fmt: skip
     return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 
+from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.anew import not_back, of_its_log
 from pipeline.analysis.rules.kafka.progress.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.progress.growing import growing
@@ -172,8 +173,8 @@ def _stopped(
         if not behind:
             continue
         since_us = min(since for _, since, _, _ in behind)
-        records = sum(lag for _, _, lag, _ in behind)
-        severity = severity_of_silence([track for track, _, _, _ in behind], first_us, records)
+        waiting_there = sum((some for _, _, some, _ in behind), Behind())
+        severity = severity_of_silence([track for track, _, _, _ in behind], first_us, waiting_there.records)
         if not is_known and seen_us - since_us < micros(settings.poll_seconds):
             severity = "info"
         left_us, away = life.left(first_us, seen_us), life.pauses(seen_us)
@@ -193,7 +194,7 @@ def _stopped(
         evidence = tuple(dict.fromkeys(exchange_id for _, exchange_id in commits))
         lost = sum(track.lost_at(last_us, last.committed or 0) for track, _, _, last in behind)
         figures: dict[str, int | str | None] = {
-            "partitions": len(behind), "records_behind": records,
+            "partitions": len(behind), **waiting_there.figures,
             **({"lost_to_retention": lost} if lost else {}),
             **({"left_us": left_us} if lasts and left_us is not None else {}),
         }  # fmt: skip
@@ -203,18 +204,18 @@ def _stopped(
 
 def _waiting(
     track: Track, first_us: int, last_us: int, seen_us: int, patience: int, settings: FindingSettings
-) -> tuple[Track, int, int, Point] | None:
+) -> tuple[Track, int, Behind, Point] | None:
     """Since when records wait for longer than usual in a silence, how many, and behind which commit."""
     last = track.commit_at(first_us)
     worth = settings.behind_records
     if last is None or last.committed is None or track.waits_in_vain(last.committed, first_us, last_us, worth):
         return None
-    lag = track.lag_at(last_us, last.committed)
+    behind = track.behind_at(last_us, last.committed)
     since_us = track.waiting_since(last.committed, first_us, last_us, worth)
-    if since_us is None or lag < worth:
+    if since_us is None or behind.records < worth:
         return None
     until_us = last_us if since_us == first_us else seen_us
-    return (track, since_us, lag, last) if until_us - since_us >= patience else None
+    return (track, since_us, behind, last) if until_us - since_us >= patience else None
 
 
 def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
@@ -247,7 +248,7 @@ def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings)
             enough = max(others[settings.dropped_commits - 1], since_us + patience)
             evidence = tuple(e for e in (first.exchange_id,) if e)
             figures: dict[str, int | str | None] = {
-                "committed": committed, "records_behind": track.lag_at(last_us, committed),
+                "committed": committed, **track.behind_at(last_us, committed).figures,
                 "other_commits": len(others), "owner": owner, **track.lost(last_us, committed),
             }  # fmt: skip
             hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
@@ -283,9 +284,9 @@ def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[
         # Who fetches on in vain starves, who fetches further only fails to commit: other rules report these.
         if any(p.position is not None for p in track.between(middle, last_us)):
             continue
-        lag = track.lag_at(last_us, offset)
+        behind = track.behind_at(last_us, offset)
         grown = (track.end_at(last_us) or 0) - (track.end_at(first_us) or 0)
-        if min(grown, lag) < settings.behind_records:
+        if min(grown, behind.records) < settings.behind_records:
             continue
         unlike = {hit.first_us for hit in hits} if len(hits) < KNOWN_RHYTHM else set()
         ordinary = [stay for begun_us, stay in stays[max(known - _REMEMBERED, 0) : known] if begun_us not in unlike]
@@ -298,7 +299,7 @@ def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[
             continue
         evidence = tuple(p.exchange_id for p in run if p.exchange_id)[: settings.max_evidence]
         figures: dict[str, int | str | None] = {
-            "offset": offset, "commits": times, "records_behind": lag, "alone": int(alone),
+            "offset": offset, "commits": times, **behind.figures, "alone": int(alone),
             "client_id": run[-1].client_id, **track.lost(last_us, offset),
         }  # fmt: skip
         enough = since_us + patience

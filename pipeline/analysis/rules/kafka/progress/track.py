@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
+from pipeline.analysis.rules.kafka.behind import Behind
+
 LAG_GROWING, STOPPED, STALLED, REWOUND = "lag_growing", "stopped", "stalled", "rewound"
 COMMIT_REGRESSED, DROPPED = "commit_regressed", "partition_dropped_from_commits"
 SPAN_US = 1_000_000
@@ -242,8 +244,16 @@ class Track:
         if end is None:
             return 0
         begin = committed + self.lost_at(ts_us, committed)
-        markers = bisect_left(self.markers, end) - bisect_left(self.markers, begin) if self.markers else 0
-        return max(end - begin - markers, 0)
+        return max(end - begin - self._markers_from(begin, end), 0)
+
+    def behind_at(self, ts_us: int, committed: int) -> Behind:
+        """:meth:`lag_at` with the markers that it leaves out."""
+        begin, end = committed + self.lost_at(ts_us, committed), self.end_at(ts_us) or 0
+        return Behind(self.lag_at(ts_us, committed), self._markers_from(begin, end))
+
+    def _markers_from(self, begin: int, end: int) -> int:
+        """Markers from ``begin`` up to ``end``, without it."""
+        return max(bisect_left(self.markers, end) - bisect_left(self.markers, begin), 0) if self.markers else 0
 
     def waiting_since(self, committed: int, first_us: int, last_us: int, worth: int) -> int | None:
         """When ``worth`` records had come to wait behind ``committed``; None if that was not in this time."""

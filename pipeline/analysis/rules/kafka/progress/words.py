@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any
 
+from pipeline.analysis.rules.kafka.behind import records_behind
 from pipeline.analysis.rules.kafka.progress import track
 from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
 from pipeline.analysis.rules.kafka.progress.track import Trouble
@@ -57,7 +58,7 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     if "members" in figures:
         return _hung(group, trouble, figures)
     since = "has committed nothing" if trouble.is_open else "committed nothing"
-    waits = f"{count(figures['records_behind'], 'record')} came to wait in {figures['partitions']} of its partitions"
+    waits = f"{records_behind(figures)} came to wait in {figures['partitions']} of its partitions"
     if figures.get("anew_us") is not None:
         return (
             f"Group {group} {'has committed' if trouble.is_open else 'committed'} no offset of the new log of {place} "
@@ -79,7 +80,7 @@ def _hung(group: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     return (
         f"{_holders(figures)} of group {group} {'has' if len(figures['members']) == 1 else 'have'} committed nothing "
         f"of {first_of(figures['places'])} {_span(trouble)} ({_duration(trouble)}), while "
-        f"{count(figures['records_behind'], 'record')} came to wait there and the others of the group got on.{beats}"
+        f"{records_behind(figures)} came to wait there and the others of the group got on.{beats}"
     )
 
 
@@ -94,18 +95,18 @@ def _duration(trouble: Trouble) -> str:
 
 def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     others = " Its other partitions get on: it has paused this one, or seeks back." if figures["alone"] else ""
-    waiting = figures["records_behind"]
+    waits = "waits" if figures["records_behind"] == 1 else "wait"
     return (
         f"Group {group} stands still on {place}: it committed offset {figures['offset']} "
         f"{count(figures['commits'], 'time')} {_span(trouble)} and fetched nothing beyond it, while "
-        f"{count(waiting, 'record')} {'waits' if waiting == 1 else 'wait'}.{others}"
+        f"{records_behind(figures)} {waits}.{others}"
     )
 
 
 def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     return (
         f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
-        f"{figures['committed']}, {count(figures['records_behind'], 'record')} behind, while other partitions of the "
+        f"{figures['committed']}, {records_behind(figures)} behind, while other partitions of the "
         f"topic were committed {count(figures['other_commits'], 'time')} by {figures['owner'] or 'the same client'}, "
         "which holds it."
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.judging import judge
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import Fall, Point, Track, Trouble
@@ -223,6 +224,7 @@ def test_lag_is_what_can_be_read() -> None:
     track = Track.of(0, sorted([*start, commit(0, 100)], key=lambda p: p.ts_us))
     assert (track.lag_at(30 * SEC, 100), track.lost_at(30 * SEC, 100)) == (100, 800)
     assert Track.of(0, start, markers=[950, 960, 1000]).lag_at(30 * SEC, 940) == 58
+    assert Track.of(0, start, markers=[950, 960, 1000]).behind_at(30 * SEC, 940) == Behind(58, 2)
     assert Track.of(0, start).lag_at(30 * SEC, 2000) == 0
 
 
