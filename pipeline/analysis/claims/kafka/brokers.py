@@ -86,6 +86,18 @@ CLAIMS = (
     ),
     Claim(
         "request_refused",
+        r"^\w+ means: ",
+        "What the code of the error means.",
+        (seen("the broker's errors", names=_CLIENT, where=REFUSED, half="response", least=3),),
+    ),
+    Claim(
+        "request_refused",
+        r"since \S+ UTC it is accepted",
+        "Such a request was accepted afterwards.",
+        (seen("the accepted request", names=_CLIENT, half="response", where="coalesce(len(error_codes), 0) = 0"),),
+    ),
+    Claim(
+        "request_refused",
         r"none was accepted since",
         "No such request was accepted afterwards.",
         (silent("no accepted request of the client", names=_CLIENT, half="response"),),

@@ -17,8 +17,8 @@ from pipeline.analysis.rules.rule import all_rules
 from tests.pipeline.analysis.claims.worlds import Stated, World, each_stated, kernel_loss, recorded, text_of
 
 RECORDINGS = (
-    "broker_gone", "changing_hands", "evicted", "faulty_writers", "hung", "lagging", "lossy", "refused",
-    "share_groups", "stale_readers", "troubled_broker", "unsure_writers", "lost_streams", "troubled_mongodb",
+    "always_refused", "broker_gone", "changing_hands", "evicted", "faulty_writers", "hung", "lagging", "lossy",
+    "refused", "share_groups", "stale_readers", "troubled_broker", "unsure_writers", "lost_streams", "troubled_mongodb",
     "old_format", "stalled_lso", "stuck_commit", "version_negotiation", "answers_http", "only_closes",
 )  # fmt: skip
 """Together they show every rule."""

@@ -115,7 +115,7 @@ def _summary(episode: Episode) -> str:
     )
     return (
         f"{episode.server} refused {api} of {clients(episode)}{_about(episode)} {when(episode)} with "
-        f"{error}, and {end}. {facts[0].meaning if facts else ''}".rstrip()
+        f"{error}, and {end}.{f' {error} means: {facts[0].meaning}' if facts else ''}"
     )
 
 
