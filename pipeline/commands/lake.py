@@ -73,7 +73,8 @@ def backfill(
     """Derive the tables of some days anew from the raw frames. Gives what the stream would have written.
 
     Where a stream runs on the lake, it does this between two of its batches. The exit code is 2 if there is no lake,
-    the days are none, or this machine lacks what Spark needs.
+    the days are none, this machine lacks what Spark needs, or a step failed: `ops.internal_errors` names it,
+    everything else is done.
 
     Example:
 
@@ -110,7 +111,8 @@ def maintain(
     --erase deletes whole exchanges in whose frames the value stands, from all tables and their old files. Names:
     client_ip, connection_id, client_id, topic, group_id, member_id, transactional_id, database.
 
-    The exit code is 2 if there is no lake, a value to erase makes no sense, or this machine lacks what Spark needs.
+    The exit code is 2 if there is no lake, a value to erase makes no sense, this machine lacks what Spark needs, or a
+    step of the tables' refresh failed: `ops.internal_errors` names it.
 
     Examples:
 

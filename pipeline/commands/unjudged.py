@@ -18,6 +18,7 @@ from pipeline.tables import (
     FRAMES,
     INTERNAL_ERRORS,
     OFFSET_TIMELINE,
+    OPEN_EXCHANGES,
     STREAM_PROGRESS,
     WRITTEN_BY_DIAGNOSE,
     Table,
@@ -94,21 +95,28 @@ def demand_judged(lake: Path | str, *, has_findings: bool) -> None:
     Raises:
         UserError: gold was never computed, there is no traffic in the lake, or no request with its response.
     """
-    if has_findings or (Path(lake) / WRITTEN_BY_DIAGNOSE).exists() or _newest_gold_batch(lake) is not None:
+    if has_findings:
         return
     from pipeline.open_tables import count_rows  # noqa: PLC0415 - by delta-rs
 
-    if any(count_rows(str(lake), table) for table in (CLIENTS, OFFSET_TIMELINE)):
-        return  # by a job so long ago that its progress has expired
-    name = quote(str(lake))
+    has_gold = (Path(lake) / WRITTEN_BY_DIAGNOSE).exists() or _newest_gold_batch(lake) is not None
     if count_rows(str(lake), EXCHANGES):
+        # Of a job that ran so long ago that its progress has expired, these tables show that it computed gold.
+        if has_gold or any(count_rows(str(lake), table) for table in (CLIENTS, OFFSET_TIMELINE)):
+            return
         raise UserError(
             f"nothing in {lake} was judged: its gold tables were never computed. Run "
-            f"`wirelake stream --landing DIR --lake {name} --once`, and look at why it ended"
+            f"`wirelake stream --landing DIR --lake {quote(str(lake))} --once`, and look at why it ended"
+        )
+    if waiting := count_rows(str(lake), OPEN_EXCHANGES):
+        raise UserError(
+            f"nothing in {lake} was judged: {many(waiting, 'message')} without the other half of the exchange, and no "
+            "request with its response"
         )
     if count_rows(str(lake), FRAMES):
         raise UserError(f"nothing in {lake} was judged: no request has its response yet")
-    raise UserError(f"nothing in {lake} was judged: it holds no Kafka or MongoDB message yet")
+    if not has_gold:
+        raise UserError(f"nothing in {lake} was judged: it holds no Kafka or MongoDB message yet")
 
 
 _GOLD = "gold"

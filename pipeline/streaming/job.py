@@ -27,8 +27,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pipeline.analysis.safety.guard import InternalError
 from pipeline.errors import UserError, no_lake
 from pipeline.file_access import restrict_files
+from pipeline.lines import many
 from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.bronze.intake import InHand
 from pipeline.streaming.landing.reading import Landing
@@ -106,8 +108,13 @@ class _Job:
                 serve(self.lake, self.do)
 
     def do(self, request: Backfill | Maintenance, progress: Progress) -> None:
-        """Do what is asked for, of which the queries have read everything before."""
-        queries = self.queries(StreamSummary(), progress, once=True)
+        """Do what is asked for, of which the queries have read everything before.
+
+        Raises:
+            RefusedError: it cannot be done; or steps failed and were left out, while everything else was done.
+        """
+        summary = StreamSummary()
+        queries = self.queries(summary, progress, once=True)
 
         def catch_up() -> None:
             for start in (queries.exchanges, queries.gold):
@@ -118,6 +125,7 @@ class _Job:
                 catch_up()
             with errors_as(RefusedError, "maintenance"):
                 maintain_tables(self.spark, self.lake, request, self.settings, catch_up, progress)
+            _refuse_failures("maintenance", summary.errors.errors)
             return
         catch_up()
         rows = Rows(self.spark, self.lake)
@@ -129,6 +137,20 @@ class _Job:
         queries.run(queries.gold)
         for error in noted.errors:
             progress(f"backfill: warning: {error}")
+        _refuse_failures("the backfill", [*noted.errors, *summary.errors.errors])
+
+
+def _refuse_failures(what: str, failed: Sequence[InternalError]) -> None:
+    """End with an error that reaches whoever asked, who may be another process.
+
+    Raises:
+        RefusedError: steps failed.
+    """
+    if failed:
+        raise RefusedError(
+            f"{what} left out {many(len(set(failed)), 'step')} that failed; everything else is done. "
+            "Look into ops.internal_errors"
+        )
 
 
 def run_stream(

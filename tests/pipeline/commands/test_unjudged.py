@@ -15,7 +15,16 @@ from pipeline.analysis.safety.guard import InternalError, TooMuchToJudge
 from pipeline.cli import app
 from pipeline.commands.unjudged import error_sentences
 from pipeline.embedded import watching
-from pipeline.tables import CLIENTS, EXCHANGES, FINDINGS, FRAMES, INTERNAL_ERRORS, STREAM_PROGRESS
+from pipeline.tables import (
+    CLIENTS,
+    EXCHANGES,
+    FINDINGS,
+    FRAMES,
+    INTERNAL_ERRORS,
+    OPEN_EXCHANGES,
+    STREAM_PROGRESS,
+    WRITTEN_BY_DIAGNOSE,
+)
 from tests.paths import CAPTURES
 from tests.pipeline.rows import T0, row, write
 
@@ -70,7 +79,10 @@ def test_too_much_to_judge_is_no_fault() -> None:
 
 
 def test_a_lake_without_gold_is_not_called_healthy(tmp_path: Path) -> None:
-    for table, given in ((FINDINGS, []), (FRAMES, [row(FRAMES)]), (EXCHANGES, [row(EXCHANGES)])):
+    waiting = [row(OPEN_EXCHANGES, exchange_id="a-1")]  # of requests at the end of the data
+    for table, given in (
+        (FINDINGS, []), (FRAMES, [row(FRAMES)]), (EXCHANGES, [row(EXCHANGES)]), (OPEN_EXCHANGES, waiting),
+    ):  # fmt: skip
         write(tmp_path, table, given)
     done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)])
     assert "its gold tables were never computed" in str(done.exception)
@@ -89,6 +101,20 @@ def test_a_lake_without_exchanges_says_that_nothing_was_judged(
         write(tmp_path, table, given)
     done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)])
     assert words in str(done.exception)
+
+
+@pytest.mark.parametrize("by", ["job", "diagnose"])
+def test_requests_without_any_response_are_not_called_healthy(tmp_path: Path, by: str) -> None:
+    waiting = [row(OPEN_EXCHANGES, exchange_id="a-1"), row(OPEN_EXCHANGES, exchange_id="a-2")]
+    progress = [row(STREAM_PROGRESS, query="gold", checkpoint="c", batch_id=1)] if by == "job" else []
+    tables = ((FINDINGS, []), (EXCHANGES, []), (OPEN_EXCHANGES, waiting), (STREAM_PROGRESS, progress))
+    for table, given in tables:
+        write(tmp_path, table, given)
+    if by == "diagnose":
+        (tmp_path / WRITTEN_BY_DIAGNOSE).touch()
+    done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)])
+    assert "was judged: 2 messages without the other half" in str(done.exception)
+    assert "Nothing found" not in done.output
 
 
 @pytest.mark.parametrize(("batch", "code"), [(7, 2), (6, 0)], ids=["the newest refresh", "an older refresh"])
