@@ -189,6 +189,7 @@ def findings_of(derived: Derived, settings: FindingSettings) -> Found:
             "gaps": derived.of(GAPS),
             "commands": counted(derived.of(MONGO_COMMANDS), others),
             "waiting": derived.pending,
+            "all_copies": others,
         }
     )
     try:

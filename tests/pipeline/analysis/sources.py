@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import Tables
 from pipeline.tables import (
+    COPIES,
     EXCHANGES,
     GAPS,
     MONGO_COMMANDS,
@@ -22,7 +23,7 @@ from tests.pipeline.rows import arrow
 NAMED = {
     "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS, "commands": MONGO_COMMANDS,
-    "waiting": EXCHANGES,
+    "waiting": EXCHANGES, "all_copies": COPIES,
 }  # fmt: skip
 """The tables of the lake by the names that rules know them by."""
 

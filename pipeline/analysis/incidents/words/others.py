@@ -117,7 +117,8 @@ def _lost(case: Case) -> str:
     agents = sorted({str(one.row["subject"]).partition("/")[0] for one in case.bundle.findings})
     names = sorted({entity[-1] for entity in case.bundle.named.get("client", ())})
     of = f" of {listed(names)}" if names else ""
-    return f"The capture ({listed(agents)}) lost {count(lost, 'byte')}{of}: what is said of them is incomplete"
+    but = "what is said of them is incomplete" if names else "what was not seen may have happened"
+    return f"The capture ({listed(agents)}) lost {count(lost, 'byte')}{of}: {but}"
 
 
 OTHERS: dict[str, Words] = {

@@ -11,6 +11,8 @@ from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
 
 NAME = "capture_loss"
+NOTHING_READ = "connections without exchanges"
+"""Ends the subject of losses of connections of which no exchange is known."""
 _DISTRUST = (
     "Of the connections named here do not trust counts, unanswered requests, and offsets in the time of the loss."
 )
@@ -60,9 +62,12 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
                 bool_or(is_asked) AS is_asked, bool_or(is_answered) AS is_answered
             FROM halves GROUP BY ALL
         ), connections AS (
-            SELECT *, CASE WHEN lost_responses AND NOT is_answered THEN 'requests'
+            SELECT *, CASE WHEN server IS NULL THEN '' WHEN lost_responses AND NOT is_answered THEN 'requests'
                 WHEN lost_requests AND NOT is_asked THEN 'responses' ELSE '' END AS captured
-            FROM losses JOIN touched USING (connection_id)
+            FROM losses LEFT JOIN touched USING (connection_id)
+            WHERE server IS NOT NULL OR NOT regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRANGERS})')
+                AND connection_id NOT IN (SELECT connection_id FROM all_copies)
+                AND connection_id NOT IN (SELECT connection_id FROM gaps WHERE starts_with(method, '{SPEAKS}'))
         ), translated AS (
             SELECT one.connection_id, min(other.server) AS answering FROM connections AS one JOIN connections AS other
                 ON one.client = other.client AND one.captured = 'requests' AND other.captured = 'responses'
@@ -119,6 +124,8 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
 
 
 def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
+    if row.server is None:
+        return _of_unknown_server(row, sources, settings)
     cluster = sources.facts.cluster_at(row.server, row.last_us)
     is_one_way = bool(row.captured)
     summary = (
@@ -142,6 +149,26 @@ def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
             "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": row.connections[: settings.max_evidence],
             "client_ids": row.client_ids, "enough_us": row.first_us,
             **({"captured": row.captured, "server": row.server, "answering": row.answering} if is_one_way else {}),
+        },
+    )  # fmt: skip
+
+
+def _of_unknown_server(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
+    """Of connections without any exchange, so that not even their server is known."""
+    connections = row.connections
+    return Finding(
+        rule=NAME, severity="warning", subject=f"{row.agent_id}/{NOTHING_READ}",
+        state=sources.state("", row.first_us, row.last_us, row.gaps), cluster="", topic=None, partition=None,
+        group_id=None, first_us=row.first_us, last_us=row.last_us,
+        summary=(
+            f"The capture agent {row.agent_id} lost {count(row.bytes_lost, 'byte')} in {count(row.gaps, 'place')} of "
+            f"{count(len(connections), 'connection')} without any exchange in the capture, from {clock(row.first_us)} "
+            f"to {clock(row.last_us)} UTC. Their client and server are not known, and nothing of them was judged."
+        ),
+        advice=ADVICE, evidence=[],
+        details={
+            "gaps": row.gaps, "bytes_lost": row.bytes_lost, "connections": connections[: settings.max_evidence],
+            "client_ids": [], "enough_us": row.first_us,
         },
     )  # fmt: skip
 

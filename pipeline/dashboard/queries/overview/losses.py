@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.analysis.rules.capture.loss import NOTHING_READ
 from pipeline.analysis.tables import ADDRESS
 from pipeline.dashboard.queries.scope import Scope, ask_rows
 
@@ -31,6 +32,7 @@ mine AS (
   SELECT ts, bytes_lost, coalesce(client, split_part(connection_id, ':', 1)) AS client
   FROM lost LEFT JOIN touched USING (connection_id)
   WHERE $subject IN (agent_id || '/' || server, agent_id || '/' || connection_id)
+    OR server IS NULL AND $subject = agent_id || '/{NOTHING_READ}'
 ),
 most AS (SELECT client FROM mine GROUP BY client ORDER BY sum(bytes_lost) DESC, client LIMIT $clients)
 SELECT CASE WHEN client IN (FROM most) THEN client ELSE $others END AS client,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.incidents.incidents import grouped
+from pipeline.analysis.incidents.losses import OF_UNKNOWN
 from pipeline.analysis.rules.capture import loss
 from pipeline.finding_settings import FindingSettings
-from pipeline.tables import EXCHANGES, GAPS
+from pipeline.tables import COPIES, EXCHANGES, GAPS
+from tests.pipeline.analysis.incidents.made import found as made
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 
@@ -17,7 +20,28 @@ def test_files_that_were_lost_and_packets_that_were_dropped_are_reported() -> No
         row(GAPS, agent_id="a", connection_id="a connection without exchanges", bytes_lost=1),
     ]
     found = loss.find(sources(gaps=gaps, exchanges=[row(EXCHANGES)]), FindingSettings())
-    of_file, of_interface = found
+    of_connection, of_file, of_interface = found
+    assert (of_connection.subject, of_connection.cluster) == ("a/connections without exchanges", "")
+    assert "lost 1 byte in 1 place of 1 connection without any exchange" in of_connection.summary
     assert "date=2026-03-01/a-1-0000.parquet of the capture agent a was lost" in of_file.summary
     assert "77 bytes" in of_file.summary
     assert "dropped 5 packets of the interface eth0" in of_interface.summary
+
+
+def test_a_copy_and_another_protocol_are_no_loss_of_unknown_connections() -> None:
+    gaps = [
+        row(GAPS, agent_id="a", connection_id="copy", bytes_lost=5),
+        row(GAPS, agent_id="a", connection_id="web", bytes_lost=5, method="none"),
+        row(GAPS, agent_id="a", connection_id="web", bytes_lost=0, method="speaks HTTP"),
+    ]
+    given = sources(gaps=gaps, all_copies=[row(COPIES, connection_id="copy")])
+    assert loss.find(given, FindingSettings()) == []
+
+
+def test_a_loss_without_exchanges_weakens_what_rests_on_silence() -> None:
+    gaps = [row(GAPS, agent_id="a", connection_id="unread", bytes_lost=9)]
+    (lost,) = loss.find(sources(gaps=gaps), FindingSettings())
+    silent = made("stopped", "g/t", group="g", topic="t", severity="critical", partitions=1, records_behind=7)
+    rows = [silent, made("capture_loss", lost.subject, severity="warning", cluster="", **lost.details)]
+    stopped = next(one for one in grouped(rows).incidents if one["rule"] == "stopped")
+    assert OF_UNKNOWN in stopped["why"]

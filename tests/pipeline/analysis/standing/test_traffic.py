@@ -48,6 +48,12 @@ def test_apis_of_the_window_with_percentiles_by_nearest_rank() -> None:
     assert (fetch.name, fetch.asked, fetch.waits) == ("Fetch", 1, True)
 
 
+def test_two_sizes_that_32_bits_do_not_hold_together_are_added() -> None:
+    most = 2**31 - 1
+    found = now(asked(1, 0, "Produce") | {"request_size": most, "response_size": most})
+    assert [one.bytes for one in (*found.apis, *found.clients)] == [2 * most, 2 * most]
+
+
 def test_waiting_behind_a_long_poll_is_no_latency_of_an_api() -> None:
     found = now(
         asked(1, 10, "FindCoordinator", latency_us=2_000_900, service_us=900),
