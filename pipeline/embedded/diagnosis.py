@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -85,6 +85,8 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
     """Decode, derive and judge. A step that fails is noted in the diagnosis, and costs itself alone."""
     with noting() as noted:
         derived = derive(decoded(landed.frames), landed.gaps, settings)
+        if noted.errors and landed.frames.num_rows and not derived.of(EXCHANGES).num_rows + derived.pending.num_rows:
+            _demand_exchanges(noted.errors)
         found = findings_of(derived, settings.findings)
         judgement = judged(found, (), None, settings.findings)
         looked = attempt("what was looked at", lambda: looked_at(derived), lambda: looked_roughly(derived))
@@ -92,6 +94,12 @@ def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
         derived, findings_table(judgement.findings), incidents_table(judgement.incidents), looked,
         places=derived.tables[FRAMES.full_name], errors=noted.errors,
     )  # fmt: skip
+
+
+def _demand_exchanges(errors: Iterable[InternalError]) -> None:
+    """Raise MemoryError if there are no exchanges because memory ran out: nothing else could be judged."""
+    if any(error.step == f"table {EXCHANGES.full_name}" and error.is_excess for error in errors):
+        raise MemoryError
 
 
 def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:

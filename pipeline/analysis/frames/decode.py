@@ -10,6 +10,7 @@ import pyarrow as pa
 from decoder import Codec
 from pipeline.analysis.frames.pieces import decode_or_halve, pieces
 from pipeline.analysis.frames.plain import decode_plainly
+from pipeline.room import has_room_to_compile
 
 
 def decode_batch(codec: Codec, batch: pa.RecordBatch, *, by_kernel: bool = False) -> Iterator[pa.RecordBatch]:
@@ -22,10 +23,16 @@ def decode_batch(codec: Codec, batch: pa.RecordBatch, *, by_kernel: bool = False
         batch: rows of the landing zone.
         by_kernel: let the kernel read what it can; the same result, sooner once it is loaded.
     """
-    decode = decode_plainly
-    if by_kernel:
-        from pipeline.analysis.frames.kernel import decode_by_kernel  # noqa: PLC0415 - loading it takes seconds
-
-        decode = decode_by_kernel
+    decode = _decode_by_kernel if by_kernel and has_room_to_compile() else decode_plainly
     for piece in pieces(batch):
         yield from decode_or_halve(partial(decode, codec), piece)
+
+
+def _decode_by_kernel(codec: Codec, piece: pa.RecordBatch) -> pa.RecordBatch:
+    """By the kernel, or plainly where it takes too much memory."""
+    from pipeline.analysis.frames.kernel import decode_by_kernel  # noqa: PLC0415 - loading it takes seconds
+
+    try:
+        return decode_by_kernel(codec, piece)
+    except MemoryError:
+        return decode_plainly(codec, piece)

@@ -16,6 +16,7 @@ from pipeline.capture.runs.one_capture import check_link_types, decryption_of
 from pipeline.capture.runs.options import RunOptions
 from pipeline.capture.runs.run import CaptureRun
 from pipeline.capture.stats import CaptureStats
+from pipeline.room import has_room_to_compile
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -110,7 +111,7 @@ def _extents(files: Iterable[str], allow_truncated: bool, on_error: Callable[[Ca
 
 
 def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) -> CaptureStats:
-    read = _read_by_blocks if _are_large(pieces) else _read_one_by_one
+    read = _read_by_blocks if _are_large(pieces) and has_room_to_compile() else _read_one_by_one
     with run:
         for number, path in enumerate(pieces, 1):
             try:

@@ -18,6 +18,7 @@ from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.options import AgentOptions
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
+from pipeline.room import has_room_to_compile
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -84,6 +85,7 @@ class CaptureRun:
         self._packets: list[Packet] = []
         self._waiting = 0  # bytes of these
         self._bytes = 0  # read packet by packet
+        self._may_hurry: bool | None = None
 
     def __enter__(self) -> CaptureRun:
         self._writer.__enter__()
@@ -103,7 +105,7 @@ class CaptureRun:
         if self._by_blocks is None:
             self.add(self.agent.take(packet))
             self._bytes += len(packet.data)
-            if self.stats.packets == MANY_PACKETS or self._bytes >= MANY_BYTES:
+            if self._is_in_a_hurry():
                 self.hurry()
         else:
             self._packets.append(packet)
@@ -116,6 +118,14 @@ class CaptureRun:
             self._newest = time.monotonic()
             self._keep_up()
             self.report_progress()
+
+    def _is_in_a_hurry(self) -> bool:
+        """Whether what was read pays for compiled code, and it can be loaded."""
+        if self.stats.packets < MANY_PACKETS and self._bytes < MANY_BYTES:
+            return False
+        if self._may_hurry is None:
+            self._may_hurry = has_room_to_compile()
+        return self._may_hurry
 
     def hurry(self) -> BlockAgent:
         """Go on by the block: load compiled code, which takes seconds."""
