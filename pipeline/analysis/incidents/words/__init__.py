@@ -18,7 +18,7 @@ WORDS: dict[str, Words] = {
 URGENCIES: dict[str, int] = {
     **dict.fromkeys(("poison_record", "partition_unavailable", "coordinator_unavailable"), STANDS),
     **dict.fromkeys(("offset_reset", "produce_refused", "duplicate_write", "change_stream_lost"), LOSES),
-    **dict.fromkeys(("poll_interval_exceeded", "join_refused"), REFUSED),
+    **dict.fromkeys(("poll_interval_exceeded", "join_refused", "request_refused"), REFUSED),
     "slow_rebalance": SLOW,
     "connection_churn": WASTES,
 }

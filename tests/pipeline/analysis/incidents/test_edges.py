@@ -29,6 +29,7 @@ NAMES = frozenset(
         "rebalance_storm",
         "slow_rebalance",
         "join_refused",
+        "request_refused",
         "zombie_member",
         "fenced_producer",
         "produce_refused",

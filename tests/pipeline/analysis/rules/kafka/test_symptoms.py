@@ -60,7 +60,8 @@ _FETCHED = {"sessionId": 0, "responses": [{"topic": "t", "partitions": [{"partit
         ((8, 2, {"response": {"throttleTimeMs": 9}}), {("throttled", "c")}),
         ((36, 2, {"error_codes": (58,)}), {("auth_failed", "b:1/c")}),
         ((30, 3, {"error_codes": (31,)}), {("auth_failed", "b:1/c")}),
-        ((30, 3, {"error_codes": (54,)}), set()),  # a broker without an authorizer refuses no login
+        # A broker without an authorizer refuses no login, but it does refuse the request.
+        ((30, 3, {"error_codes": (54,)}), {("request_refused", "c/Api/SECURITY_DISABLED")}),
         ((26, 3, {"error_codes": (90,), "request": {"transactionalId": "tx"}}), {("fenced_producer", "tx")}),
         ((22, 4, {"request": {"transactionalId": "tx"}, "response": {"errorCode": 0}}), {("introduced", "tx")}),
         ((1, 11, {"request": {"sessionEpoch": 0}, "response": {"sessionId": 0}}), set()),
