@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pipeline.analysis.fit import fit, schema_of
-from pipeline.analysis.holders.tasks import WITH_TOPICS, report_sample
+from pipeline.analysis.holders.tasks import WITH_TOPICS
 from pipeline.analysis.statements.new_groups import TOPOLOGY
 from pipeline.analysis.tables import Tables
 from pipeline.tables import ASSIGNMENTS
@@ -56,7 +56,6 @@ def assignments(states: pa.Table, held: pa.Table | None = None) -> pa.Table:
     before = schema_of(ASSIGNMENTS).empty_table() if held is None else held
     tables = Tables({"states": states, "held": before})
     try:
-        report_sample(tables)
         return fit(tables.table(_ROWS), ASSIGNMENTS)
     finally:
         tables.close()

@@ -5,9 +5,7 @@ Answers name tasks alone. As SQL over ``states``, for all who ask who was given 
 
 from __future__ import annotations
 
-from pipeline.analysis.safety.guard import TooMuchToJudge, report
 from pipeline.analysis.statements.new_groups import TOPOLOGY
-from pipeline.analysis.tables import Tables
 
 _MOST_PLACED = 50_000
 """Tasks times topics that are all distinct; a message of 8 KB may name 1,000 of each."""
@@ -41,17 +39,6 @@ WITH_TOPICS = f"""
 """
 """``placed``: the rows of ``states``, in which a task stands once for each topic that its subtopology reads.
 
-Where tasks and topics are so many that their products are no traffic any more, the first topics by name stand for all:
-:func:`report_sample` says so. A task of which no statement names what it reads has no topic.
+Where tasks and topics are so many that their products are no traffic any more, the first topics by name stand for all.
+A task of which no statement names what it reads has no topic.
 """
-
-
-def report_sample(tables: Tables) -> None:
-    """Note that ``placed`` holds the first topics of each subtopology alone, if it does."""
-    [most] = tables.rows(f"WITH {_READ} SELECT * FROM most")
-    if most.topics_of_each is not None and most.topics > most.topics_of_each:
-        error = TooMuchToJudge(
-            f"tasks and topics of Streams groups make {most.products:,} assignments: of each subtopology the first "
-            f"{most.topics_of_each:,} of up to {most.topics:,} topics are looked at"
-        )
-        report(error, "assignments of Streams groups")

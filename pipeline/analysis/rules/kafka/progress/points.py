@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.holders.tasks import WITH_TOPICS, report_sample
+from pipeline.analysis.holders.tasks import WITH_TOPICS
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
@@ -149,7 +149,6 @@ _of_group = attrgetter("cluster", "group_id")
 
 
 def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
-    report_sample(tables)
     rows = tables.rows(
         """
         WITH TASKS
