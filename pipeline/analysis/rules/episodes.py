@@ -18,6 +18,7 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.kafka.groups.share_states import SHARE_APIS
+from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.symptoms import (
     INTRODUCED,
     SLOW_BY_DESIGN,
@@ -242,13 +243,18 @@ _CANDIDATES = f"""
     )
 """
 """Exchanges in which there may be a symptom."""
+_HALVES_ASKED = {
+    "request": f"({_BODIES_ASKED}) OR (protocol = 'kafka' AND api_key IN {numbers(*NAMING)})",
+    "response": _BODIES_ASKED,
+}
+"""By half, which bodies rules look into: in an accepted request also for the group or transactional id."""
 
 
 def without_bodies(exchanges: pa.Table, settings: FindingSettings) -> pa.Table:
     """Exchanges without the bodies that no rule looks into: an empty object stands for each, where there was one."""
     less = ", ".join(
-        f"CASE WHEN {half}_body IS NULL THEN NULL WHEN {_BODIES_ASKED} THEN {half}_body ELSE '{{}}' END AS {half}_body"
-        for half in ("request", "response")
+        f"CASE WHEN {half}_body IS NULL THEN NULL WHEN {asked} THEN {half}_body ELSE '{{}}' END AS {half}_body"
+        for half, asked in _HALVES_ASKED.items()
     )
     nulls = ", ".join(f"NULL AS {half}_{part}" for half in ("request", "response") for part in ("embedded", "header"))
     tables = Tables({"exchanges": exchanges})

@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
-from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
+from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes, without_bodies
 from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
+from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, NO_SESSION
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
-from tests.pipeline.rows import T0, row
+from tests.pipeline.rows import T0, arrow, row
 
 SETTINGS = FindingSettings()
 T0_US = int(T0.timestamp() * 1_000_000)
@@ -304,3 +306,11 @@ def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
     assert "c at other has taken the id" in found["fenced_producer", "shared-tx"].summary
     assert "nobody else was seen" in found["fenced_producer", "slow-tx"].summary
     assert "transaction.timeout.ms" in found["fenced_producer", "slow-tx"].advice
+
+
+@pytest.mark.parametrize("api", NAMING, ids=lambda api: api.name)
+def test_an_accepted_request_keeps_the_name_that_its_refusals_are_compared_by(api: ApiKey) -> None:
+    bodies = {"request_body": '{"groupId":"g"}', "response_body": '{"errorCode":0,"groups":[]}'}
+    accepted = row(EXCHANGES, protocol="kafka", api_key=int(api), status="paired", error_codes=[], **bodies)
+    (kept,) = without_bodies(arrow(EXCHANGES, [accepted]), FindingSettings()).to_pylist()
+    assert kept["request_body"] == bodies["request_body"]
