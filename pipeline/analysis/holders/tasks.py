@@ -10,7 +10,7 @@ from pipeline.analysis.statements.new_groups import TOPOLOGY
 _MOST_PLACED = 50_000
 """Tasks times topics that are all distinct; a message of 8 KB may name 1,000 of each."""
 
-_READ = f"""
+WITH_TOPICS = f"""
     read AS (
         SELECT DISTINCT cluster, group_id, subtopology, topic AS read_topic FROM states
         WHERE kind = '{TOPOLOGY}' AND topic IS NOT NULL
@@ -21,14 +21,10 @@ _READ = f"""
         SELECT cluster, group_id, subtopology, count(*) AS tasks FROM states
         WHERE kind = 'assignment' AND subtopology IS NOT NULL GROUP BY ALL
     ), most AS (
-        SELECT sum(tasks) AS products, max(number) AS topics,
-            CASE WHEN sum(tasks) > {_MOST_PLACED} THEN greatest({_MOST_PLACED} // (SELECT sum(tasks) FROM tasks), 1)
-            ELSE max(number) END AS topics_of_each
+        SELECT CASE WHEN sum(tasks) > {_MOST_PLACED}
+            THEN greatest({_MOST_PLACED} // (SELECT sum(tasks) FROM tasks), 1) ELSE max(number) END AS topics_of_each
         FROM numbered JOIN tasks USING (cluster, group_id, subtopology)
-    )
-"""
-WITH_TOPICS = f"""
-    {_READ}, topologies AS (
+    ), topologies AS (
         SELECT numbered.* FROM numbered WHERE number <= (SELECT topics_of_each FROM most)
     ), placed AS (
         SELECT states.* EXCLUDE (topic), coalesce(read_topic, topic) AS topic

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from pipeline.other_protocols import HTTP, TLS
+
 LOOKED_AT_BYTES = 64
 UNKNOWN = "an unknown protocol"
 NOTHING = "nothing"
 TEXT = "plain text"
-HTTP, TLS = "HTTP", "TLS"
 
 _KINDS = (
     (HTTP, rb"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE) [^\r\n]|PRI \* HTTP/2|HTTP/\d"),

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from decoder.protocols import protocols
-from pipeline.analysis.rules.capture.words import remedy
-from pipeline.capture.sessions.foreign import NOTHING, TLS, UNKNOWN
+from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN
 from pipeline.capture.stats import CaptureStats, OtherTalk
 from pipeline.lines import many
+from pipeline.other_protocols import TLS, remedy
 
 _SHOWN = 3
 

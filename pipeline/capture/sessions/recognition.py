@@ -11,12 +11,13 @@ from decoder.model import FrameFlags
 from decoder.protocol import WireProtocol
 from decoder.work import METER
 from pipeline.capture.network.link import Endpoint
-from pipeline.capture.sessions.foreign import NOTHING, TLS, UNKNOWN, answer_of_another, kind_of
+from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN, answer_of_another, kind_of
 from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
 from pipeline.capture.sessions.tls import is_client_hello, looks_like_tls, server_name
 from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
+from pipeline.other_protocols import TLS
 
 SURE_ENOUGH = 0.8
 """Confidence that a stream seen from its first byte needs: it must begin with the protocol."""

@@ -12,12 +12,12 @@ from typing import Final
 
 from decoder.model import SPEAKS, FrameFlags
 from decoder.protocols import protocols
-from pipeline.analysis.rules.capture.words import remedy
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, first_of, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
+from pipeline.other_protocols import remedy
 
 ADVICE = (
     "Now: look at what listens on {server}: {remedy}. Fix: compare host, port and security settings of the client "

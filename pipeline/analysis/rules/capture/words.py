@@ -17,19 +17,3 @@ BOTH_WAYS = (
     "the broker or inside the client's pod)"
 )
 WHOLE = "capture whole packets (`-s 0` of tcpdump): a snap length cuts each of them off"
-
-
-def remedy(asks: str, answers: str) -> str:
-    """Why a server may answer in another protocol than it is asked in.
-
-    Args:
-        asks, answers: names of protocols.
-    """
-    if answers == "TLS":
-        setting = {"Kafka": " (security.protocol=SSL or SASL_SSL)", "MongoDB": " (tls=true)"}.get(asks, "")
-        return f"the server expects TLS, the client does not use it{setting}"
-    if asks == "TLS":
-        return "this port does not speak TLS, or it is the wrong port"
-    if answers == "HTTP":
-        return "wrong port, or the proxy must be in TCP mode"
-    return "wrong port"

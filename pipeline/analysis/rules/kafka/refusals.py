@@ -35,19 +35,23 @@ _LEADERS: Final = (
     KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_OR_FOLLOWER,
     KafkaError.CORRUPT_MESSAGE,
 )  # fmt: skip
+_OF_LEADERS: Final = KAFKA.of_area("leader")
+"""Codes of partitions without a leader: the rule partition_unavailable judges them."""
 _MEMBERSHIP: Final = KAFKA.of_area("membership")
 _JOINS: Final = (*KAFKA.of_area("join"), *_MEMBERSHIP)
 _ELSEWHERE: Final[Mapping[int, frozenset[int]]] = {
     ApiKey.PRODUCE: frozenset(
         (
-            *_LEADERS, *KAFKA.of_area("record", "replicas", "storage", api=int(ApiKey.PRODUCE)),
+            *_LEADERS, *_OF_LEADERS, *KAFKA.of_area("record", "replicas", "storage", api=int(ApiKey.PRODUCE)),
             KafkaError.INVALID_TOPIC_EXCEPTION, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
             KafkaError.UNKNOWN_PRODUCER_ID,
         )
     ),
-    ApiKey.FETCH: frozenset((*_LEADERS, KafkaError.UNKNOWN_TOPIC_OR_PARTITION)),
-    ApiKey.LIST_OFFSETS: frozenset(_LEADERS),
-    ApiKey.METADATA: frozenset((KafkaError.UNKNOWN_TOPIC_OR_PARTITION,)),
+    ApiKey.FETCH: frozenset((*_LEADERS, *_OF_LEADERS, KafkaError.UNKNOWN_TOPIC_OR_PARTITION)),
+    ApiKey.LIST_OFFSETS: frozenset((*_LEADERS, *_OF_LEADERS)),
+    ApiKey.METADATA: frozenset(
+        (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
+    ),
     ApiKey.JOIN_GROUP: frozenset(_JOINS),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: frozenset(_JOINS),
     **dict.fromkeys(_HEARTBEATS[1:], frozenset((*KAFKA.of_area("join"), KafkaError.FENCED_INSTANCE_ID))),
@@ -55,12 +59,6 @@ _ELSEWHERE: Final[Mapping[int, frozenset[int]]] = {
     **dict.fromkeys(_COMMITS, frozenset(KAFKA.of_area("membership", "commit", api=int(ApiKey.OFFSET_COMMIT)))),
 }  # fmt: skip
 """Codes that rules judge as the answer of an api, by api key."""
-_OF_LEADERS: Final = frozenset(KAFKA.of_area("leader"))
-_NO_LEADER: Final[Mapping[int, frozenset[int]]] = {
-    **dict.fromkeys((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS), _OF_LEADERS),
-    ApiKey.METADATA: frozenset((KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)),
-}
-"""Codes of partitions without a leader, by api key: the rule partition_unavailable judges them."""
 _NOT_REACHED: Final = KAFKA.of_area("coordinator")
 
 NAMING = (
@@ -99,8 +97,6 @@ def is_judged_elsewhere(api_key: int, code: int) -> bool:
         return True
     if code in _FENCED:
         return api_key != ApiKey.SASL_AUTHENTICATE
-    if code in _NO_LEADER.get(api_key, ()):
-        return True
     return code in _ELSEWHERE.get(api_key, ()) or (code in _NOT_REACHED and api_key in _COORDINATED)
 
 
@@ -121,6 +117,16 @@ def refusals(api_key: int, error_codes: tuple[int, ...], request: Json, response
             yield Refusal(code, topic, None if partition < 0 else partition, thing)
         if not named:
             yield Refusal(code, thing=thing)
+
+
+def subject_of(client_id: str | None, api_name: str, error: str, about: str | None) -> str:
+    """The subject of a finding about a refusal; ``about``: the topic, group or transactional id."""
+    return f"{client_id or '?'}/{api_name}/{error}{f'/{about}' if about else ''}"
+
+
+def about_of(subject: str, error: str) -> str:
+    """What :func:`subject_of` was given as ``about``; empty if nothing."""
+    return subject.partition(f"/{error}/")[2]
 
 
 def _thing(api_key: int, request: Json) -> str:

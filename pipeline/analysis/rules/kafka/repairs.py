@@ -15,14 +15,14 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Shown
-from pipeline.analysis.rules.kafka.refusals import NAMING, THING
+from pipeline.analysis.rules.kafka.refusals import NAMING, THING, about_of
 from pipeline.analysis.rules.kafka.repaired_commits import commit_repairs
 from pipeline.analysis.rules.kafka.symptoms import AUTH_ERRORS, LOGIN_ERRORS
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 _BETWEEN = "\x1f"
-
+_HOST = r"regexp_replace(client, ':\d+$', '')"
 
 _THING = f"""
     CASE WHEN api_key IN {numbers(*NAMING)} THEN regexp_extract(request_body, '{THING}', 1) ELSE '' END
@@ -35,7 +35,7 @@ def _key(*columns: str) -> str:
 
 def _served(*place: str) -> str:
     """When a client wrote to a place, or read of it."""
-    key = _key("cluster", *place, "coalesce(client_id, '')", r"regexp_replace(client, ':\d+$', '')")
+    key = _key("cluster", *place, "coalesce(client_id, '')", _HOST)
     return f"""
         SELECT {key} AS key, epoch_us(ts) AS us FROM events
         WHERE kind IN ('produced', 'fetched', 'listed') AND coalesce(error_code, 0) = 0
@@ -72,7 +72,6 @@ _KINDS = {
 _NAMES = {api_names()[api]: api for api in _KINDS}
 """Keys of these apis by their names."""
 _BY_KIND = " ".join(f"WHEN '{kind}' THEN {int(api)}" for api, kind in _KINDS.items())
-_HOST = r"regexp_replace(client, ':\d+$', '')"
 _ACCEPTED = f"""
     SELECT {_key("CASE kind " + _BY_KIND + " END", "cluster", "topic", "partition", "coalesce(client_id, '')", _HOST)}
         AS key, epoch_us(ts) AS us
@@ -112,7 +111,7 @@ def _of_refusal(cluster: str, one: Shown) -> tuple[object, ...]:
     api = _NAMES.get(one.api_name)
     if one.partition is not None and api is not None:
         return int(api), cluster, one.topic, one.partition, one.client_id or "", one.client_ip
-    thing = one.subject.partition(f"/{one.what}/")[2] if one.topic is None else ""
+    thing = about_of(one.subject, one.what) if one.topic is None else ""
     return one.api_name, one.client_id or "", one.client_ip, thing
 
 

@@ -15,7 +15,7 @@ from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.kafka.facts.offsets import At, fetch_responses, listed_partitions, produce_requests, produce_responses
 from decoder.kafka.schema.releases import refused_by
 from pipeline.analysis.codes.kafka.table import KAFKA
-from pipeline.analysis.rules.kafka.refusals import refusals
+from pipeline.analysis.rules.kafka.refusals import refusals, subject_of
 from pipeline.analysis.tables import numbers
 
 WAITING_APIS = numbers(ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.SHARE_FETCH)
@@ -169,8 +169,8 @@ def _auth(x: Exchange, _: int) -> Iterator[Symptom]:
 
 def _refused(x: Exchange, _: int) -> Iterator[Symptom]:
     for one in refusals(x.api_key, x.error_codes, x.request, x.response):
-        about, error = one.topic or one.thing, error_name(one.code)
-        subject = f"{x.client_id or '?'}/{x.api_name}/{error}{'/' if about else ''}{about}"
+        error = error_name(one.code)
+        subject = subject_of(x.client_id, x.api_name, error, one.topic or one.thing)
         group = text(x.request, "groupId") or (one.thing if x.api_key == ApiKey.OFFSET_FETCH else None)
         yield Symptom("request_refused", subject, error, one.topic, one.partition, group_id=group)
 

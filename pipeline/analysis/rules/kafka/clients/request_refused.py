@@ -16,6 +16,7 @@ from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.model import LOSS, TRANSIENT
 from pipeline.analysis.rules.counted import clients, codes_of, finding, last_of_each, place, when
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.refusals import about_of
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.finding_settings import FindingSettings
@@ -79,7 +80,7 @@ def _transaction(episode: Episode) -> dict[str, str]:
 
 def _thing(episode: Episode) -> str:
     """What stands behind the error in its subject."""
-    return episode.subject.partition(f"/{episode.names[0] if episode.names else ''}/")[2]
+    return about_of(episode.subject, episode.names[0] if episode.names else "")
 
 
 def _passes(episode: Episode) -> bool:
