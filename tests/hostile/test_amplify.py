@@ -35,7 +35,7 @@ DERIVED = (ASSIGNMENTS, FETCH_SESSIONS, OFFSET_TIMELINE, TRANSACTIONS)
 ALLOWED = 60_000
 """Rows that anybody may cause; what is beyond must be in proportion."""
 OF_A_STATEMENT = 6
-EXCESSIVE = {"tasks_and_topics", "subtopologies", "tasks_of_members"}
+EXCESSIVE = {"tasks_and_topics", "subtopologies"}
 """What of 40 KB of these is not judged is counted."""
 
 
@@ -79,14 +79,9 @@ print(*{error.error for error in judged(traffic).errors})
 
 
 @pytest.mark.parametrize(
-    ("name", "number", "noted"),
-    [
-        ("tasks_and_topics", 1000, "TooMuchToJudge"),
-        ("departures_and_fetches", 800, ""),
-        ("days_of_a_session", 1000, ""),
-    ],
+    ("name", "number"), [("tasks_and_topics", 1000), ("departures_and_fetches", 800), ("days_of_a_session", 1000)]
 )
-def test_it_fits_into_little_memory(name: str, number: int, noted: str) -> None:
+def test_it_fits_into_little_memory(name: str, number: int) -> None:
     """Products of these took 0.6 to 4.6 GB."""
     done = subprocess.run(
         [sys.executable, "-c", _WITHIN, name, str(number), str(1200 * 2**20)],
@@ -94,7 +89,7 @@ def test_it_fits_into_little_memory(name: str, number: int, noted: str) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, f"{noted}\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
 
 
 def test_stalled_partitions_are_judged_by_the_same_queries_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
