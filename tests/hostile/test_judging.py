@@ -17,6 +17,7 @@ from pipeline.streaming.job import run_stream
 from pipeline.tables import EXCHANGES, FRAMES
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import batch, record
+from tests.hostile.judging.alone import every_field
 from tests.hostile.judging.bodies import EXTREMES, cut, integer_fields, places, with_field
 from tests.hostile.judging.cases import case, with_texts
 from tests.hostile.judging.drive import SETTINGS
@@ -41,6 +42,24 @@ def test_no_body_ends_judging(first: int) -> None:
     assert not tally.sites, tally.first
     assert not noted.errors
     assert tally.cases == 3
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_no_body_of_any_recording_ends_judging(first: int) -> None:
+    tally = Tally()
+    for number in range(first, first + 50):
+        case(number, 9, tally, lakes=10)
+    assert not tally.sites, tally.first
+    assert tally.cases == 50
+
+
+@pytest.mark.proof
+def test_no_field_of_any_message_ends_its_readers() -> None:
+    tally = Tally()
+    every_field(tally)
+    assert not tally.sites, tally.first
+    assert tally.bodies > 100_000
 
 
 def test_one_of_the_page() -> None:
