@@ -35,7 +35,7 @@ class Trend:
     Attributes:
         kind: ``lag``: records that a group has not committed; ``held back``: records beyond the last stable offset;
             ``latency``: the slowest answer of its evidence, in ms; ``times``: exchanges of its evidence so far.
-        points: times and values, in order.
+        points: times and values, in order; the last has the time of the last statement.
         place: topic and partition of offsets; empty: of none.
         offsets: of lag those from the committed one to the end of the log, at the last point; more than records where
             some are transaction markers, or removed.
@@ -56,7 +56,8 @@ SELECT least($points - 1, floor($points * epoch(ts - $start) / epoch($end - $sta
   arg_max(last_stable_offset, (ts, ordinal)) FILTER ({_IS_STATED}) AS last_stable_offset,
   arg_max(last_stable_high_watermark, (ts, ordinal)) FILTER ({_IS_STATED}) AS last_stable_high_watermark,
   arg_max({{'lag': lag, 'high': high_watermark, 'committed': committed_offset}}, (ts, exchange_id, ordinal))
-    FILTER (group_id = $group_id AND lag IS NOT NULL) AS stood
+    FILTER (group_id = $group_id AND lag IS NOT NULL) AS stood,
+  max(ts) AS seen
 FROM gold.offset_timeline
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   AND cluster = $cluster AND topic = $topic AND partition = $partition
@@ -140,10 +141,10 @@ def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span
     place = f"{row['topic']}-{row['partition']}"
     if is_held:
         held = behind(stated, "last_stable_offset", "last_stable_high_watermark")
-        points = tuple((_time(within, at), value) for at, value in held)
+        points = _points(within, held, stated[-1]["seen"])
         return Trend("held back", points, place) if len(held) > 1 else None
     lags = lags_of(stated)
-    points = tuple((_time(within, at), float(lag)) for at, lag, _ in lags)
+    points = _points(within, [(at, float(lag)) for at, lag, _ in lags], stated[-1]["seen"])
     return Trend("lag", points, place, lags[-1][2]) if len(lags) > 1 else None
 
 
@@ -167,9 +168,12 @@ def lags_of(stated: Sequence[dict[str, Any]]) -> list[tuple[int, int, int]]:
     return values
 
 
-def _time(span: Scope, point: int) -> datetime:
-    """The end of a point."""
-    return span.start + (span.end - span.start) * (point + 1) / POINTS
+def _points(span: Scope, values: Iterable[tuple[int, float]], seen: datetime) -> tuple[tuple[datetime, float], ...]:
+    """Each value at the end of its point, up to the last statement."""
+    width = (span.end - span.start) / POINTS
+    return tuple(
+        (min(span.start + width * (at + 1), seen), value) for at, value in values if span.start + width * at <= seen
+    )
 
 
 def behind(stated: Sequence[dict[str, Any]], reader: str, end: str = "high_watermark") -> list[tuple[int, float]]:
@@ -210,8 +214,8 @@ def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str,
             kind: Kind = "latency" if row["rule"] in _SLOW else "times"
             fold = _slowest if kind == "latency" else _so_far
             around = _span(row)
-            values = enumerate(fold(mine, around))
-            found[row["incident_id"]] = Trend(kind, tuple((_time(around, at), value) for at, value in values))
+            seen = max(one["ts"] for one in mine)
+            found[row["incident_id"]] = Trend(kind, _points(around, enumerate(fold(mine, around)), seen))
     return found
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pytest
 
 from pipeline.dashboard.queries.overview.incidents import incidents
 from pipeline.dashboard.queries.overview.trends import behind, lags_of, merged, trends
-from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.queries.scope import Scope, ask_rows
 from pipeline.dashboard.sql import connect
 from tests.pipeline.dashboard.conftest import at
 from tests.pipeline.lakes import diagnosed_lake
@@ -48,10 +49,13 @@ def test_only_times_of_incidents_are_read() -> None:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def connection(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
     names = ("stuck_commit", "stalled_lso", "mongodb/troubled_mongodb")
-    lake = diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", *names)
-    connection = connect(lake)
+    return connect(diagnosed_lake(tmp_path_factory.mktemp("diagnosed") / "lake", *names))
+
+
+@pytest.fixture(scope="module")
+def found(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     rows = incidents(connection, Scope(at(-(10**9)), at(10**9)))
     rules = {row["incident_id"]: row["rule"] for row in rows}
     return {rules[name]: trend for name, trend in trends(connection, rows)}
@@ -80,3 +84,12 @@ def test_mongodb_shows_its_slowest_answers_and_how_often_it_came(found: dict[str
     assert (slow.kind, storm.kind) == ("latency", "times")
     assert 1400 < max(value for _, value in slow.points) < 1600
     assert [value for _, value in storm.points][-1] == 6
+
+
+def test_a_line_ends_at_the_last_statement(connection: duckdb.DuckDBPyConnection, found: dict[str, Any]) -> None:
+    stated = "SELECT exchange_id, ts FROM silver.exchanges UNION ALL SELECT exchange_id, ts FROM gold.offset_timeline"
+    moments = {row["ts"] for row in ask_rows(connection, stated)}
+    for trend in found.values():
+        times = [ts for ts, _ in trend.points]
+        assert times[-1] in moments
+        assert len(set(times)) == len(times)
