@@ -14,7 +14,7 @@ from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.here import Here, choose, fixed, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
-from pipeline.dashboard.web.words import code, many
+from pipeline.dashboard.web.words import code, duration, many
 
 _KEYS = ("group", "cluster", "share")
 
@@ -136,8 +136,9 @@ def _rebalances(shown: GroupSeen) -> None:
     if not shown.rebalances:
         st.info("No rebalance was seen in this time range.")
         return
-    total = sum(one.waited for one in shown.rebalances)
-    st.caption(f"{many(len(shown.rebalances), 'rebalance')}; members waited {total:,.1f} s together. Longest first.")
+    waited = [one.waited for one in shown.rebalances if one.waits]
+    together = f"; members waited {duration(sum(waited))} together" if waited else ""
+    st.caption(f"{many(len(shown.rebalances), 'rebalance')}{together}. Longest first.")
     rows: list[dict[str, Any]] = [
         {
             "began": one.began, "generation": one.generation, "seconds": one.seconds, "members": one.members,
