@@ -63,8 +63,15 @@ class FindingSettings(BaseModel):
     stopped_seconds: Seconds = Field(
         default=10.0, description="Silence of a group, or of a member of it, while records wait"
     )
-    stalled_commits: Annotated[int, Field(ge=2)] = Field(default=5, description="Commits of one and the same offset")
+    stalled_commits: Annotated[int, Field(ge=2)] = Field(
+        default=5, description="Commits of one and the same offset, or fetches from it"
+    )
     stalled_seconds: Seconds = Field(default=8.0, description="For how long")
+    fetched_again_seconds: Seconds = Field(
+        default=30.0,
+        description="How long a group fetches from one offset again and again before it is stalled; twice as long "
+        "where it is not known how long it usually stays at one",
+    )
     poll_seconds: Seconds = Field(
         default=300.0,
         description="How long a client may process what one poll gave (max.poll.interval.ms), where it is not known "

@@ -35,6 +35,15 @@ class Case(NamedTuple):
 NOTHING = "Nothing found that looks wrong."
 UNJUDGED = "Nothing was judged: "
 
+LOOPS = {
+    "compacted_gap_loop.pcap": "from offset 484158 again and again and gets only batches without records, up to 484168",
+    "loop2_commits_both.pcap": "from offset 217 again and again and gets the same 3 records (up to 219) each time",
+    "loop_empty_batch.pcap": "and gets only batches without records, up to 232",
+    "loop_empty_hw_ahead.pcap": "and gets nothing, 483 records wait",
+    "loop_partial_message.pcap.zst": "and gets a piece of 10,240 bytes of a message, cut off at its fetch limit",
+    "loop_same_records.pcap": "and gets the same 3 records (up to 219) each time, 483 records wait",
+}
+"""By capture what comes back."""
 JUDGED = [
     Case("hostile-apiversions/hostile_apiversions.pcap", 0, (NOTHING,)),
     Case("snaplen-crash/crash_min.pcap", 0, ("4 messages cut off",), (NOTHING,)),
@@ -72,6 +81,12 @@ JUDGED = [
          ("10.0.0.9:9092 answers HTTP to the Kafka requests", "TCP mode"), (NOTHING, UNJUDGED)),
     Case("http-answers/mongo_http_answers.pcap", 1,
          ("10.0.0.20:27017 answers HTTP to the MongoDB requests", "TCP mode"), (NOTHING, "health check")),
+    *(
+        Case(f"loop-at-one-offset/{name}", 1,
+             ("CRITICAL Group orders-app commits but does not move on orders-0: it fetches from offset", came),
+             (NOTHING,))
+        for name, came in LOOPS.items()
+    ),
     Case("plaintext-to-tls-listener/plain_to_tls.pcap", 1,
          ("answers TLS to the Kafka requests", "security.protocol"), (NOTHING,)),
 ]  # fmt: skip

@@ -113,6 +113,29 @@ CLAIMS = (
         ),
     ),
     Claim(
+        "stalled",
+        r"(?:does|did) not move on",
+        "A group fetches from one offset repeatedly, although the log goes further.",
+        (
+            seen("fetches from that offset", "Fetch", names=("topic",), least=2),
+            seen("answers that state the log's end, or records that were written", *_ENDS, names=("topic",),
+                 half="response"),
+            silent("no fetch beyond it on any connection of the members", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
+        "stalled",
+        r"It committed \d+ \d+ times? meanwhile",
+        "The group commits that offset meanwhile.",
+        (seen("accepted commits of that offset", *_COMMITS, names=_AT_PLACE, where=ACCEPTED, half="response"),),
+    ),
+    Claim(
+        "stalled",
+        r"it went on",
+        "The group fetched further at last.",
+        (seen("a fetch beyond it", "Fetch", names=("topic",)),),
+    ),
+    Claim(
         "lag_growing",
         r"falls further behind|takes less than is written",
         "A group's lag grows although it commits.",

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from pipeline.analysis.incidents.case import Case, arg, count, listed
 from pipeline.analysis.incidents.entities import Caller, Known
-from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, groups
+from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, advised, groups
 from pipeline.analysis.incidents.words.refusals import fix, now
+from pipeline.analysis.rules.kafka.positions import loop_words
 from pipeline.analysis.rules.people import joined
 
 _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group"
@@ -105,9 +106,34 @@ def _look_at_members(case: Case) -> str:
 
 def _stalled(case: Case) -> str:
     offset = case.details.get("offset")
+    if _loops(case):
+        waits = f", {count(case.records, 'record')} wait" if case.records else ""
+        came = "" if len(case.bundle.findings) > 1 else f" {loop_words.came(case.details)}"
+        alive = "commits but " if case.details.get("commits") else ""
+        at = "one offset" if len(case.bundle.findings) > 1 else f"offset {offset}"
+        does = f"{alive}does not move on {case.places}"
+        return f"Group {case.group} {does}: it fetches from {at} again and again{came}{waits}"
     at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
     waits = f": {count(case.records, 'record')} wait" if case.records else ""
     return f"Group {case.group} is alive but stands still on {case.places}{at}{waits}"
+
+
+def _loops(case: Case) -> bool:
+    """Whether it is a group that fetches from one offset again and again."""
+    return bool(case.details.get("again"))
+
+
+def _stalled_fix(case: Case) -> str:
+    if _loops(case):
+        fix = advised(case, "fix")
+        return fix[:1].upper() + fix[1:]
+    return "Give a record that fails a limited number of tries, then a dead letter topic; resume() what was paused."
+
+
+def _stalled_why(case: Case) -> str:
+    if _loops(case):
+        return f"{SEEN}its fetches name one offset, and the answers a later end of the log. {WHY_IS_NOT}"
+    return f"{SEEN}it commits one offset over and over and fetches nothing beyond it. {WHY_IS_NOT}"
 
 
 def _place(one: Known) -> tuple[str, int]:
@@ -129,6 +155,9 @@ def _as_options(findings: Iterable[Known]) -> str:
 
 
 def _stalled_now(case: Case) -> str:
+    if _loops(case):
+        now = advised(case, "now")
+        return now[:1].upper() + now[1:]
     return (
         f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose` names it): "
         "it retries a record for ever, or has paused the partition. If it stands still again stop the group, set it "
@@ -226,8 +255,8 @@ COMMITS: dict[str, Words] = {
     "stalled": Words(
         _stalled,
         _stalled_now,
-        "Give a record that fails a limited number of tries, then a dead letter topic; resume() what was paused.",
-        f"{SEEN}it commits one offset over and over and fetches nothing beyond it. {WHY_IS_NOT}",
+        _stalled_fix,
+        _stalled_why,
         STANDS,
         culprit=_members,
         is_cause=False,

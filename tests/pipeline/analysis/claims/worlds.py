@@ -30,6 +30,7 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
+from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
 from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
 from tests.pipeline.capture.wire import pcap
 from tests.pipeline.commands.test_other_protocol import FIN, closing
@@ -210,8 +211,10 @@ def text_of(finding: Known, incident: Row) -> str:
 MADE: dict[str, Callable[[], bytes]] = {
     "answers_http": lambda: pcap(conversations(KAFKA, HTTP_400)),
     "only_closes": lambda: pcap(closing(KAFKA, FIN)),
+    "loops": lambda: loops(records_again, ill=120).pcap(),
+    "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
 }
-"""Captures of servers that are no brokers, by name."""
+"""Captures of servers that are no brokers, and of clients that none here is, by name."""
 
 
 @cache

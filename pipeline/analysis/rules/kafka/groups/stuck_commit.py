@@ -43,11 +43,11 @@ _PASSED = (
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _POSITIONS = """
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, "offset" AS committed,
-        client_id, member_id, client, server, NULL::BIGINT AS fetched
+        client_id, member_id, client, server, NULL::BIGINT AS fetched, NULL::BIGINT AS asked
     FROM events WHERE kind = 'committed' AND "offset" IS NOT NULL
     UNION ALL BY NAME
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id,
-        fetch_position AS fetched
+        fetch_position AS fetched, event_offset AS asked
     FROM timeline WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
     ORDER BY cluster, topic, partition, group_id, us, exchange_id, ordinal, committed
 """
@@ -93,6 +93,11 @@ class _Repeat:
             self.behind_us = us
         self.commits.append((us, exchange_id))
         self.furthest, self.furthest_fetch = commit, fetch
+
+    def back_to_it(self) -> None:
+        """The committer fetches from the offset again: it has not left it behind (``stalled`` if it does for ever)."""
+        self.by_fetch, self.behind_us = 0, None
+        self._moved_to = self._moved_to[0], self.committed
 
 
 @dataclass(slots=True)
@@ -205,6 +210,11 @@ def _repeats(rows: Iterable[Row]) -> tuple[list[_Repeat], Row]:
                 before.passed_us = row.us
             at[who] = one
             last = row
+        elif row.asked is not None:
+            for one in at.values():
+                if row.asked <= one.committed and one.who.client_id == row.client_id:
+                    one.back_to_it()
+                    further.fetch = None
         further.take(row, who)
     return list(found.values()), last
 

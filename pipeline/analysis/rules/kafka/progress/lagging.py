@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from pipeline.analysis.rules.kafka.positions import loop_words
 from pipeline.analysis.rules.kafka.progress import burrow, track, words
 from pipeline.analysis.rules.kafka.progress.judging import judge_lives
 from pipeline.analysis.rules.kafka.progress.points import group_points, lives, markers_of, points_of
@@ -39,6 +40,17 @@ class _Found:
 
 
 _READS = ("timeline", "exchanges", "states", "batches")
+STALLED = Rule(
+    "stalled",
+    "kafka",
+    ("critical", "warning"),
+    "A group stays at one offset of a partition, which it commits or fetches from again and again, while records wait.",
+    ("behind_records", "stalled_commits", "stalled_seconds", "fetched_again_seconds", "patience_periods",
+     "poll_seconds"),
+    reads=(*_READS, "events"),
+    advice=(*words.ADVICE[track.STALLED], *loop_words.ADVICE.values()),
+)  # fmt: skip
+"""Also of who fetches from one offset (pipeline.analysis.rules.kafka.positions.looping)."""
 RULES = (
     Rule(
         "lag_growing",
@@ -58,15 +70,7 @@ RULES = (
         reads=_READS,
         advice=words.ADVICE[track.STOPPED],
     ),
-    Rule(
-        "stalled",
-        "kafka",
-        ("critical",),
-        "A group commits one and the same offset of a partition, while records wait behind it.",
-        ("behind_records", "stalled_commits", "stalled_seconds", "patience_periods", "poll_seconds"),
-        reads=_READS,
-        advice=words.ADVICE[track.STALLED],
-    ),
+    STALLED,
     Rule(
         "rewound",
         "kafka",

@@ -1,0 +1,289 @@
+"""Rule ``stalled`` by fetches: a group fetches from one offset of a partition again and again, and records wait.
+
+Meaning: it is alive, polls, may commit, and gets nowhere: what comes back is of no use to it, or it seeks back.
+Evidence: fetches of one client from the same offset, behind which the answers show records, for several times as long
+as it usually stays at one, without a commit beyond it. What comes back names the cause: the same records, nothing,
+batches without records, a part of a message.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from shlex import quote
+
+import pyarrow as pa
+
+from pipeline.analysis.rules.kafka.behind import Behind
+from pipeline.analysis.rules.kafka.positions import loop_words as words
+from pipeline.analysis.rules.kafka.positions.fetches import (
+    Commits,
+    Entries,
+    Fetch,
+    Place,
+    by_host,
+    place_of,
+    stays_us,
+)
+from pipeline.analysis.rules.kafka.progress.lagging import STALLED
+from pipeline.analysis.rules.kafka.progress.points import markers_of
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_us, usual_us
+from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.finding_settings import FindingSettings
+
+_REMEMBERED = 200
+"""Stays at an offset that a rhythm is known by."""
+_CANDIDATES = """
+    WITH asked AS (
+        SELECT cluster, topic, partition, group_id, client_id, epoch_us(ts) AS us, high_watermark,
+            coalesce(last_value(event_offset IGNORE NULLS) OVER (
+                PARTITION BY cluster, topic, partition, group_id, client_id ORDER BY ts, exchange_id
+                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+            ), event_next_offset - 1) AS stood
+        FROM timeline WHERE kind = 'fetched' AND group_id <> '' AND isolation_level IS NOT NULL
+    )
+    SELECT cluster, topic, partition, group_id, client_id, stood FROM asked WHERE high_watermark > stood
+    GROUP BY ALL HAVING count(*) >= $times AND max(us) - min(us) >= $span_us
+    ORDER BY ALL
+"""
+"""From where some client fetched often, although the log went further."""
+_FETCHES = """
+    WITH places AS (
+        SELECT DISTINCT cluster, topic, partition, group_id, client_id FROM looping
+    ), placed AS (
+        SELECT t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.exchange_id, epoch_us(t.ts) AS us
+        FROM timeline AS t JOIN places AS p
+            ON t.cluster = p.cluster AND t.topic = p.topic AND t.partition = p.partition AND t.group_id = p.group_id
+            AND t.client_id IS NOT DISTINCT FROM p.client_id
+        WHERE t.kind = 'fetched'
+    )
+    SELECT p.*, e.client, e."offset" AS asked, e.next_offset, e.records, e.high_watermark, e.last_stable_offset,
+        e.isolation_level
+    FROM placed AS p JOIN events AS e
+        ON e.exchange_id = p.exchange_id AND e.topic = p.topic AND e.partition = p.partition AND e.kind = 'fetched'
+    ORDER BY cluster, topic, partition, group_id, client_id, us, exchange_id
+"""
+_COMMITS = """
+    SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, event_offset AS committed,
+        kind <> 'fetched_commit' AS is_commit
+    FROM timeline SEMI JOIN looping USING (cluster, topic, partition, group_id)
+    WHERE kind IN ('committed', 'txn_applied', 'fetched_commit') AND event_offset IS NOT NULL
+    ORDER BY cluster, topic, partition, group_id, us, committed
+"""
+_ENDS = """
+    SELECT cluster, topic, partition, arg_max(high_watermark, (ts, exchange_id, ordinal)) AS "end"
+    FROM timeline SEMI JOIN looping USING (cluster, topic, partition)
+    WHERE high_watermark IS NOT NULL GROUP BY ALL
+"""
+"""The end of each log as anybody saw it last."""
+_BATCHES = """
+    SELECT base_offset, last_offset, records, size, compression, coalesce(is_control, false) AS is_control,
+        crc_valid
+    FROM batches WHERE source = 'fetch' AND exchange_id = $exchange_id AND partition = $partition
+        AND topic = $topic
+    ORDER BY ordinal
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Fetches of one client from one offset.
+
+    Attributes:
+        hits: the fetches from it.
+        beyond: how often it fetched further in between.
+        healed_us: when it went on; None: it did not.
+        stays: how long it usually stays at an offset, µs, the latest.
+        seen_end: the end of the log, if somebody saw it after the last of them.
+    """
+
+    place: Place
+    client_id: str | None
+    host: str
+    offset: int
+    hits: Sequence[Fetch]
+    beyond: int
+    healed_us: int | None
+    stays: Sequence[int]
+    seen_end: int | None = None
+
+    @property
+    def first_us(self) -> int:
+        """When it fetched from there first."""
+        return self.hits[0].us
+
+    @property
+    def last_us(self) -> int:
+        """When it went on, or fetched from there last."""
+        return self.hits[-1].us if self.healed_us is None else self.healed_us
+
+    @property
+    def end(self) -> int:
+        """The end of what it may read, as seen last."""
+        last = self.hits[-1]
+        return self.seen_end if self.seen_end is not None and last.readable == last.end else last.readable or 0
+
+
+@finds(STALLED)
+def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+    """Apply the rule."""
+    span_us = int(settings.fetched_again_seconds * 1_000_000)
+    tables = sources.tables
+    candidates = tables.table(_CANDIDATES, times=settings.stalled_commits, span_us=span_us)
+    if not candidates.num_rows:
+        return []
+    tables.add("looping", candidates)
+    offsets = _offsets(candidates)
+    commits, markers = _commits(tables), markers_of(tables)
+    entries = Entries(sources.steps)
+    found: dict[Place, Loop] = {}
+    by_client = groupby(tables.each(_FETCHES), key=lambda row: (place_of(row), row.client_id))
+    for (place, client_id), rows in by_client:
+        for host, fetches in by_host(rows):
+            for offset in offsets[place, client_id]:
+                for loop in _loops(place, client_id, host, offset, fetches, commits.get(place, ()), entries):
+                    numbers = markers.get(place[:2], {}).get(place[2], ())
+                    if _is_later(loop, found.get(place)) and _lasts(loop, _behind(loop, numbers), settings):
+                        found[place] = loop
+    ends = {(row.cluster, row.topic, row.partition): row.end for row in tables.rows(_ENDS)}
+    known = [replace(loop, seen_end=None if loop.healed_us else ends.get(place[:3])) for place, loop in found.items()]
+    return [_finding(loop, commits, markers, sources, settings) for loop in known]
+
+
+def _is_later(one: Loop, other: Loop | None) -> bool:
+    return other is None or (one.healed_us is None, one.last_us) > (other.healed_us is None, other.last_us)
+
+
+def _offsets(candidates: pa.Table) -> Mapping[tuple[Place, str | None], list[int]]:
+    found: defaultdict[tuple[Place, str | None], list[int]] = defaultdict(list)
+    for row in candidates.to_pylist():
+        place = row["cluster"], row["topic"], row["partition"], row["group_id"]
+        found[place, row["client_id"]].append(row["stood"])
+    return found
+
+
+def _commits(tables: Tables) -> Commits:
+    rows = tables.rows(_COMMITS)
+    return {
+        place: [(row.us, row.committed, row.is_commit) for row in some] for place, some in groupby(rows, key=place_of)
+    }
+
+
+def _behind(loop: Loop, markers: Sequence[int]) -> Behind:
+    between = max(bisect_left(markers, loop.end) - bisect_left(markers, loop.offset), 0)
+    return Behind(max(loop.end - loop.offset - between, 0), between)
+
+
+def _loops(
+    place: Place, client_id: str | None, host: str, offset: int, fetches: Sequence[Fetch],
+    commits: Sequence[tuple[int, int, bool]], entries: Entries,
+) -> Iterator[Loop]:  # fmt: skip
+    """The runs of fetches from an offset: none below it, no commit beyond it, no new process in between."""
+    client = place[0], place[3], host, client_id
+    further = [us for us, committed, is_commit in commits if is_commit and committed > offset]
+    hits: list[Fetch] = []
+    beyond = since = 0
+    for one in (fetch for fetch in fetches if fetch.at is not None):
+        is_below = (one.at or 0) < offset
+        if hits and (is_below or _is_over(hits[-1], one, further, client, entries)):
+            healed = None if is_below else _next(fetches, hits[-1].us, offset)
+            yield Loop(place, client_id, host, offset, hits, beyond, healed, stays_us(fetches, hits[0].us))
+            hits, beyond, since = [], 0, 0
+        if one.at == offset and one.waits_at(offset):
+            beyond, since = beyond + since, 0
+            hits.append(one)
+        elif hits and not is_below:
+            since = 1
+    if hits:
+        healed = _next(fetches, hits[-1].us, offset)
+        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays_us(fetches, hits[0].us))
+
+
+def _is_over(
+    before: Fetch, after: Fetch, further: Sequence[int], client: tuple[str, str, str, str | None], entries: Entries
+) -> bool:
+    if bisect_right(further, after.us) > bisect_right(further, before.us):
+        return True
+    return before.client != after.client and entries.between(client, before.us, after.us)
+
+
+def _next(fetches: Sequence[Fetch], after_us: int, offset: int) -> int | None:
+    """When it fetched beyond an offset after a time; None: it did not."""
+    return next((one.us for one in fetches if one.us > after_us and (one.at or 0) > offset), None)
+
+
+def _lasts(loop: Loop, behind: Behind, settings: FindingSettings) -> bool:
+    if len(loop.hits) < settings.stalled_commits or behind.records < settings.behind_records:
+        return False
+    return loop.hits[-1].us - loop.first_us >= _patience_us(loop, settings)
+
+
+def _patience_us(loop: Loop, settings: FindingSettings) -> int:
+    stays = loop.stays[-_REMEMBERED:]
+    periods = settings.patience_periods
+    if len(stays) < KNOWN_RHYTHM:
+        return int(2 * settings.fetched_again_seconds * 1_000_000)
+    return patience_us(settings.fetched_again_seconds, periods, usual_us(stays))
+
+
+def _shape(loop: Loop, batches: Sequence[Row]) -> str:
+    """What comes back, by most of the answers."""
+    answered = [one for one in loop.hits if one.records is not None or one.next_offset is not None]
+    useful = [one for one in answered if one.records and (one.next_offset or 0) > loop.offset]
+    if 2 * len(useful) > len(answered):
+        return words.SEEKS_BACK if 2 * loop.beyond >= len(loop.hits) else words.SAME
+    empty = [one for one in answered if one.next_offset is None]
+    if 2 * len(empty) > len(answered):
+        return words.CUT if any(row.size and row.last_offset is None for row in batches) else words.NOTHING
+    if any((one.next_offset or 0) > loop.offset for one in answered):
+        return words.MARKERS if batches and all(row.is_control for row in batches) else words.EMPTY
+    return words.BELOW
+
+
+def _finding(
+    loop: Loop, commits: Commits, markers: Mapping[tuple[str, str], Mapping[int, Sequence[int]]], sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    cluster, topic, partition, group = loop.place
+    behind = _behind(loop, markers.get((cluster, topic), {}).get(partition, ()))
+    times = [us for us, committed, is_commit in commits.get(loop.place, ()) if is_commit and committed == loop.offset]
+    again = sum(loop.first_us <= us and (loop.healed_us is None or us <= loop.healed_us) for us in times)
+    hit = loop.hits[-1]
+    batches = sources.tables.rows(_BATCHES, exchange_id=hit.exchange_id, topic=topic, partition=partition)
+    shape = _shape(loop, batches)
+    state: State = "closed"
+    if loop.healed_us is None:
+        state = sources.state_unhealed(cluster, loop.first_us, hit.us, len(loop.hits))
+    enough = next(one.us for one in loop.hits if one.us - loop.first_us >= _patience_us(loop, settings))
+    details = {
+        "offset": loop.offset, "fetches": len(loop.hits), "again": shape, "commits": again, **behind.figures,
+        "client_id": loop.client_id, "clients": f"{loop.client_id or '?'} at {loop.host}",
+        "next_offset": hit.next_offset, "records": hit.records,
+        "size": max((row.size or 0 for row in batches), default=0),
+        "compression": next((row.compression for row in batches if row.compression not in (None, "none")), None),
+        "moved_us": loop.healed_us, "enough_us": max(enough, loop.hits[settings.stalled_commits - 1].us),
+        **({"known_until_us": hit.us} if state == "unknown" else {}),
+    }  # fmt: skip
+    return Finding(
+        rule=STALLED.name, severity="warning" if state == "closed" else "critical",
+        subject=f"{group}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
+        group_id=group, first_us=loop.first_us, last_us=loop.last_us,
+        summary=words.summary(group, f"{topic}-{partition}", loop.first_us, loop.last_us, details),
+        advice=words.ADVICE[shape].format(
+            group=quote(group), topic=quote(topic), partition=partition, offset=loop.offset, after=loop.offset + 1,
+            next=hit.next_offset if (hit.next_offset or 0) > loop.offset else loop.offset + 1,
+            place=quote(f"{topic}:{partition}"), who=details["clients"],
+        ),
+        evidence=_evidence(loop.hits, settings.max_evidence), details=details,
+    )  # fmt: skip
+
+
+def _evidence(hits: Sequence[Fetch], most: int) -> list[str]:
+    """The first of them, and the latest."""
+    ids = [one.exchange_id for one in hits]
+    return list(dict.fromkeys([ids[0], *ids[-(most - 1) :]])) if most > 1 else ids[:most]

@@ -1,0 +1,175 @@
+"""A broker, producers and groups on the wire, made exchange by exchange: captures of what no broker here does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipeline.analysis.rules.run import finding_rows
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.settings import StreamSettings
+from tests.decoder.kafka import encode
+from tests.decoder.kafka.batches import batch, record
+from tests.pipeline.capture.wire import Flow, pcap, prefixed
+
+PRODUCE, FETCH, COMMIT, OFFSET_FETCH, JOIN, HEARTBEAT, LEAVE, SYNC = 0, 1, 8, 9, 11, 12, 13, 14
+VERSIONS = {PRODUCE: 8, FETCH: 11, COMMIT: 7, OFFSET_FETCH: 5, JOIN: 5, HEARTBEAT: 3, LEAVE: 2, SYNC: 3}
+START_US = 1_764_150_000_000_000
+SERVER = ("10.0.0.9", 9092)
+
+
+def records(at: int, count: int, **more: Any) -> bytes:
+    """A batch of so many records from an offset on; none: what compaction leaves of one."""
+    return batch([record(None, b"x", n) for n in range(count)], base_offset=at, **more)
+
+
+@dataclass
+class Client:
+    """One connection of a client.
+
+    Attributes:
+        name: its client id.
+        group: its consumer group.
+        port: of the connection.
+        member: its member id.
+    """
+
+    name: str
+    group: str
+    port: int
+    member: str = ""
+    generation: int = 1
+    host: str = "10.0.0.5"
+    version: int = VERSIONS[FETCH]
+
+
+@dataclass
+class Stage:
+    """Times are seconds from the beginning."""
+
+    topic: str = "orders"
+    _said: list[tuple[float, Client, int, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+
+    def say(self, at: float, who: Client, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
+        self._said.append((at, who, key, asked, answer))
+
+    def produce(self, at: float, partition: int, base: int, count: int) -> None:
+        part = {"index": partition, "records": records(0, count)}
+        done = {"index": partition, "errorCode": 0, "baseOffset": base}
+        self.say(
+            at, Client("producer", "", 41_000, host="10.0.0.7"), PRODUCE,
+            {"acks": -1, "timeoutMs": 30_000, "topicData": [{"name": self.topic, "partitionData": [part]}]},
+            {"responses": [{"name": self.topic, "partitionResponses": [done]}]},
+        )  # fmt: skip
+
+    def join(self, at: float, who: Client, partitions: Iterable[int]) -> None:
+        """The member enters, and is given partitions."""
+        subscription = encode.consumer_protocol("ConsumerProtocolSubscription", 0, {"topics": [self.topic]})
+        given = {"assignedPartitions": [{"topic": self.topic, "partitions": list(partitions)}]}
+        assignment = encode.consumer_protocol("ConsumerProtocolAssignment", 0, given)
+        member = {"memberId": who.member, "metadata": subscription}
+        self.say(
+            at, who, JOIN,
+            {"groupId": who.group, "sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 300_000, "memberId": who.member,
+             "protocolType": "consumer", "protocols": [{"name": "range", "metadata": subscription}]},
+            {"generationId": who.generation, "protocolName": "range", "leader": who.member, "memberId": who.member,
+             "members": [member]},
+        )  # fmt: skip
+        self.say(
+            at + 0.02, who, SYNC,
+            {"groupId": who.group, "generationId": who.generation, "memberId": who.member,
+             "assignments": [{"memberId": who.member, "assignment": assignment}]},
+            {"assignment": assignment},
+        )  # fmt: skip
+
+    def heartbeat(self, at: float, who: Client) -> None:
+        asked = {"groupId": who.group, "generationId": who.generation, "memberId": who.member}
+        self.say(at, who, HEARTBEAT, asked, {"errorCode": 0})
+
+    def leave(self, at: float, who: Client) -> None:
+        self.say(at, who, LEAVE, {"groupId": who.group, "memberId": who.member}, {"errorCode": 0})
+
+    def fetch(
+        self, at: float, who: Client, *parts: tuple[int, int, int, bytes], errors: dict[int, int] | None = None,
+        session: tuple[int, int] = (0, -1), named: Iterable[int] | None = None, level: int = 0,
+        stable: int | None = None,
+    ) -> None:  # fmt: skip
+        """A fetch of partitions: number, offset, high watermark, what comes back.
+
+        Args:
+            session: its id and epoch.
+            named: the partitions that an incremental request names; None: all.
+        """
+        asked = [
+            {"partition": number, "fetchOffset": offset, "partitionMaxBytes": 10_240}
+            for number, offset, _, _ in parts
+            if named is None or number in named
+        ]
+        came = [
+            {"partitionIndex": number, "errorCode": (errors or {}).get(number, 0), "highWatermark": end,
+             "records": content, **({} if who.version < 4 else
+                                    {"lastStableOffset": end if stable is None else stable, "logStartOffset": 0})}
+            for number, _, end, content in parts
+        ]  # fmt: skip
+        request: dict[str, Any] = {"replicaId": -1, "maxWaitMs": 500, "minBytes": 1}
+        response: dict[str, Any] = {"responses": [{"topic": self.topic, "partitions": came}] if came else []}
+        if who.version >= 7:
+            sent = 0 if session[1] == 0 else session[0]
+            request |= {"sessionId": sent, "sessionEpoch": session[1], "isolationLevel": level}
+            response |= {"sessionId": session[0], "errorCode": 0}
+        topics = [{"topic": self.topic, "partitions": asked}] if asked else []
+        self.say(at, who, FETCH, {**request, "topics": topics}, response)
+
+    def commit(self, at: float, who: Client, offsets: dict[int, int], error: int = 0) -> None:
+        self.say(
+            at, who, COMMIT,
+            {"groupId": who.group, "generationIdOrMemberEpoch": who.generation, "memberId": who.member, "topics": [
+                {"name": self.topic, "partitions": [
+                    {"partitionIndex": number, "committedOffset": offset} for number, offset in offsets.items()]}]},
+            {"topics": [{"name": self.topic, "partitions": [
+                {"partitionIndex": number, "errorCode": error} for number in offsets]}]},
+        )  # fmt: skip
+
+    def offset_fetch(self, at: float, who: Client, offsets: dict[int, int], error: int = 0) -> None:
+        """Ask for commits: -1 where there is none. With an error nothing is answered."""
+        self.say(
+            at, who, OFFSET_FETCH,
+            {"groupId": who.group, "topics": [{"name": self.topic, "partitionIndexes": list(offsets)}]},
+            {"errorCode": error, "topics": [] if error else [{"name": self.topic, "partitions": [
+                {"partitionIndex": number, "committedOffset": offset, "metadata": ""}
+                for number, offset in offsets.items()]}]},
+        )  # fmt: skip
+
+    def pcap(self) -> bytes:
+        """The packets of all connections, in order of time."""
+        flows: dict[tuple[str, int], Flow] = {}
+        for number, (at, who, key, asked, answer) in enumerate(sorted(self._said, key=lambda one: one[0])):
+            version = who.version if key == FETCH else VERSIONS[key]
+            client = who.host, who.port
+            us = START_US + int(at * 1e6)
+            flow = flows.get(client)
+            if flow is None:
+                flow = flows[client] = Flow(client=client, server=SERVER, ts=us - 1000).open()
+            flow.ts = max(us, flow.ts)
+            sent = encode.request(key, version, asked, client_id=who.name, correlation_id=number)
+            flow.send(0, prefixed(sent))
+            flow.ts += 1000
+            flow.send(1, prefixed(encode.response(key, version, answer, correlation_id=number)))
+        return pcap(sorted((packet for flow in flows.values() for packet in flow.packets), key=lambda p: p.ts_us))
+
+    def findings(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """What diagnose finds, by rule and subject."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "stage.pcap"
+            path.write_bytes(self.pcap())
+            found = diagnose(read_inputs([str(path)]), StreamSettings())
+        assert not found.errors
+        return {
+            (row["rule"], row["subject"]): {**row, "details": json.loads(row["details"])}
+            for row in finding_rows(found.findings)
+        }

@@ -1,0 +1,91 @@
+"""A group that fetches from one offset again and again is stalled, by whatever comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.rules.kafka.positions import loop_words
+from tests.decoder.kafka.batches import control, message
+from tests.pipeline.analysis.rules.kafka.positions.loops import AT, GROUP, ILL, WELL, Answer, loops, records_again
+from tests.pipeline.analysis.rules.kafka.positions.stage import Client, Stage, records
+
+STALLED = ("stalled", f"{GROUP}/orders-0")
+
+
+def details(stage: Stage) -> dict[str, Any]:
+    row = stage.findings()[STALLED]
+    assert (row["state"], row["severity"]) == ("open", "critical")
+    return dict(row["details"])
+
+
+ANSWERS: dict[str, Answer] = {
+    loop_words.SAME: records_again,
+    loop_words.NOTHING: lambda end: b"",
+    loop_words.EMPTY: lambda end: records(AT - 5, 0, last_delta=20),
+    loop_words.BELOW: lambda end: records(AT - 15, 0, last_delta=10),
+    loop_words.MARKERS: lambda end: control(1, base_offset=AT),
+}
+
+
+@pytest.mark.parametrize("shape", ANSWERS)
+def test_what_comes_back_names_the_cause(shape: str) -> None:
+    found = details(loops(ANSWERS[shape]))
+    assert (found["again"], found["offset"], found["commits"]) == (shape, AT, ILL // 5)
+    assert found["fetches"] == ILL
+    assert found["records_behind"] + found.get("transaction_markers", 0) == 3 * ILL
+
+
+def test_a_message_that_is_cut_off() -> None:
+    found = details(loops(lambda end: message(None, b"x" * 20_000, offset=AT)[:10_240], version=2))
+    assert (found["again"], found["size"]) == (loop_words.CUT, 10_240)
+
+
+def test_a_fetch_session_names_the_partition_only_where_something_is_new() -> None:
+    for shape in (loop_words.SAME, loop_words.NOTHING):
+        assert details(loops(ANSWERS[shape], session=True))["again"] == shape
+
+
+def test_it_need_not_commit() -> None:
+    found = details(loops(ANSWERS[loop_words.SAME], committing=False))
+    assert found["commits"] == 0
+
+
+def test_once_it_goes_on_it_is_over() -> None:
+    row = loops(ANSWERS[loop_words.SAME], after=20).findings()[STALLED]
+    assert (row["state"], row["severity"]) == ("closed", "warning")
+    assert "it went on" in row["summary"]
+
+
+def test_a_seek_back_after_each_failure() -> None:
+    stage = Stage()
+    worker = Client("worker", GROUP, 42_000, "worker-1")
+    stage.join(0.1, worker, [0])
+    for second in range(WELL + ILL):
+        end = 3 * (second + 1)
+        stage.produce(second + 0.2, 0, end - 3, 3)
+        if second < WELL:
+            stage.fetch(second + 0.5, worker, (0, end - 3, end, records(end - 3, 3)))
+        else:
+            stage.fetch(second + 0.4, worker, (0, AT, end, records(AT, end - AT)))
+            stage.fetch(second + 0.5, worker, (0, end, end, b""))
+        if second % 5 == 4:
+            stage.commit(second + 0.7, worker, {0: min(end, AT)})
+        stage.heartbeat(second + 0.8, worker)
+    found = stage.findings()
+    assert found[STALLED]["details"]["again"] == loop_words.SEEKS_BACK
+    assert "a restart does not help" in found[STALLED]["advice"]
+    assert ("stuck_commit", STALLED[1]) not in found
+
+
+HEALTHY: dict[str, dict[str, Any]] = {
+    "an open transaction holds it": {"answer": ANSWERS[loop_words.NOTHING], "level": 1, "stable": True},
+    "a few tries": {"answer": ANSWERS[loop_words.SAME], "ill": 10, "after": 20},
+    "a new process each time": {"answer": ANSWERS[loop_words.SAME], "new_each": 8},
+}
+
+
+@pytest.mark.parametrize("case", HEALTHY)
+def test_what_is_no_loop_of_one_client(case: str) -> None:
+    assert STALLED not in loops(**HEALTHY[case]).findings()
