@@ -20,12 +20,17 @@ def error_name(code: int) -> str:
     return ERROR_NAMES.get(code, f"UNKNOWN({code})")
 
 
+def is_without_errors(body: str) -> bool:
+    """Whether all fields of compact JSON that hold error codes are 0. It counts; reading takes longer."""
+    return body.count('rrorCode":') == body.count('rrorCode":0')
+
+
 def response_errors(body: str) -> list[tuple[int, str]]:
     """Code and name of each error in the JSON of a response, distinct and ascending.
 
     The non-zero values of all fields named ``errorCode`` or ``…ErrorCode``.
     """
-    if 'rrorCode":' not in body:
+    if is_without_errors(body):
         return []
     codes = {int(code) for code in _CODE.findall(body)}
     return [(code, error_name(code)) for code in sorted(codes) if -_LARGEST <= code <= _LARGEST]

@@ -18,7 +18,7 @@ from decoder.work import METER
 _SIZES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
 }  # fmt: skip
-_STRING, _BYTES, _ARRAY, _MARKED, _TAGS, _ANY_TAGS, _ANY_STRING, _ANY_BYTES = range(8)
+_STRING, _BYTES, _ARRAY, _NUMBERS, _MARKED, _TAGS, _ANY_STRING, _ANY_BYTES = range(8)
 _FAIL = -1
 
 LOOK_UNITS, LOOKED_AT_BYTES, GLANCE_UNITS = 5, 32, 2
@@ -94,13 +94,15 @@ def _compile(layout: StructLayout, is_strict: bool) -> Steps:
     if layout.flexible and is_strict:
         steps.append((_TAGS, {item.tag: _tagged(item) for item in layout.fields if item.tag is not None}))
     elif layout.flexible:
-        steps.append((_ANY_TAGS,))
+        steps.append((_TAGS, None))
     return _merged(tuple(steps))
 
 
 def _field(item: FieldLayout, is_strict: bool) -> Steps:
     if item.array:
-        return ((_ARRAY, item.compact, item.nullable, _element(item, is_strict)),)
+        element = _element(item, is_strict)
+        is_of_numbers = item.compact and len(element) == 1 and element[0].__class__ is int
+        return ((_NUMBERS if is_of_numbers else _ARRAY, item.compact, item.nullable, element),)
     if item.struct is not None and item.nullable:
         return ((_MARKED, _compile(item.struct, is_strict)),)
     return _element(item, is_strict, nullable=item.nullable)
@@ -138,17 +140,17 @@ def _walk(steps: Steps, data: bytes, pos: int, end: int) -> int:
             pos += step
             continue
         kind = step[0]
-        if kind == _TAGS:
+        if kind == _NUMBERS and 0 < data[pos] < 128:  # most arrays of a large frame are short ones of numbers
+            pos += 1 + (data[pos] - 1) * step[3][0]
+        elif kind == _TAGS:
             pos = _walk_tags(step[1], data, pos, end) if data[pos] else pos + 1
-        elif kind == _ANY_TAGS:
-            pos = _skip_tags(data, pos, end) if data[pos] else pos + 1
         elif kind == _MARKED:
             pos = _walk(step[1], data, pos + 1, end) if data[pos] < 128 else pos + 1
         else:
             size, pos = _length(data, pos, kind, compact=step[1])
             if size > end - pos or size < -1 or (size == -1 and not step[2]):
                 return _FAIL
-            if kind == _ARRAY:
+            if kind in (_ARRAY, _NUMBERS):
                 pos = _walk_array(step[3], size, data, pos, end)
             elif kind >= _ANY_STRING:
                 pos += max(size, 0)
@@ -173,7 +175,10 @@ def _walk_array(element: Steps, size: int, data: bytes, pos: int, end: int) -> i
     return pos
 
 
-def _walk_tags(known: dict[int, Steps | None], data: bytes, pos: int, end: int) -> int:
+def _walk_tags(known: dict[int, Steps | None] | None, data: bytes, pos: int, end: int) -> int:
+    """``known``: the fields that there may be; None: any."""
+    if known is None:
+        return _skip_tags(data, pos, end)
     count, pos = _varint(data, pos)
     previous = -1
     for _ in range(count):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+import orjson
+
 from decoder.explain.describer import About, Describer
 from decoder.fields import Json, integer, items, natural, struct
 from decoder.kafka.apis import ApiKey
+from decoder.kafka.errors import is_without_errors
 from decoder.kafka.facts.exchanges import topic_ids
 from decoder.kafka.facts.offsets import offset_events
 from decoder.kafka.words import cluster, groups, offsets, subjects
@@ -66,6 +69,8 @@ class KafkaDescriber(Describer):
 
     def errors(self, response: Message) -> Sequence[str]:
         """See decoder.explain.describer.Describer."""
+        if _has_no_errors(response.body):
+            return []
         return list(dict.fromkeys(subjects.errors_of(response.body)))
 
     def about(self, request: Message | None, response: Message | None) -> About:
@@ -100,6 +105,14 @@ class KafkaDescriber(Describer):
         )
         handed = _handed_out(exchange, f"{topic}-{partition}", at) if message.api_key == ApiKey.FETCH else ""
         return ", ".join(dict.fromkeys(filter(None, [*words, handed])))
+
+
+def _has_no_errors(body: Json) -> bool:
+    """Whether that shows in the JSON text, which takes a tenth of the time of a walk; False where it has none."""
+    try:
+        return is_without_errors(orjson.dumps(body).decode())
+    except TypeError:
+        return False
 
 
 def _handed_out(exchange: Exchange, place: str, at: int) -> str:

@@ -12,10 +12,10 @@ import orjson
 from decoder import Frame, Message
 from decoder.columns import Texts
 from decoder.protocols import protocol_of
-from pipeline.analysis.frames.effort import KERNEL_AFTER_BYTES
+from pipeline.analysis.frames.effort import KERNEL_AFTER_BYTES, without_zeros
 
 LARGE = 65_536
-"""Bytes that are not zero from which on a frame is large. Zeros stand for records, which no reader walks."""
+"""Bytes from which on a frame is large, without long runs of zeros, which are records that no reader walks."""
 
 
 class LargeMessages:
@@ -29,7 +29,7 @@ class LargeMessages:
         data = frame.frame
         if len(data) < LARGE:
             return None
-        size = len(data) - data.count(0)
+        size = without_zeros(data)
         self._bytes += size if size >= LARGE else 0
         if size < LARGE or self._bytes < KERNEL_AFTER_BYTES:
             return None

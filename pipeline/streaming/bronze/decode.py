@@ -57,11 +57,11 @@ def _decoder(
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pipeline.analysis.frames.decode import decode_batch  # noqa: PLC0415 - on the worker only
-        from pipeline.analysis.frames.effort import nonzero_bytes  # noqa: PLC0415
+        from pipeline.analysis.frames.effort import bytes_to_walk  # noqa: PLC0415
 
         for batch in batches:
             effort = _Worker.effort
-            effort.nonzero_bytes += nonzero_bytes(batch)
+            effort.bytes_to_walk += bytes_to_walk(batch)
             with noting_in_worker(failures):
                 decoded = list(decode_batch(shared.value, batch, by_kernel=effort.pays(kernel_after)))
             yield from decoded

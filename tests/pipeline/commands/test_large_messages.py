@@ -6,6 +6,7 @@ import pytest
 
 from decoder import Codec, Frame
 from decoder.model import Message
+from pipeline.analysis.frames.effort import without_zeros
 from pipeline.commands.messages import large
 from pipeline.commands.messages.large import LARGE, LargeMessages
 from tests.decoder.kafka import encode
@@ -43,7 +44,7 @@ def test_the_kernel_gives_the_same_message(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(large, "KERNEL_AFTER_BYTES", LARGE)
     data = metadata(60)
     found = LargeMessages().read(frame(data))
-    assert len(data) - data.count(0) > LARGE
+    assert without_zeros(data) > LARGE
     assert found == plainly(data)
 
 
@@ -55,7 +56,7 @@ def test_what_does_not_decode_is_left_to_the_plain_reader(monkeypatch: pytest.Mo
 
 def test_the_kernel_is_loaded_once_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     data = metadata(60)
-    monkeypatch.setattr(large, "KERNEL_AFTER_BYTES", 3 * (len(data) - data.count(0)))
+    monkeypatch.setattr(large, "KERNEL_AFTER_BYTES", 3 * without_zeros(data))
     monkeypatch.setattr(large, "_read", lambda _: plainly(data))
     reader, small = LargeMessages(), frame(metadata(1))
     read = [reader.read(one) is not None for one in (frame(data), small, frame(data), small, frame(data), small)]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.frames.effort import KERNEL_AFTER, KERNEL_AFTER_BYTES, Effort, nonzero_bytes, pays_for_kernel
+from pipeline.analysis.frames.effort import KERNEL_AFTER, KERNEL_AFTER_BYTES, Effort, bytes_to_walk, pays_for_kernel
 from pipeline.arrow import arrow_schema
 from pipeline.embedded import diagnosis
 from pipeline.tables import FRAMES, LANDING_COLUMNS
@@ -33,19 +33,23 @@ def test_records_that_were_overwritten_are_no_work() -> None:
     assert not pays_for_kernel(landed(bytes(2 * KERNEL_AFTER_BYTES)))
 
 
+def test_numbers_that_are_zero_are_work() -> None:
+    assert pays_for_kernel(landed((bytes(15) + b"\x01") * (KERNEL_AFTER_BYTES // 16)))
+
+
 @pytest.mark.parametrize("begin", [0, 1, 2])
 def test_only_the_rows_of_a_slice_count(begin: int) -> None:
-    rows = landed(b"a", b"bb\0", b"ccc")
-    assert nonzero_bytes(rows.slice(begin)) == sum((1, 2, 3)[begin:])
-    assert nonzero_bytes(rows.slice(3)) == 0
-    assert nonzero_bytes(pa.concat_tables([rows, rows.slice(begin)])) == 6 + sum((1, 2, 3)[begin:])
+    rows = landed(b"a", b"bb" + bytes(16), b"ccc")
+    assert bytes_to_walk(rows.slice(begin)) == sum((1, 2, 3)[begin:])
+    assert bytes_to_walk(rows.slice(3)) == 0
+    assert bytes_to_walk(pa.concat_tables([rows, rows.slice(begin)])) == 6 + sum((1, 2, 3)[begin:])
 
 
 def test_a_reader_adds_up_what_it_was_given() -> None:
     effort = Effort()
     for _ in range(3):
         effort.add(landed(b"\x01" * 10))
-    assert (effort.frames, effort.nonzero_bytes) == (3, 30)
+    assert (effort.frames, effort.bytes_to_walk) == (3, 30)
     assert effort.pays(after_frames=3)
     assert effort.pays(after_frames=4, after_bytes=30)
     assert not effort.pays(after_frames=4, after_bytes=31)
@@ -64,4 +68,4 @@ def test_six_large_metadata_responses_are_read_by_the_kernel(monkeypatch: pytest
 
     monkeypatch.setattr(diagnosis, "decode_batch", decode)
     assert diagnosis.decoded(rows).column("decode_status").to_pylist() == ["ok"]
-    assert chosen == [nonzero_bytes(rows) >= KERNEL_AFTER_BYTES] == [True]
+    assert chosen == [bytes_to_walk(rows) >= KERNEL_AFTER_BYTES] == [True]
