@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -130,6 +131,10 @@ class Kafka4:
         self._server.stop()
         yield
         self._start(Path(self._temp.name))
+
+    def lose(self, partition: str) -> None:
+        """Delete the data of a partition (`topic-0`), as a disk that is replaced; only while the broker is down."""
+        shutil.rmtree(Path(self._temp.name) / "data" / partition)
 
     def frozen(self) -> AbstractContextManager[None]:
         """See Server.frozen."""

@@ -98,6 +98,17 @@ EDGES: tuple[Edge, ...] = (
     *_edges("join_refused", _IN_GROUP, "who may not join reads nothing", "rebalance_storm", *_STANDSTILL),
     *_edges("join_refused", _BY_MEMBER, "who may not join is no member", *_PUT_OUT),
     *_edges("join_refused", (CLIENT,), "who may not join connects anew", "connection_churn"),
+    # Processes
+    *_edges("instance_id_shared", _IN_GROUP, "who shares an instance id is put out each time", *_PUT_OUT,
+            "join_refused", "rebalance_storm", "slow_rebalance", "competing_committers", "stuck_commit",
+            "commit_regressed", "rewound", "poll_interval_exceeded", *_STANDSTILL),
+    *_edges("instance_id_shared", (CLIENT,), "who is fenced ends and connects anew", "connection_churn"),
+    *_edges("frozen_process", _BY_MEMBER, "who stood still works on as a member of the past", *_PUT_OUT,
+            "competing_committers", "stuck_commit", "commit_regressed"),
+    *_edges("frozen_process", _IN_GROUP, "who stood still is put out, and all join anew", "rebalance_storm",
+            "slow_rebalance"),
+    *_edges("frozen_process", _IN_GROUP, "what was refused is read again", "rewound", "offset_reset"),
+    *_edges("frozen_process", _IN_GROUP, _AWAY, *_STANDSTILL),
     # Brokers
     *_edges("partition_unavailable", (TOPIC,), _CUT_OFF, "stale_metadata", "fenced_leader_epoch", "produce_refused",
             "duplicate_write", "sequence_gap", "request_refused", *_STANDSTILL),
@@ -113,6 +124,10 @@ EDGES: tuple[Edge, ...] = (
     *_edges("latency_outlier", (CLIENT,), _SLOWED, "duplicate_write", "connection_churn"),
     *_edges("unanswered_requests", (CLIENT,), _RESENT, "duplicate_write", "sequence_gap", "connection_churn"),
     *_edges("stale_metadata", (CLIENT, TOPIC), "it is the same leader", "fenced_leader_epoch"),
+    *_edges("records_gone", (PARTITION,), "the log ends before what was read and committed", "offset_reset", "rewound",
+            "commit_regressed", "sequence_gap", "stalled", "lag_growing"),
+    *_edges("records_gone", (TOPIC,), "the log ends before what was read and committed", "offset_reset", "stopped",
+            "fenced_leader_epoch"),
     # Clients
     *_edges("throttled", (CLIENT,), "answers to a client above its quota are held back", "latency_outlier",
             "unanswered_requests"),

@@ -6,7 +6,7 @@ names below: a new rule joins in by naming its figures as the others do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,18 @@ class Caller:
     def __str__(self) -> str:
         name = self.client_id or NAMELESS
         return f"{name} ({self.host})" if self.host else name
+
+
+def names_of_each(processes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Names of processes (``client_id``, ``address``, ``member_id``): with port and member where two are alike."""
+    some = list(processes)
+    names = [str(Caller(one.get("client_id"), _host(str(one.get("address") or "")))) for one in some]
+    return [name if names.count(name) == 1 else _in_full(one) for name, one in zip(names, some, strict=True)]
+
+
+def _in_full(process: Mapping[str, Any]) -> str:
+    member = f", member {process['member_id']}" if process.get("member_id") else ""
+    return f"{process.get('client_id') or NAMELESS} ({process.get('address')}{member})"
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,11 @@ _ZOMBIE = (
     "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
     "group.instance.id: let it poll, so that it rejoins, after such an error."
 )
+BY_HAND = (
+    "Now: start {who} with a group.id of its own; what it has processed is not recorded in group {group}. Fix: one way "
+    "in one group: assign() for all of its processes, or subscribe() for all; a tool that resets offsets runs while "
+    "the group is stopped."
+)
 _ID_TAKEN = (error_name(KafkaError.FENCED_INSTANCE_ID),)
 """Another process has taken the group.instance.id: a restart would take it back."""
 
@@ -192,8 +197,8 @@ COUNTED = (
             ("critical",),
             "The coordinator refused commits, and nobody made them good.",
             ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds"),
-            ("exchanges", "events"),
-            advice=(BY_CODE,),
+            ("exchanges", "events", "states"),
+            advice=(BY_CODE, BY_HAND),
         ),
         lambda s: s.commit_rejected_times,
         lambda e: (

@@ -18,6 +18,7 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.kafka.groups.share_states import SHARE_APIS
+from pipeline.analysis.rules.kafka.processes.instance_ids import STATES_ONE
 from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.symptoms import (
     INTRODUCED,
@@ -244,10 +245,10 @@ _CANDIDATES = f"""
 """
 """Exchanges in which there may be a symptom."""
 _HALVES_ASKED = {
-    "request": f"({_BODIES_ASKED}) OR (protocol = 'kafka' AND api_key IN {numbers(*NAMING)})",
+    "request": f"({_BODIES_ASKED}) OR (protocol = 'kafka' AND (api_key IN {numbers(*NAMING)} OR {STATES_ONE}))",
     "response": _BODIES_ASKED,
 }
-"""By half, which bodies rules look into: in an accepted request also for the group or transactional id."""
+"""By half, which bodies rules look into: in an accepted request also for the group, instance or transactional id."""
 
 
 def without_bodies(exchanges: pa.Table, settings: FindingSettings) -> pa.Table:

@@ -19,7 +19,7 @@ CLAIMS = (
     ),
     Claim(
         "rebalance_storm",
-        r"comes? \d+ times|came \d+ times|comes to group",
+        r"comes? \d+ times|came \d+ times|comes to group|It did so \d+ times? before",
         "A client joins repeatedly.",
         (seen("its joins", *_JOINS, names=_IN_GROUP, half="request", least=2),),
     ),

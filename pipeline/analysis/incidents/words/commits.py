@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from pipeline.analysis.incidents.case import Case, arg, count, listed
-from pipeline.analysis.incidents.entities import Caller, Known
+from pipeline.analysis.incidents.case import Case, arg, begun, count, listed
+from pipeline.analysis.incidents.entities import Caller, Known, names_of_each
 from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, advised, groups
 from pipeline.analysis.incidents.words.refusals import fix, now
 from pipeline.analysis.rules.kafka.positions import loop_words
@@ -51,7 +52,19 @@ def _stuck_now(case: Case) -> str:
 
 
 def _rivals(case: Case) -> str:
-    return f"{listed(map(str, case.callers))} commit {case.places} of group {case.group} by turns, over each other"
+    committers = case.details.get("committers") or ()
+    ways = [_way(one, committers) for one in committers]
+    return (
+        f"{joined([f'{name}{way}' for name, way in zip(names_of_each(committers), ways, strict=True)])} commit "
+        f"{case.places} of group {case.group} by turns, over each other"
+    )
+
+
+def _way(one: Mapping[str, Any], committers: Sequence[Mapping[str, Any]]) -> str:
+    """Who is a member and who is not, where both are among them."""
+    if len({bool(other.get("member_id")) for other in committers}) < 2:
+        return ""
+    return " by subscribe()" if one.get("member_id") else " by assign(), without being a member,"
 
 
 def _regressed(case: Case) -> str:
@@ -62,6 +75,12 @@ def _regressed(case: Case) -> str:
 
 
 def _rejected(case: Case) -> str:
+    if case.details.get("by_hand"):
+        members = listed(str(name) for name in case.details.get("subscribed", ())) or "others"
+        return (
+            f"{case.who} commits to group {case.group} by assign(), without being a member, while {members} read it by "
+            f"subscribe(): the coordinator refuses each of its commits ({case.kinds})"
+        )
     return (
         f"The coordinator refuses the commits of {case.who} to group {case.group} ({case.kinds}): what it processes "
         "is not recorded, and is read again"
@@ -227,8 +246,8 @@ COMMITS: dict[str, Words] = {
     ),
     "commit_rejected": Words(
         _rejected,
-        now,
-        fix,
+        lambda case: begun(advised(case, "now")) if case.details.get("by_hand") else now(case),
+        lambda case: begun(advised(case, "fix")) if case.details.get("by_hand") else fix(case),
         f"{SEEN}these are the coordinator's own answers.",
         LOSES,
     ),

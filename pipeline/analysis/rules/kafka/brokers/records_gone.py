@@ -1,0 +1,268 @@
+"""Rule ``records_gone``: a partition's log ends earlier than before, so that acknowledged records are no longer in it.
+
+Meaning: a broker leads that lacks them (an unclean leader election), or the disk that held them was lost. Their offsets
+are given out again: whoever has read the old records never reads the new ones of the same offsets.
+Evidence: base offsets of accepted batches that were sent after a higher end had been acknowledged; or high watermarks
+of one broker, or latest offsets, that stay below what the same log had reached. Deleted records move the beginning of
+a log, followers that lag are another broker, markers of transactions only add; a topic that was deleted and made anew
+has another id.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from shlex import quote
+
+from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
+from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.people import count, host_of, some, who
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row, Tables
+from pipeline.finding_settings import FindingSettings
+
+_WRITE = (
+    "Now: write the records of offsets {begin} to {end} again from their source, and find the replica or disk that "
+    "still holds them (`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`, `kafka-dump-log.sh`): "
+    "do not delete it."
+)
+_READ = (
+    " {groups} had read there: set each to offset {begin} (`kafka-consumer-groups.sh --bootstrap-server BROKER "
+    "--reset-offsets --to-offset {begin} --topic {place} --group GROUP --execute`), or it misses what is written to "
+    "these offsets now."
+)
+_FIX = (
+    " Fix: unclean.leader.election.enable=false, three replicas, min.insync.replicas=2 and acks=all, so that no broker "
+    "leads that lacks acknowledged records."
+)
+RULE = Rule(
+    "records_gone",
+    "kafka",
+    ("critical",),
+    "Acknowledged records are no longer in a partition's log: it ends earlier than before.",
+    ("reset_records",),
+    ("events", "exchanges", "batches"),
+    advice=(f"{_WRITE}{_FIX}", f"{_WRITE}{_READ}{_FIX}"),
+)
+_LEAST_US, _LEAST_TIMES = 5_000_000, 3
+"""For how long, and how often, a watermark must stay below: after an election it lags for a moment."""
+
+_ENDS = """
+    SELECT cluster, topic, partition, epoch_us(ts) AS us, exchange_id, ordinal, server, kind, "offset" AS base,
+        CASE kind WHEN 'produced' THEN next_offset WHEN 'fetched' THEN high_watermark ELSE "offset" END AS ended
+    FROM events
+    WHERE topic IS NOT NULL AND coalesce(error_code, 0) = 0 AND (
+        (kind = 'produced' AND "offset" >= 0 AND next_offset > "offset") OR (kind = 'fetched' AND high_watermark >= 0)
+        OR (kind = 'listed' AND list_timestamp = -1 AND "offset" >= 0 AND isolation_level = 'read_uncommitted')
+    )
+"""
+_SUSPECTS = f"""
+    WITH ends AS ({_ENDS}), produced AS (
+        SELECT cluster, topic, partition,
+            base < lag(ended) OVER (PARTITION BY cluster, topic, partition ORDER BY us, exchange_id, ordinal) AS falls
+        FROM ends WHERE kind = 'produced'
+    )
+    SELECT cluster, topic, partition FROM produced WHERE falls
+    UNION
+    SELECT cluster, topic, partition FROM ends WHERE kind <> 'produced'
+    GROUP BY cluster, topic, partition HAVING max(ended) > arg_max(ended, (us, exchange_id, ordinal))
+    UNION
+    SELECT cluster, topic, partition FROM ends GROUP BY cluster, topic, partition
+    HAVING max(ended) FILTER (kind = 'produced') > arg_max(ended, us) FILTER (kind <> 'produced')
+"""
+_OF_SUSPECTS = f"""
+    WITH ends AS ({_ENDS}), suspects AS ({_SUSPECTS}), repeated AS (
+        SELECT exchange_id, topic, partition FROM (
+            SELECT exchange_id, topic, partition, row_number() OVER (
+                PARTITION BY cluster, topic, partition, producer_id, producer_epoch, base_sequence
+                ORDER BY ts, exchange_id
+            ) AS number
+            FROM batches WHERE source = 'produce' AND producer_id >= 0
+        ) WHERE number > 1
+    )
+    SELECT e.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us, x.client_id, r.exchange_id IS NOT NULL AS repeated
+    FROM ends AS e SEMI JOIN suspects AS s
+        ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition
+    JOIN exchanges AS x ON e.exchange_id = x.exchange_id
+    LEFT JOIN repeated AS r ON e.exchange_id = r.exchange_id AND e.topic = r.topic AND e.partition = r.partition
+    ORDER BY e.cluster, e.topic, e.partition, e.us, e.exchange_id, e.ordinal
+"""
+_TOUCHED = r"""
+    SELECT kind, coalesce(group_id, '') AS group_id, client_id, any_value(client) AS client,
+        max(coalesce(next_offset, "offset")) AS reached
+    FROM events
+    WHERE cluster = $cluster AND topic = $topic AND partition = $partition AND epoch_us(ts) < $us
+        AND coalesce(error_code, 0) = 0 AND (
+            (kind IN ('produced', 'fetched') AND next_offset > $begin) OR (kind = 'committed' AND "offset" > $begin)
+        )
+    GROUP BY kind, coalesce(group_id, ''), client_id ORDER BY ALL
+"""
+
+Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A log that ended earlier than before. Offsets are of the log, times µs since the epoch.
+
+    Attributes:
+        before: the end that had been acknowledged.
+        after: where it was shorter.
+        before_us, us: when the one was answered, and the other.
+        is_given_again: whether offsets were seen to be given out again.
+    """
+
+    before: int
+    after: int
+    before_us: int
+    us: int
+    evidence: tuple[str, ...]
+    is_given_again: bool
+    servers: tuple[str, ...]
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule: one finding for each partition."""
+    by_place: defaultdict[Place, list[Row]] = defaultdict(list)
+    for row in sources.tables.each(_OF_SUSPECTS):
+        by_place[row.cluster, row.topic, row.partition].append(row)
+    for place, rows in by_place.items():
+        found = [
+            fall for fall in falls(rows)
+            if fall.before - fall.after >= settings.reset_records and not _is_anew(place, fall, sources)
+        ]  # fmt: skip
+        if found:
+            yield _finding(place, found, sources, settings)
+
+
+def _is_anew(place: Place, fall: Fall, sources: Sources) -> bool:
+    """Whether the topic was deleted and made anew meanwhile."""
+    cluster, topic, _ = place
+    if any(fall.before_us <= us <= fall.us for us in sources.made_anew.get((cluster, topic), ())):
+        return True
+    changes = (e for e in sources.episodes.get(TOPIC_CHANGED, ()) if (e.cluster, e.subject) == (cluster, topic))
+    return any(e.first_us <= fall.us and e.last_us >= fall.before_us for e in changes)
+
+
+def falls(rows: Sequence[Row]) -> list[Fall]:
+    """Where the log of one partition was shorter than it had been.
+
+    Args:
+        rows: what states its end, in the order of the answers: ``produced`` with ``base`` and ``ended``, ``fetched``
+            and ``listed`` with ``ended``; each with ``us``, when it was answered, and ``asked_us``.
+    """
+    found: list[Fall] = []
+    acknowledged = _Ends()
+    watermarks: defaultdict[str, _Ends] = defaultdict(_Ends)
+    for number, row in enumerate(rows):
+        if row.kind == "produced":
+            before = acknowledged.until(row.asked_us)
+            if before is not None and row.base < before.ended and not row.repeated:
+                found.append(_fall(before, row, row.base, is_given_again=True))
+                acknowledged, watermarks = _Ends(), defaultdict(_Ends)
+        else:
+            before = watermarks[_of(row)].until(row.asked_us)
+            if before is not None and row.ended < before.ended and _stays(rows[number:], row, before):
+                found.append(_fall(before, row, row.ended, is_given_again=False))
+                acknowledged, watermarks = _Ends(), defaultdict(_Ends)
+            watermarks[_of(row)].add(row)
+        acknowledged.add(row)
+    return _merged(found)
+
+
+def _of(row: Row) -> str:
+    """Whose watermarks never fall: those of one broker, and what leaders answer of latest offsets."""
+    return "" if row.kind == "listed" else str(row.server)
+
+
+class _Ends:
+    """The highest end that was answered by a time."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+
+    def add(self, row: Row) -> None:
+        """The next answer."""
+        if not self._rows or row.ended > self._rows[-1].ended:
+            self._rows.append(row)
+
+    def until(self, us: int) -> Row | None:
+        """The highest that was answered before a time."""
+        return next((row for row in reversed(self._rows) if row.us < us), None)
+
+
+def _stays(later: Sequence[Row], row: Row, before: Row) -> bool:
+    """Whether it stays below: what is answered in the next seconds, or until the end of what was seen."""
+    same = [one for one in later if one.kind != "produced" and _of(one) == _of(row)]
+    some_rows = [one for one in same if one.us - row.us <= 2 * _LEAST_US]
+    if any(one.ended >= before.ended for one in some_rows):
+        return False
+    return len(some_rows) >= _LEAST_TIMES and some_rows[-1].us - row.us >= _LEAST_US
+
+
+def _fall(before: Row, row: Row, after: int, *, is_given_again: bool) -> Fall:
+    servers = tuple(dict.fromkeys((str(before.server), str(row.server))))
+    return Fall(
+        before.ended, after, before.us, row.us, (before.exchange_id, row.exchange_id), is_given_again, servers
+    )  # fmt: skip
+
+
+def _merged(found: Sequence[Fall]) -> list[Fall]:
+    """Falls of one moment are one, to the lowest end."""
+    merged: list[Fall] = []
+    for one in found:
+        if merged and one.before_us < merged[-1].us:
+            last = merged.pop()
+            before, after = max(last.before, one.before), min(last.after, one.after)
+            given_again = last.is_given_again or one.is_given_again
+            merged.append(replace(last, before=before, after=after, us=one.us, is_given_again=given_again))
+        else:
+            merged.append(one)
+    return merged
+
+
+def _finding(place: Place, found: Sequence[Fall], sources: Sources, settings: FindingSettings) -> Finding:
+    cluster, topic, partition = place
+    last = found[-1]
+    gone = last.before - last.after
+    touched = _touched(place, last, sources.tables)
+    writers, groups, readers = touched["writers"], touched["groups"], touched["readers"]
+    given = "its offsets were given out again" if last.is_given_again else "its high watermark stays there"
+    moved = f" ({last.servers[0]} answered before, {last.servers[1]} since)" if len(last.servers) > 1 else ""
+    by = f" Written by {some(writers)}." if writers else ""
+    of = f" Read by {some([*(f'group {name}' for name in groups), *readers])}." if groups or readers else ""
+    return Finding(
+        rule=RULE.name, severity="critical", subject=f"{topic}-{partition}",
+        state=sources.state(cluster, last.us, last.us, 1), cluster=cluster, topic=topic, partition=partition,
+        group_id=None, first_us=last.us, last_us=last.us,
+        summary=f"{count(gone, 'acknowledged record')} of {topic}-{partition} {'is' if gone == 1 else 'are'} gone: "
+        f"the log end fell from {last.before} to {last.after} at {clock(last.us)} UTC, and {given}{moved}.{by}{of}",
+        advice=f"{_WRITE}{_READ if groups else ''}{_FIX}".format(
+            begin=last.after, end=last.before - 1, topic=quote(topic), place=quote(f"{topic}:{partition}"),
+            groups=f"{'Group' if len(groups) == 1 else 'Groups'} {some(groups)}",
+        ),
+        evidence=[one for fall in found for one in fall.evidence][-settings.max_evidence :],
+        details={
+            "lost": gone, "before": last.before, "after": last.after, "given_again": last.is_given_again,
+            "writers": [name.partition(" at ")[0] for name in writers], "groups": groups, "clients": readers or writers,
+            "servers": list(last.servers), "before_us": last.before_us,
+            **earlier((one.us, one.us) for one in found), "enough_us": last.us,
+        },
+    )  # fmt: skip
+
+
+def _touched(place: Place, fall: Fall, tables: Tables) -> Mapping[str, list[str]]:
+    """Who wrote, who read, and which groups had committed what is gone."""
+    cluster, topic, partition = place
+    rows = tables.rows(
+        _TOUCHED, cluster=cluster, topic=topic, partition=partition, us=fall.us, begin=fall.after
+    )  # fmt: skip
+
+    def of(kind: str) -> list[str]:
+        return sorted({who(row.client_id, host_of(row.client)) for row in rows if row.kind == kind})
+
+    groups: Collection[str] = {row.group_id for row in rows if row.kind == "committed" and row.group_id}
+    return {"writers": of("produced"), "readers": of("fetched"), "groups": sorted(groups)}

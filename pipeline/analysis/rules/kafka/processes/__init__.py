@@ -1,0 +1,1 @@
+"""Rules about processes: who a member is, beyond the member id that a coordinator gives it."""

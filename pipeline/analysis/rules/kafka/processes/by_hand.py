@@ -1,0 +1,69 @@
+"""``commit_rejected`` of a client that is no member: it assigns partitions by hand, in a group that has members.
+
+A consumer that uses assign() commits without a member id and without a generation. As long as the group is empty the
+coordinator takes that; once a member has joined by subscribe() it answers UNKNOWN_MEMBER_ID. To rejoin, as is right for
+a member that was put out, is no remedy: this client never joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from shlex import quote
+
+from pipeline.analysis.rules.counted import BY_HAND, COUNTED, finding, last_of_each, when
+from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import first_of, some, who
+from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.tables import Tables
+from pipeline.finding_settings import FindingSettings
+
+_REFUSED = next(one for one in COUNTED if one.rule.name == "commit_rejected")
+_OUTSIDE = """
+    SELECT bool_and(coalesce(member_id, '') = '' AND coalesce(generation, -1) < 0) AS outside
+    FROM events WHERE list_contains($ids, exchange_id) AND kind LIKE '%commit_rejected'
+"""
+_MEMBERS = r"""
+    SELECT client_id, regexp_replace(client, ':\d+$', '') AS host FROM states
+    WHERE group_id = $group AND cluster = $cluster AND error_code = 0 AND kind IN ('join', 'heartbeat')
+        AND epoch_us(ts) BETWEEN $first_us AND $last_us
+    GROUP BY ALL ORDER BY ALL
+"""
+_AROUND_US = 60_000_000
+"""Members heartbeat within this time."""
+
+
+@finds(_REFUSED.rule)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule to refused commits that name no member; those of members are counted elsewhere."""
+    refused = [one for one in sources.episodes.get(_REFUSED.rule.name, ()) if _REFUSED.fires(one, settings)]
+    for episode in last_of_each(refused):
+        if _is_outside(episode, sources.tables):
+            yield _finding(episode, _members(episode, sources.tables), sources, settings)
+
+
+def _is_outside(episode: Episode, tables: Tables) -> bool:
+    (row,) = tables.rows(_OUTSIDE, ids=list(episode.evidence))
+    return bool(row.outside)
+
+
+def _members(episode: Episode, tables: Tables) -> list[str]:
+    """Who is a member meanwhile, ``client_id at host``."""
+    rows = tables.rows(
+        _MEMBERS, group=episode.group_id, cluster=episode.cluster, first_us=episode.first_us - _AROUND_US,
+        last_us=episode.last_us + _AROUND_US,
+    )  # fmt: skip
+    return [who(row.client_id, row.host) for row in rows]
+
+
+def _finding(episode: Episode, members: list[str], sources: Sources, settings: FindingSettings) -> Finding:
+    own = first_of(episode.clients)
+    others = f"{some(members)} joined by subscribe()" if members else "others have joined by subscribe()"
+    summary = (
+        f"{own} commits offsets of group {episode.group_id} without being a member (assign()), and {others}: the "
+        f"coordinator refused its commits {when(episode)} ({', '.join(episode.names)})."
+    )
+    advice = BY_HAND.format(who=own, group=quote(episode.group_id or "?"))
+    made = finding(episode, "critical", summary, advice, sources, _REFUSED.least(settings))
+    return replace(made, details={**made.details, "by_hand": True, "subscribed": members})

@@ -1,0 +1,281 @@
+"""Rule ``frozen_process``: a process stood still for longer than its session timeout, and its group went on without it.
+
+Meaning: a garbage collection, SIGSTOP, a suspended or migrated machine, a CPU limit. The process knows nothing of it:
+it goes on where it was, as a member that is none any more, and what it commits is refused.
+Evidence: no request on any of its connections for as long as the session timeout that it stated, and then a refusal of
+its old member id, or a new join on the same connection; and no LeaveGroup. A process that is only slow heartbeats on
+and leaves by itself (poll_interval_exceeded); one that ended comes back by new connections.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import pyarrow as pa
+
+from decoder.fields import natural, parsed, text
+from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.people import count, host_of, who
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
+from pipeline.finding_settings import FindingSettings
+
+_PUT_OUT = numbers(
+    KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH,
+    KafkaError.STALE_MEMBER_EPOCH,
+)  # fmt: skip
+_LEAST_US, _UNSTATED_US, _DEFAULT_US = 6_000_000, 15_000_000, 45_000_000
+"""The shortest session timeout that brokers allow; three heartbeats of a member that states none; their default."""
+_SHARE = 2 / 3
+"""Of the session timeout: clients heartbeat three times in it, so that the last may be so long before the halt."""
+_ADVICE = (
+    "Now: {again}look at what held {who} from {begin} to {end} UTC: its garbage collection log, the host's journal "
+    "(suspended, migrated, SIGSTOP), CPU limits (nr_throttled) and swapping. Fix: shorten that halt (heap, CPU limit, "
+    "no live migration), or set session.timeout.ms above the longest one (group.consumer.session.timeout.ms of the "
+    "group with group.protocol=consumer)."
+)
+_BACK, _AWAY = "nothing has to be restarted, it has joined again; ", "restart it if it does not join again by itself; "
+RULE = Rule(
+    "frozen_process",
+    "kafka",
+    ("warning",),
+    "A process stood still for longer than its session timeout, and was put out of its group.",
+    (),
+    ("exchanges", "states", "events"),
+    advice=(_ADVICE,),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """A process that sent nothing for a while. Times are µs since the epoch.
+
+    Attributes:
+        client: ip:port of the connection to the coordinator.
+        first_us, last_us: its last request before, and its first one after.
+        refused, commits: requests as the old member that were refused then, and how many of them are commits.
+        errors: of these refusals.
+        back_us: when it was in the group again; None: that was not seen.
+    """
+
+    cluster: str
+    group: str
+    client_id: str | None
+    client: str
+    member: str
+    first_us: int
+    last_us: int
+    exchange_id: str
+    session_us: int | None = None
+    refused: int = 0
+    commits: int = 0
+    errors: tuple[str, ...] = ()
+    back_us: int | None = None
+
+
+_ACCEPTED = """
+    SELECT cluster, group_id, member_id, client_id, client, epoch_us(ts) AS us FROM states
+    WHERE kind IN ('join', 'heartbeat', 'assignment') AND error_code = 0 AND coalesce(member_id, '') <> ''
+        AND (kind <> 'assignment' OR group_protocol <> 'classic')
+    UNION ALL
+    SELECT cluster, group_id, member_id, client_id, client, epoch_us(ts) FROM events
+    WHERE kind IN ('committed', 'txn_committed') AND coalesce(member_id, '') <> ''
+"""
+_REFUSED = f"""
+    SELECT cluster, group_id, member_id, client_id, client, epoch_us(ts) AS us, exchange_id, error_name,
+        false AS commits
+    FROM states WHERE error_code IN {_PUT_OUT} AND coalesce(member_id, '') <> ''
+    UNION ALL
+    SELECT cluster, group_id, member_id, client_id, client, epoch_us(ts), exchange_id, any_value(error_name), true
+    FROM events WHERE error_code IN {_PUT_OUT} AND coalesce(member_id, '') <> '' AND kind LIKE '%commit_rejected'
+    GROUP BY ALL
+"""
+_SIGNS = f"""
+    WITH accepted AS ({_ACCEPTED}), refused AS ({_REFUSED}), lives AS (
+        SELECT cluster, group_id, member_id, any_value(client_id) AS client_id, max(client) AS client,
+            min(us) AS first_us, max(us) AS last_us FROM accepted GROUP BY cluster, group_id, member_id
+    ), put_out AS (
+        SELECT r.cluster, r.group_id, r.member_id, r.client_id, r.client, a.us AS since_us, min(r.us) AS us,
+            arg_min(r.exchange_id, r.us) AS exchange_id
+        FROM refused AS r ASOF JOIN accepted AS a
+            ON r.cluster = a.cluster AND r.group_id = a.group_id AND r.member_id = a.member_id AND r.us > a.us
+        GROUP BY ALL
+    ), joined AS (
+        SELECT cluster, group_id, member_id, client_id, client, epoch_us(ts) AS us, exchange_id FROM states
+        WHERE kind = 'join' AND error_code = 0 AND coalesce(generation, -1) >= 0
+    ), again AS (
+        SELECT j.cluster, j.group_id, o.member_id, j.client_id, j.client, o.last_us AS since_us, min(j.us) AS us,
+            arg_min(j.exchange_id, j.us) AS exchange_id
+        FROM joined AS j JOIN lives AS o ON j.cluster = o.cluster AND j.group_id = o.group_id AND j.client = o.client
+            AND j.member_id <> o.member_id AND j.us > o.last_us
+        GROUP BY ALL
+    ), signs AS (
+        SELECT * FROM put_out UNION ALL SELECT * FROM again
+    )
+    SELECT s.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us, x.client_ip, x.connection_id
+    FROM signs AS s JOIN exchanges AS x USING (exchange_id)
+    WHERE epoch_us(coalesce(x.request_ts, x.ts)) - since_us >= {_LEAST_US} AND NOT EXISTS (
+        FROM states AS l WHERE l.kind = 'leave' AND l.error_code = 0 AND l.cluster = s.cluster
+            AND l.group_id = s.group_id AND l.member_id = s.member_id AND epoch_us(l.ts) BETWEEN s.since_us AND s.us
+    )
+    ORDER BY s.us, exchange_id
+"""
+"""Members that were accepted, then long not, and are then refused, or join anew on the same connection."""
+_ANY = f"""
+    SELECT 1 AS one FROM states WHERE error_code IN {_PUT_OUT}
+    UNION ALL SELECT 1 AS one FROM events WHERE error_code IN {_PUT_OUT}
+    UNION ALL SELECT 1 AS one FROM (
+        SELECT client FROM states WHERE kind = 'join' AND error_code = 0 AND coalesce(generation, -1) >= 0
+        GROUP BY client HAVING count(DISTINCT member_id) > 1
+    ) LIMIT 1
+"""
+_SESSIONS = f"""
+    SELECT client_id, client_ip, request_body FROM exchanges
+    WHERE protocol = 'kafka' AND api_key = {int(ApiKey.JOIN_GROUP)} AND request_body IS NOT NULL ORDER BY ts
+"""
+_ASKED = f"""
+    SELECT number, epoch_us(coalesce(x.request_ts, x.ts)) AS us
+    FROM exchanges AS x JOIN halts AS h ON x.client_ip = h.client_ip
+        AND x.client_id IS NOT DISTINCT FROM h.client_id AND epoch_us(coalesce(x.request_ts, x.ts)) >= h.since_us
+        AND epoch_us(coalesce(x.request_ts, x.ts)) <= h.asked_us
+        AND (h.twin IS NULL OR {ADDRESS["client"].replace("client_", "x.client_")} = h.twin)
+    ORDER BY number, us
+"""
+"""What a process asked from when its member was accepted last to when it was refused; where another member has its
+client id and host, on its own connection alone."""
+_LOST = """
+    SELECT DISTINCT number FROM gaps AS g
+    JOIN (SELECT DISTINCT connection_id, client_ip, client_id FROM exchanges) AS x USING (connection_id)
+    JOIN halts AS h ON x.client_ip = h.client_ip AND x.client_id IS NOT DISTINCT FROM h.client_id
+    WHERE epoch_us(g.ts) BETWEEN h.since_us AND h.asked_us
+"""
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule: one finding for each group and client."""
+    by_client: defaultdict[tuple[str, str, str | None], list[Halt]] = defaultdict(list)
+    for halt in halts(sources.tables) if sources.tables.rows(_ANY) else ():
+        by_client[halt.cluster, halt.group, halt.client_id].append(halt)
+    for some_halts in by_client.values():
+        yield _finding(some_halts, sources, settings)
+
+
+def halts(tables: Tables) -> list[Halt]:
+    """All halts, in the order of time."""
+    signs = tables.rows(_SIGNS)
+    if not signs:
+        return []
+    accepted = tables.rows(
+        f"SELECT * FROM ({_ACCEPTED}) WHERE list_contains($groups, group_id) ORDER BY us",
+        groups=sorted({one.group_id for one in signs}),
+    )  # fmt: skip
+    twins = [_has_twin(one, accepted) for one in signs]
+    tables.add("halts", pa.table({
+        "number": list(range(len(signs))), "client_ip": [one.client_ip for one in signs],
+        "client_id": pa.array([one.client_id for one in signs], pa.string()),
+        "since_us": [one.since_us for one in signs], "asked_us": [one.asked_us for one in signs],
+        "twin": pa.array([one.client if twin else None for one, twin in zip(signs, twins, strict=True)], pa.string()),
+    }))  # fmt: skip
+    asked: defaultdict[int, list[int]] = defaultdict(list)
+    for row in tables.rows(_ASKED):
+        asked[row.number].append(row.us)
+    lossy = {row.number for row in tables.rows(_LOST)}
+    sessions = _sessions(tables)
+    found: dict[tuple[str, str, str | None, int], Halt] = {}
+    for number, sign in enumerate(signs):
+        stated_us = sessions.get((sign.group_id, sign.client_id))
+        begin_us, end_us = _longest([sign.since_us, *asked[number]])
+        least_us = _UNSTATED_US if stated_us is None else stated_us
+        is_long = sign.asked_us - sign.since_us >= least_us and end_us - begin_us >= _SHARE * least_us
+        if number in lossy or not is_long:
+            continue
+        halt = Halt(
+            sign.cluster, sign.group_id, sign.client_id, sign.client, sign.member_id, begin_us, end_us,
+            sign.exchange_id, stated_us,
+        )  # fmt: skip
+        found.setdefault((halt.cluster, halt.group, halt.client_id, halt.first_us), halt)
+    return _with_ends(sorted(found.values(), key=lambda one: one.first_us), accepted, tables)
+
+
+def _has_twin(sign: Row, accepted: Sequence[Row]) -> bool:
+    """Whether another member of the same client id and host was in the group meanwhile, on another connection."""
+    return any(
+        one.client_id == sign.client_id
+        and one.client != sign.client
+        and host_of(one.client) == host_of(sign.client)
+        and one.member_id != sign.member_id
+        and sign.since_us < one.us < sign.asked_us
+        for one in accepted
+    )
+
+
+def _longest(times_us: Sequence[int]) -> tuple[int, int]:
+    return max(pairwise(times_us), key=lambda both: both[1] - both[0], default=(times_us[0], times_us[0]))
+
+
+def _sessions(tables: Tables) -> Mapping[tuple[str, str | None], int]:
+    """By group and client id the session timeout that it stated last, µs."""
+    found: dict[tuple[str, str | None], int] = {}
+    for row in tables.each(_SESSIONS):
+        body = parsed(row.request_body)
+        if stated := natural(body, "sessionTimeoutMs"):
+            found[text(body, "groupId") or "", row.client_id] = stated * 1000
+    return found
+
+
+def _with_ends(some: Sequence[Halt], accepted: Sequence[Row], tables: Tables) -> list[Halt]:
+    """The same with what was refused afterwards, and when the process was back."""
+    refused = tables.rows(f"SELECT * FROM ({_REFUSED}) ORDER BY us, exchange_id") if some else []
+    found = []
+    for one in some:
+        member = one.cluster, one.group, one.member
+        own = [r for r in refused if (r.cluster, r.group_id, r.member_id) == member and r.us >= one.last_us]
+        place = one.cluster, one.group, one.client_id, host_of(one.client)
+        of_it = [r for r in accepted if (r.cluster, r.group_id, r.client_id, host_of(r.client)) == place]
+        others = {r.member_id for r in of_it if one.first_us < r.us < one.last_us}
+        back = (r.us for r in of_it if r.us > one.last_us and r.member_id not in others)
+        ended = replace(one, refused=len(own), commits=sum(r.commits for r in own), back_us=next(back, None))
+        found.append(replace(ended, errors=tuple(sorted({r.error_name for r in own}))))
+    return found
+
+
+def _finding(some_halts: Sequence[Halt], sources: Sources, settings: FindingSettings) -> Finding:
+    last = some_halts[-1]
+    name = who(last.client_id, host_of(last.client))
+    longest_us = max(one.last_us - one.first_us for one in some_halts)
+    ends_us = max(last.last_us, last.back_us or 0)
+    timeout = (
+        f"the session timeout that it stated ({seconds(last.session_us)})"
+        if last.session_us
+        else "the session timeout of its group (45 s unless group.consumer.session.timeout.ms says otherwise)"
+    )
+    was = "was" if last.refused == 1 else "were"
+    errors = ", ".join(last.errors)
+    refused = f"; then {count(last.refused, 'request')} of it {was} refused ({errors})" if last.refused else ""
+    back = f" It was back at {clock(last.back_us)} UTC." if last.back_us else ""
+    often = f", {count(len(some_halts), 'time')}" if len(some_halts) > 1 else ""
+    return Finding(
+        rule=RULE.name, severity="warning", subject=f"{last.group}/{last.client_id or '?'}",
+        state="closed" if last.back_us else sources.state_unhealed(last.cluster, last.first_us, last.last_us, 1),
+        cluster=last.cluster, topic=None, partition=None, group_id=last.group, first_us=last.first_us, last_us=ends_us,
+        summary=f"{name} sent nothing on any of its connections for {seconds(last.last_us - last.first_us)}, from "
+        f"{clock(last.first_us)} to {clock(last.last_us)} UTC, longer than {timeout}: the coordinator put it out of "
+        f"group {last.group}, and it did not leave{refused}{often}.{back}",
+        advice=_ADVICE.format(
+            who=name, begin=clock(last.first_us), end=clock(last.last_us), again=_BACK if last.back_us else _AWAY
+        ),
+        evidence=[one.exchange_id for one in some_halts][-settings.max_evidence :],
+        details={
+            "times": len(some_halts), "clients": [name], "kinds": list(last.errors),
+            "silent_us": last.last_us - last.first_us, "longest_us": longest_us, "session_us": last.session_us,
+            "from_us": last.first_us, "until_us": last.last_us, "refused": last.refused, "commits": last.commits,
+            "address": last.client, "member_id": last.member, "back_us": last.back_us,
+            **earlier((one.first_us, one.last_us) for one in some_halts), "enough_us": last.last_us,
+        },
+    )  # fmt: skip
