@@ -75,6 +75,8 @@ JUDGED = [
     Case("same-group-instance-id/static_same_instance_id.pcap", 1,
          ("10.0.0.5 and 10.0.0.6 both are w-0 (group.instance.id) in group orders-app and fence each other",
           "give each its own group.instance.id"), (NOTHING,)),
+    Case("offset-fetch-refused/redpanda_6423_unstable.pcap", 1,
+         ("CRITICAL Group orders-app cannot begin: an open transaction holds its offsets", "find-hanging"), (NOTHING,)),
     Case("cursor-of-another-server/mongo_cursor_other_mongos.pcap", 0,
          ("that 10.0.0.20:27017 opened",), ("take it back",)),
     Case("pktap/pktap.pcap", 0, ("exchanges",), ("link type",)),

@@ -92,6 +92,18 @@ CLAIMS = (
     ),
     Claim(
         "request_refused",
+        r"cannot begin|could not begin",
+        "A group cannot begin because an open transaction holds its offsets.",
+        (seen("the broker's errors", "OffsetFetch", where=REFUSED, half="response", least=3),),
+    ),
+    Claim(
+        "request_refused",
+        r"open transactions? \S+ of ",
+        "Which transaction holds the group's offsets.",
+        (seen("the request that sent the offsets", "AddOffsetsToTxn", "TxnOffsetCommit", names=("group",)),),
+    ),
+    Claim(
+        "request_refused",
         r"since \S+ UTC it is accepted",
         "Such a request was accepted afterwards.",
         (seen("the accepted request", names=_CLIENT, half="response", where="coalesce(len(error_codes), 0) = 0"),),

@@ -16,6 +16,7 @@ from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.model import LOSS, TRANSIENT
 from pipeline.analysis.rules.counted import clients, codes_of, finding, last_of_each, place, when
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.clients.held_offsets import HELD_ADVICE, held
 from pipeline.analysis.rules.kafka.refusals import about_of
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.rule import Rule, finds
@@ -27,8 +28,8 @@ RULE = Rule(
     ("critical", "warning", "info"),
     "A broker refuses the same request of a client again and again.",
     ("refused_again_times", "refused_briefly_seconds", "in_vain_seconds"),
-    ("exchanges", "events"),
-    advice=(BY_CODE,),
+    ("exchanges", "events", "states"),
+    advice=(BY_CODE, HELD_ADVICE),
 )
 _WORK = frozenset(
     api_names()[api]
@@ -57,10 +58,14 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     some = [one for one in sources.episodes.get(RULE.name, ()) if _lasts(one, settings)]
     for episode in last_of_each(some):
         severity = _severity(episode, settings)
-        made = finding(episode, severity, _summary(episode), advice_of(codes_of(episode)), sources)
+        waits = held(episode, sources.tables)
+        summary = _summary(episode) if waits is None else f"{waits.words} {_summary(episode)}"
+        advice = (waits.advice if waits is not None else "") or advice_of(codes_of(episode))
+        made = finding(episode, severity, summary, advice, sources)
         times_us = episode.times_us
         enough = times_us[min(settings.refused_again_times, len(times_us)) - 1]
         more = {"answers": [list(one) for one in episode.answers], "enough_us": enough, **_transaction(episode)}
+        more |= {} if waits is None else waits.details
         yield replace(made, state=_state(episode, sources), details={**made.details, **more})
 
 
