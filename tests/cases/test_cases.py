@@ -94,6 +94,14 @@ JUDGED = [
              (NOTHING,))
         for name, came in LOOPS.items()
     ),
+    Case("never-commits/real_librdkafka.pcap.zst", 0,
+         ("Group report-app has never committed nc: each of 6 starts of report began at offset 0 and read all again",)),
+    Case("out-of-range-then-silent/one_partition_dropped.pcap.zst", 1,
+         ("orders-2 of group orders-app is not fetched any more since A got OFFSET_OUT_OF_RANGE at 09:40:30 UTC",),
+         ("a worker in it has died", NOTHING)),
+    Case("offset-fetch-refused/librdkafka_5586.pcap", 1,
+         ("worker at 10.0.0.5 asked once for the offsets of group orders-app, was refused with NOT_COORDINATOR, and "
+          "has read nothing of orders-0 since",), (NOTHING,)),
     Case("plaintext-to-tls-listener/plain_to_tls.pcap", 1,
          ("answers TLS to the Kafka requests", "security.protocol"), (NOTHING,)),
 ]  # fmt: skip

@@ -136,6 +136,75 @@ CLAIMS = (
         (seen("a fetch beyond it", "Fetch", names=("topic",)),),
     ),
     Claim(
+        "partition_dropped_from_commits",
+        r"and commits nothing of it",
+        "A client reads a partition on and commits nothing of it, while it commits others.",
+        (
+            seen("fetches of the partition", "Fetch", names=("topic",), least=2),
+            seen("accepted commits of other partitions", *_COMMITS, names=("group",), where=ACCEPTED, half="response",
+                 least=2),
+            _NO_COMMIT,
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"No commit of it is known|as OffsetFetch states",
+        "The group's commit of the partition as OffsetFetch states it.",
+        (seen("the answer to OffsetFetch", "OffsetFetch", names=("group",), half="response"),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"After a restart it would read",
+        "A restart would read the records again.",
+        (seen("the position of fetches", "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"OFFSET_OUT_OF_RANGE",
+        "A partition was refused with OFFSET_OUT_OF_RANGE, and is not read since.",
+        (
+            seen("the refused fetch", "Fetch", names=("topic",), half="response", where=REFUSED),
+            silent("no fetch of it on any connection of the client", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"It asked for offset|wait there\.",
+        "Where the client stood, and what waits there.",
+        (seen("the refused fetch", "Fetch", names=("topic",), half="request", where=REFUSED),),
+    ),
+    Claim(
+        "stopped",
+        r"for the offsets of group",
+        "A client asked for its offsets, was refused, and reads nothing since.",
+        (
+            seen("the refused OffsetFetch", "OffsetFetch", names=("group",), half="response", where=REFUSED),
+            silent("no fetch and no further OffsetFetch of the client", names=("client",)),
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"It is alive: its last request",
+        "The client is alive.",
+        (seen("a later request of the client", names=("client",), half="request"),),
+    ),
+    Claim(
+        "rewound",
+        r"has never committed",
+        "A group finds no commit at any of its starts, and reads again what it had read.",
+        (
+            seen("answers to OffsetFetch without an offset", "OffsetFetch", names=("group",), half="response", least=3),
+            seen("fetches of what was read before", "Fetch", names=("topic",), least=2),
+            _NO_COMMIT,
+        ),
+    ),
+    Claim(
+        "rewound",
+        r"In all .* read again",
+        "How many records were read again.",
+        (seen("fetches of what was read before", "Fetch", names=("topic",)),),
+    ),
+    Claim(
         "lag_growing",
         r"falls further behind|takes less than is written",
         "A group's lag grows although it commits.",

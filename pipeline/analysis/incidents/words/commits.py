@@ -8,9 +8,9 @@ from typing import Any
 
 from pipeline.analysis.incidents.case import Case, arg, begun, count, listed
 from pipeline.analysis.incidents.entities import Caller, Known, names_of_each
-from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Words, advised, groups
+from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Say, Words, advised, groups
 from pipeline.analysis.incidents.words.refusals import fix, now
-from pipeline.analysis.rules.kafka.positions import loop_words
+from pipeline.analysis.rules.kafka.positions import loop_words, unread_words
 from pipeline.analysis.rules.people import joined
 
 _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group"
@@ -88,6 +88,8 @@ def _rejected(case: Case) -> str:
 
 
 def _dropped(case: Case) -> str:
+    if case.details.get("shape"):
+        return unread_words.headline(case.group, case.places, case.details)
     waits = f"{count(case.records, 'record')} wait there" if case.records else "records wait there"
     owner = case.details.get("owner")
     by = f"{_AT_RANDOM.sub('', str(owner))} of group" if owner else "Group"
@@ -95,6 +97,8 @@ def _dropped(case: Case) -> str:
 
 
 def _dropped_now(case: Case) -> str:
+    if case.details.get("shape"):
+        return _advised(case, "now")
     owner = case.details.get("owner") or f"the member that owns {case.places}"
     return (
         f"Restart {owner} (`{_MEMBERS} {arg(case.group)} --members --verbose` gives its host): a worker in it has "
@@ -103,6 +107,8 @@ def _dropped_now(case: Case) -> str:
 
 
 def _stopped(case: Case) -> str:
+    if case.details.get("shape"):
+        return unread_words.headline(case.group, case.places, case.details)
     if case.details.get("members"):
         waits = f"{count(case.records, 'record')} wait" if case.records else "records wait"
         places = case.details.get("places") or [case.places]
@@ -112,6 +118,8 @@ def _stopped(case: Case) -> str:
 
 
 def _look_at_members(case: Case) -> str:
+    if case.details.get("shape"):
+        return _advised(case, "now")
     if case.details.get("members"):
         return (
             f"Take a stack dump of {case.who}, then restart it: the others of group {case.group} take over what it "
@@ -137,6 +145,22 @@ def _stalled(case: Case) -> str:
     return f"Group {case.group} is alive but stands still on {case.places}{at}{waits}"
 
 
+def _advised(case: Case, part: str) -> str:
+    found = advised(case, part)
+    return found[:1].upper() + found[1:]
+
+
+def _or_advised(part: str, text: str) -> Say:
+    """A text that holds for all cases but those of a shape of their own, whose findings state what to do."""
+    return lambda case: _advised(case, part) if case.details.get("shape") else text
+
+
+def _or_reads(text: str) -> Say:
+    """What a case rests on."""
+    why = f"{SEEN}what it asks for and what is answered, and that no commit of it comes. {WHY_IS_NOT}"
+    return lambda case: why if case.details.get("shape") else text
+
+
 def _loops(case: Case) -> bool:
     """Whether it is a group that fetches from one offset again and again."""
     return bool(case.details.get("again"))
@@ -144,8 +168,7 @@ def _loops(case: Case) -> bool:
 
 def _stalled_fix(case: Case) -> str:
     if _loops(case):
-        fix = advised(case, "fix")
-        return fix[:1].upper() + fix[1:]
+        return _advised(case, "fix")
     return "Give a record that fails a limited number of tries, then a dead letter topic; resume() what was paused."
 
 
@@ -175,8 +198,7 @@ def _as_options(findings: Iterable[Known]) -> str:
 
 def _stalled_now(case: Case) -> str:
     if _loops(case):
-        now = advised(case, "now")
-        return now[:1].upper() + now[1:]
+        return _advised(case, "now")
     return (
         f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose` names it): "
         "it retries a record for ever, or has paused the partition. If it stands still again stop the group, set it "
@@ -209,9 +231,20 @@ def _lag(case: Case) -> str:
 
 
 def _rewound(case: Case) -> str:
+    if case.details.get("shape"):
+        return unread_words.headline(case.group, case.places, case.details)
     by = case.details.get("client_id")
     back = f"{count(case.records, 'record')} of {case.places} are read again" if case.records else "records come again"
     return f"{by or 'Somebody'} set group {case.group} back: {back}"
+
+
+def _rewound_now(case: Case) -> str:
+    if case.details.get("shape"):
+        return _advised(case, "now")
+    return (
+        f"If nobody set group {case.group} back on purpose (kafka-consumer-groups.sh, seek), "
+        f"stop {case.clients}; tell those behind it that these records come twice."
+    )
 
 
 COMMITS: dict[str, Words] = {
@@ -254,9 +287,12 @@ COMMITS: dict[str, Words] = {
     "partition_dropped_from_commits": Words(
         _dropped,
         _dropped_now,
-        "Let the whole process fail when one of its workers does, and store the offset of each record that was "
-        "processed (enable.auto.offset.store=false with offsets_store in librdkafka).",
-        f"{SEEN}commits of the topic's other partitions go on without this one. {WHY_IS_NOT}",
+        _or_advised(
+            "fix",
+            "Let the whole process fail when one of its workers does, and store the offset of each record that was "
+            "processed (enable.auto.offset.store=false with offsets_store in librdkafka).",
+        ),
+        _or_reads(f"{SEEN}commits of the topic's other partitions go on without this one. {WHY_IS_NOT}"),
         STANDS,
         culprit=_members,
         is_cause=False,
@@ -264,9 +300,12 @@ COMMITS: dict[str, Words] = {
     "stopped": Words(
         _stopped,
         _look_at_members,
-        "Let the process end when its consumer fails, so that it is restarted, and alarm on the group's lag. What one "
-        "record takes must fit into max.poll.interval.ms.",
-        f"{SEEN}no commit came, and records did. {WHY_IS_NOT}",
+        _or_advised(
+            "fix",
+            "Let the process end when its consumer fails, so that it is restarted, and alarm on the group's lag. What "
+            "one record takes must fit into max.poll.interval.ms.",
+        ),
+        _or_reads(f"{SEEN}no commit came, and records did. {WHY_IS_NOT}"),
         STANDS,
         culprit=_members,
         is_cause=False,
@@ -295,12 +334,12 @@ COMMITS: dict[str, Words] = {
     ),
     "rewound": Words(
         _rewound,
-        lambda case: (
-            f"If nobody set group {case.group} back on purpose (kafka-consumer-groups.sh, seek), "
-            f"stop {case.clients}; tell those behind it that these records come twice."
+        _rewound_now,
+        _or_advised(
+            "fix",
+            "Make what follows from a record idempotent; let only one tool or job reset offsets, of groups at rest.",
         ),
-        "Make what follows from a record idempotent; let only one tool or job reset offsets, of groups at rest.",
-        f"{SEEN}the commit that fell back, and the fetches from there.",
+        _or_reads(f"{SEEN}the commit that fell back, and the fetches from there."),
         LOSES,
     ),
 }

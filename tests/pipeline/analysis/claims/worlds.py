@@ -31,6 +31,12 @@ from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
+from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
+    never_commits,
+    out_of_range,
+    reads_on,
+    refused_once,
+)
 from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
 from tests.pipeline.capture.wire import pcap
 from tests.pipeline.commands.test_other_protocol import FIN, closing
@@ -212,6 +218,11 @@ MADE: dict[str, Callable[[], bytes]] = {
     "answers_http": lambda: pcap(conversations(KAFKA, HTTP_400)),
     "only_closes": lambda: pcap(closing(KAFKA, FIN)),
     "loops": lambda: loops(records_again, ill=120).pcap(),
+    "reads_on": lambda: reads_on(stated=7).pcap(),
+    "reads_on_without": lambda: reads_on().pcap(),
+    "out_of_range": lambda: out_of_range().pcap(),
+    "never_commits": lambda: never_commits().pcap(),
+    "refused_once": lambda: refused_once().pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
 }
 """Captures of servers that are no brokers, and of clients that none here is, by name."""

@@ -78,7 +78,7 @@ _Client = tuple[str, str, str, str | None]
 
 
 class Entries:
-    """When clients entered their groups: by a new process, as far as connections tell."""
+    """When clients entered their groups: by a new process, as far as connections show."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         """Of steps in the order of time."""

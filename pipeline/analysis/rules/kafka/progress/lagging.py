@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from pipeline.analysis.rules.kafka.positions import loop_words
+from pipeline.analysis.rules.kafka.positions import loop_words, unread_words
 from pipeline.analysis.rules.kafka.progress import burrow, track, words
 from pipeline.analysis.rules.kafka.progress.judging import judge_lives
 from pipeline.analysis.rules.kafka.progress.points import group_points, lives, markers_of, points_of
@@ -48,7 +48,7 @@ STALLED = Rule(
     ("behind_records", "stalled_commits", "stalled_seconds", "fetched_again_seconds", "patience_periods",
      "poll_seconds"),
     reads=(*_READS, "events"),
-    advice=(*words.ADVICE[track.STALLED], *loop_words.ADVICE.values()),
+    advice=(*words.ADVICE[track.STALLED], *dict.fromkeys(loop_words.ADVICE.values())),
 )  # fmt: skip
 """Also of who fetches from one offset (pipeline.analysis.rules.kafka.positions.looping)."""
 RULES = (
@@ -66,9 +66,9 @@ RULES = (
         "kafka",
         ("critical", "warning", "info"),
         "A group, or a member of it, no longer commits what it holds of a topic, while records come to wait.",
-        ("behind_records", "stopped_seconds", "patience_periods", "poll_seconds"),
+        ("behind_records", "stopped_seconds", "patience_periods", "poll_seconds", "fetched_again_seconds"),
         reads=_READS,
-        advice=words.ADVICE[track.STOPPED],
+        advice=(*words.ADVICE[track.STOPPED], unread_words.ADVICE[unread_words.OFFSETS_REFUSED]),
     ),
     STALLED,
     Rule(
@@ -78,7 +78,7 @@ RULES = (
         "A group went back to an earlier offset and reads again from there.",
         ("behind_records",),
         reads=("timeline", "exchanges"),
-        advice=words.ADVICE[track.REWOUND],
+        advice=(*words.ADVICE[track.REWOUND], unread_words.ADVICE[unread_words.NEVER_COMMITS]),
     ),
     Rule(
         "commit_regressed",
@@ -94,9 +94,13 @@ RULES = (
         "kafka",
         ("critical",),
         "A group goes on committing a topic, but not one of its partitions, which has records to read.",
-        ("behind_records", "dropped_commits", "dropped_seconds", "patience_periods"),
+        ("behind_records", "dropped_commits", "dropped_seconds", "patience_periods", "fetched_again_seconds"),
         reads=_READS,
-        advice=words.ADVICE[track.DROPPED],
+        advice=(
+            *words.ADVICE[track.DROPPED],
+            unread_words.ADVICE[unread_words.UNCOMMITTED],
+            unread_words.ADVICE[unread_words.OUT_OF_RANGE],
+        ),
     ),
 )
 

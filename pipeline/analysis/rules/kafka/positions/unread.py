@@ -1,0 +1,259 @@
+"""Groups that read on without a commit, begin anew each time, or do not read what they hold.
+
+Findings of ``partition_dropped_from_commits``, ``stopped`` and ``rewound`` whose commits the capture does not hold:
+the last one is known from OffsetFetch, or there never was one. Evidence: fetches whose positions go on, while commits
+of other partitions are accepted and none of this one is sent; a Fetch answered OFFSET_OUT_OF_RANGE after which the
+partition is not fetched; a refused OffsetFetch after which nothing is fetched; starts that find no commit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from shlex import quote
+from typing import Any
+
+from decoder.fields import integers, items, parsed, text
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.errors import error_name
+from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.kafka.progress.lagging import RULES
+from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
+from pipeline.analysis.rules.people import who
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.tables import Row
+from pipeline.finding_settings import FindingSettings
+
+_BY_NAME = {rule.name: rule for rule in RULES}
+DROPPED_RULE, STOPPED_RULE, REWOUND_RULE = (
+    _BY_NAME[name] for name in ("partition_dropped_from_commits", "stopped", "rewound")
+)
+_STARTS = 3
+"""Starts that find no commit and read again."""
+_READS = """
+    WITH commits AS (
+        SELECT cluster, topic, partition, group_id FROM timeline
+        WHERE kind IN ('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied')
+            AND group_id <> '' GROUP BY ALL
+    ), of_groups AS (SELECT DISTINCT cluster, group_id FROM commits), asked AS (
+        SELECT cluster, topic, partition, group_id, arg_max(event_offset, ts) AS committed FROM timeline
+        WHERE kind = 'fetched_commit' AND error_name = 'NONE' AND group_id <> '' GROUP BY ALL
+    )
+    SELECT cluster, topic, partition, group_id, t.client_id, committed, min(event_offset) AS begun_at,
+        max(event_next_offset) AS position, count(DISTINCT event_next_offset) AS steps,
+        min(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS first_us,
+        max(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS last_us,
+        arg_min(exchange_id, ts) AS first_exchange, arg_max(exchange_id, ts) AS last_exchange
+    FROM timeline AS t SEMI JOIN of_groups USING (cluster, group_id)
+        JOIN asked USING (cluster, topic, partition, group_id)
+        ANTI JOIN commits USING (cluster, topic, partition, group_id)
+    WHERE kind = 'fetched' AND group_id <> '' AND isolation_level IS NOT NULL
+    GROUP BY ALL HAVING steps >= $steps
+    ORDER BY cluster, group_id, topic, partition, client_id
+"""
+"""Partitions that a group asked its commits of and reads, of which it commits nothing although it commits others."""
+_COMMITS = """
+    SELECT DISTINCT epoch_us(ts) AS us FROM timeline
+    WHERE kind IN ('committed', 'txn_applied') AND cluster = $cluster AND group_id = $group
+        AND client_id IS NOT DISTINCT FROM $client
+    ORDER BY us
+"""
+_OUT_OF_RANGE = """
+    WITH refused AS (
+        SELECT cluster, topic, partition, group_id, client_id, epoch_us(ts) AS us, exchange_id, event_offset
+        FROM timeline WHERE kind = 'fetch_rejected' AND error_name = 'OFFSET_OUT_OF_RANGE' AND group_id <> ''
+    ), read AS (
+        SELECT cluster, topic, partition, group_id, max(epoch_us(ts)) AS us FROM timeline
+            SEMI JOIN refused USING (cluster, topic, partition, group_id)
+        WHERE kind IN ('fetched', 'committed') GROUP BY ALL
+    ), alive AS (
+        SELECT cluster, group_id, client_id, max(epoch_us(ts)) AS us FROM timeline
+            SEMI JOIN refused USING (cluster, group_id)
+        WHERE kind IN ('fetched', 'fetch_rejected', 'committed') GROUP BY ALL
+    ), ends AS (
+        SELECT cluster, topic, partition, arg_max(high_watermark, ts) AS "end" FROM timeline
+            SEMI JOIN refused USING (cluster, topic, partition)
+        WHERE high_watermark IS NOT NULL GROUP BY ALL
+    )
+    SELECT r.cluster, r.topic, r.partition, r.group_id, r.client_id, min(r.us) AS refused_us, count(*) AS refusals,
+        max(r.us) AS last_us, arg_max(r.event_offset, r.us) AS stood, arg_min(r.exchange_id, r.us) AS first_exchange,
+        arg_max(r.exchange_id, r.us) AS last_exchange, any_value(a.us) AS alive_us, any_value(e."end") AS "end"
+    FROM refused AS r
+        LEFT JOIN read AS f ON f.cluster = r.cluster AND f.topic = r.topic AND f.partition = r.partition
+            AND f.group_id = r.group_id
+        LEFT JOIN ends AS e ON e.cluster = r.cluster AND e.topic = r.topic AND e.partition = r.partition
+        JOIN alive AS a ON a.cluster = r.cluster AND a.group_id = r.group_id
+            AND a.client_id IS NOT DISTINCT FROM r.client_id
+    WHERE f.us IS NULL OR r.us > f.us
+    GROUP BY r.cluster, r.topic, r.partition, r.group_id, r.client_id
+    ORDER BY ALL
+"""
+"""Partitions that were refused and not read since by any client of the group."""
+_REFUSED = f"""
+    SELECT client_id, client_ip, max(epoch_us(ts)) AS us, count(*) AS refusals,
+        arg_max(exchange_id, ts) AS exchange_id, arg_max(request_body, ts) AS request_body,
+        arg_max(error_codes, ts) AS error_codes, arg_max(server_ip || ':' || server_port, ts) AS server
+    FROM exchanges WHERE api_key = {int(ApiKey.OFFSET_FETCH)} AND coalesce(len(error_codes), 0) > 0
+    GROUP BY client_id, client_ip ORDER BY us, client_id, client_ip
+"""
+_SINCE = f"""
+    SELECT max(epoch_us(ts)) AS alive_us, count(*) FILTER (
+        api_key IN ({int(ApiKey.FETCH)}, {int(ApiKey.OFFSET_FETCH)}, {int(ApiKey.JOIN_GROUP)})) AS others
+    FROM exchanges WHERE protocol = 'kafka' AND epoch_us(ts) > $us AND client_ip = $ip
+        AND client_id IS NOT DISTINCT FROM $client
+"""
+_BEGUN = """
+    WITH starts AS (
+        SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, client_id FROM timeline
+            ANTI JOIN (SELECT DISTINCT cluster, group_id FROM timeline WHERE kind IN ('committed', 'txn_committed'))
+                USING (cluster, group_id)
+        WHERE kind = 'fetched_commit' AND event_offset IS NULL AND error_name = 'NONE' AND group_id <> ''
+        QUALIFY count(*) OVER (PARTITION BY cluster, topic, partition, group_id) >= $starts
+    ), fetches AS (
+        SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, event_offset, event_next_offset FROM timeline
+            SEMI JOIN starts USING (cluster, topic, partition, group_id)
+        WHERE kind = 'fetched' AND isolation_level IS NOT NULL
+    )
+    SELECT s.cluster, s.topic, s.partition, s.group_id, s.client_id, s.us, s.exchange_id,
+        min(f.event_offset) AS begun_at, max(f.event_next_offset) AS position, max(f.us) AS last_us
+    FROM fetches AS f ASOF JOIN starts AS s ON f.cluster = s.cluster AND f.topic = s.topic
+        AND f.partition = s.partition AND f.group_id = s.group_id AND f.us >= s.us
+    GROUP BY ALL ORDER BY s.cluster, s.group_id, s.topic, s.partition, s.us
+"""
+"""Starts of groups without any commit, and what was read from each on."""
+
+
+@finds(DROPPED_RULE, STOPPED_RULE, REWOUND_RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rules."""
+    yield from _uncommitted(sources, settings)
+    yield from _out_of_range(sources, settings)
+    yield from _offsets_refused(sources, settings)
+    yield from _never_committed(sources, settings)
+
+
+def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    tables = sources.tables
+    for row in tables.rows(_READS, steps=settings.dropped_commits):
+        begun_at = row.begun_at if row.committed is None else row.committed
+        if begun_at is None or row.position - begun_at < settings.behind_records:
+            continue
+        commits = [
+            one.us for one in tables.rows(_COMMITS, cluster=row.cluster, group=row.group_id, client=row.client_id)
+        ]
+        others = [us for us in commits if row.first_us < us]
+        patience = max(_patience_us(settings), int(settings.patience_periods * usual_us(gaps_us(commits))))
+        if len(others) < settings.dropped_commits or min(others[-1], row.last_us) - row.first_us < patience:
+            continue
+        details = {
+            "shape": words.UNCOMMITTED, "committed": row.committed, "begun_at": begun_at, "position": row.position,
+            "records_behind": row.position - begun_at, "other_commits": len(others), "client_id": row.client_id,
+            "clients": row.client_id or NAMELESS, "enough_us": row.first_us + patience,
+        }  # fmt: skip
+        last_us = max(row.last_us, others[-1])
+        yield _finding(DROPPED_RULE, "critical", row, (row.first_us, last_us), details, sources, settings)
+
+
+def _patience_us(settings: FindingSettings) -> int:
+    return int(2 * settings.fetched_again_seconds * 1_000_000)
+
+
+def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    patience = int(settings.fetched_again_seconds * 1_000_000)
+    for row in sources.tables.rows(_OUT_OF_RANGE):
+        if row.alive_us - row.refused_us < patience or row.stood is None:
+            continue
+        details = {
+            "shape": words.OUT_OF_RANGE, "refused_us": row.refused_us, "refusals": row.refusals, "offset": row.stood,
+            "records_behind": max((row.end or 0) - row.stood, 0), "client_id": row.client_id,
+            "clients": row.client_id or NAMELESS, "enough_us": row.refused_us + patience,
+        }  # fmt: skip
+        yield _finding(DROPPED_RULE, "critical", row, (row.refused_us, row.alive_us), details, sources, settings)
+
+
+def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Whoever asks again and again is judged by ``request_refused``."""
+    tables = sources.tables
+    for row in tables.rows(_REFUSED):
+        (since,) = tables.rows(_SINCE, us=row.us, ip=row.client_ip, client=row.client_id)
+        is_few = row.refusals < settings.refused_again_times
+        if not is_few or since.others or (since.alive_us or 0) - row.us < _patience_us(settings):
+            continue
+        cluster = sources.facts.cluster_at(row.server, row.us)
+        for group, topic, partition in _asked(row):
+            details = {
+                "shape": words.OFFSETS_REFUSED, "refusals": row.refusals, "error": error_name(row.error_codes[0]),
+                "alive_us": since.alive_us - row.us, "client_id": row.client_id,
+                "clients": who(row.client_id, row.client_ip), "enough_us": row.us + _patience_us(settings),
+            }  # fmt: skip
+            place = _Place(cluster, topic, partition, group, row.exchange_id)
+            yield _finding(STOPPED_RULE, "critical", place, (row.us, since.alive_us), details, sources, settings)
+
+
+class _Place:
+    """A partition as rows of other queries name it."""
+
+    def __init__(self, cluster: str, topic: str, partition: int, group_id: str, exchange_id: str) -> None:
+        self.cluster, self.topic, self.partition, self.group_id = cluster, topic, partition, group_id
+        self.first_exchange = self.last_exchange = exchange_id
+
+
+def _asked(row: Row) -> Iterator[tuple[str, str, int]]:
+    """Group, topic and partition of a request: the first partition of each topic stands for all."""
+    body = parsed(row.request_body)
+    for group in items(body, "groups") or [body]:
+        for topic in items(group, "topics"):
+            for number in integers(topic, "partitionIndexes")[:1]:
+                yield text(group, "groupId") or "", text(topic, "name") or "", number
+
+
+def _never_committed(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """The partition of each group and topic of which most was read again stands for all."""
+    starts: defaultdict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
+    for row in sources.tables.rows(_BEGUN, starts=_STARTS):
+        if row.begun_at is not None and row.position is not None:
+            starts[row.cluster, row.group_id, row.topic, row.partition].append(row)
+    best: dict[tuple[str, str, str], tuple[int, list[Row]]] = {}
+    for (cluster, group, topic, _), rows in starts.items():
+        again = sum(max(before.position - after.begun_at, 0) for before, after in pairwise(rows))
+        is_each = all(after.begun_at < before.position for before, after in pairwise(rows))
+        known = best.get((cluster, group, topic))
+        if (
+            len(rows) >= _STARTS
+            and is_each
+            and again >= settings.behind_records
+            and (known is None or again > known[0])
+        ):
+            best[cluster, group, topic] = again, rows
+    for (cluster, group, topic), (again, rows) in best.items():
+        details = {
+            "shape": words.NEVER_COMMITS, "starts": len(rows), "begun_at": rows[-1].begun_at, "read_again": again,
+            "client_id": rows[-1].client_id, "clients": rows[-1].client_id or NAMELESS,
+            "enough_us": rows[_STARTS - 1].us,
+        }  # fmt: skip
+        place = _Place(cluster, topic, rows[-1].partition, group, rows[0].exchange_id)
+        place.last_exchange = rows[-1].exchange_id
+        yield _finding(REWOUND_RULE, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)
+
+
+def _finding(
+    rule: Rule, severity: str, row: Row, span_us: tuple[int, int], details: dict[str, Any], sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    partition = None if details["shape"] == words.NEVER_COMMITS else row.partition
+    place = row.topic if partition is None else f"{row.topic}-{partition}"
+    first_us, last_us = span_us
+    state: State = sources.state_unhealed(row.cluster, first_us, last_us, 1)
+    return Finding(
+        rule=rule.name, severity=severity, subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster,
+        topic=row.topic, partition=partition, group_id=row.group_id, first_us=first_us, last_us=last_us,
+        summary=words.summary(row.group_id, place, first_us, last_us, details),
+        advice=words.ADVICE[details["shape"]].format(
+            group=quote(row.group_id), topic=quote(row.topic), place=quote(f"{row.topic}:{row.partition}"),
+            who=details["clients"],
+        ),
+        evidence=list(dict.fromkeys((row.first_exchange, row.last_exchange)))[: settings.max_evidence],
+        details={**details, **({"known_until_us": last_us} if state == "unknown" else {})},
+    )  # fmt: skip

@@ -1,0 +1,70 @@
+"""A partition that is read on without a commit, or not read at all, is reported by what is known of it."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.kafka.positions import unread_words as words
+from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
+    GROUP,
+    never_commits,
+    out_of_range,
+    reads_on,
+    refused_once,
+)
+
+DROPPED = ("partition_dropped_from_commits", f"{GROUP}/orders-1")
+STOPPED, REWOUND = ("stopped", f"{GROUP}/orders-0"), ("rewound", "report/orders")
+
+
+def test_read_on_and_never_committed() -> None:
+    row = reads_on().findings()[DROPPED]
+    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "open", words.UNCOMMITTED)
+    assert "No commit of it is known" in row["summary"]
+    assert row["details"]["records_behind"] == 450
+
+
+def test_the_last_commit_is_known_from_offset_fetch() -> None:
+    row = reads_on(stated=7).findings()[DROPPED]
+    assert "Its last commit, as OffsetFetch states, is 7." in row["summary"]
+    assert row["details"]["records_behind"] == 443
+
+
+def test_who_commits_both_or_nothing_or_not_for_long_is_well() -> None:
+    assert DROPPED not in reads_on(commits=(0, 1)).findings()
+    assert DROPPED not in reads_on(commits=()).findings()
+    assert DROPPED not in reads_on(seconds=40).findings()
+
+
+def test_out_of_range_once_and_never_fetched_again() -> None:
+    row = out_of_range().findings()[DROPPED]
+    assert row["details"]["shape"] == words.OUT_OF_RANGE
+    assert "is not fetched any more since worker got OFFSET_OUT_OF_RANGE" in row["summary"]
+
+
+def test_out_of_range_each_time() -> None:
+    row = out_of_range(each_time=True).findings()[DROPPED]
+    assert "is refused to worker with OFFSET_OUT_OF_RANGE, 90 times since" in row["summary"]
+
+
+def test_who_goes_on_elsewhere_is_no_standstill() -> None:
+    assert out_of_range(back=True).findings().get(DROPPED, {}).get("details", {}).get("shape") is None
+
+
+def test_a_group_that_never_commits_reads_again_at_each_start() -> None:
+    row = never_commits().findings()[REWOUND]
+    assert (row["severity"], row["details"]["shape"]) == ("warning", words.NEVER_COMMITS)
+    assert "each of 4 starts of job began at offset 0 and read all again" in row["summary"]
+
+
+def test_a_job_that_commits_and_few_starts_are_well() -> None:
+    assert REWOUND not in never_commits(commits=True).findings()
+    assert REWOUND not in never_commits(starts=2).findings()
+
+
+def test_a_refused_offset_fetch_that_is_not_repeated() -> None:
+    row = refused_once().findings()[STOPPED]
+    assert row["details"]["shape"] == words.OFFSETS_REFUSED
+    assert "was refused with NOT_COORDINATOR, and has read nothing of orders-0 since" in row["summary"]
+
+
+def test_who_asks_again_and_reads_is_well() -> None:
+    assert STOPPED not in refused_once(again=True).findings()

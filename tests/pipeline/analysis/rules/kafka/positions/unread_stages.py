@@ -1,0 +1,79 @@
+"""Groups that read on without commits, begin anew each time, or do not read what they hold."""
+
+from __future__ import annotations
+
+from tests.pipeline.analysis.rules.kafka.positions.stage import Client, Stage, records
+
+GROUP = "orders-app"
+
+
+def reads_on(*, stated: int = -1, seconds: int = 150, commits: tuple[int, ...] = (0,), steps: bool = True) -> Stage:
+    """A member reads two partitions, and commits some of them."""
+    stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
+    stage.join(0.1, worker, [0, 1])
+    stage.offset_fetch(0.2, worker, {0: 0, 1: stated})
+    for second in range(seconds):
+        base, end = 3 * second, 3 * (second + 1)
+        for partition in (0, 1):
+            stage.produce(second + 0.3 + partition / 50, partition, base, 3)
+        at = base if steps else 0
+        stage.fetch(second + 0.5, worker, (0, base, end, records(base, 3)), (1, at, end, records(at, 3)))
+        if commits and second % 5 == 4:
+            stage.commit(second + 0.7, worker, dict.fromkeys(commits, end))
+        stage.heartbeat(second + 0.8, worker)
+    return stage
+
+
+def out_of_range(*, each_time: bool = False, back: bool = False) -> Stage:
+    """After 30 s one of two partitions is out of range."""
+    stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
+    stage.join(0.1, worker, [0, 1])
+    for second in range(120):
+        base, end = 3 * second, 3 * (second + 1)
+        for partition in (0, 1):
+            stage.produce(second + 0.3 + partition / 50, partition, base, 3)
+        parts = [(0, base, end, records(base, 3))]
+        errors = {}
+        if second < 30 or (back and second > 31):
+            parts.append((1, base, end, records(base, 3)))
+        elif second == 30 or each_time:
+            parts.append((1, 90, end, b""))
+            errors = {1: 1}
+        stage.fetch(second + 0.5, worker, *parts, errors=errors)
+        if second % 5 == 4:
+            stage.commit(second + 0.7, worker, {0: end, 1: min(end, 90)} if second < 30 else {0: end})
+    return stage
+
+
+def never_commits(*, starts: int = 4, commits: bool = False) -> Stage:
+    """A job that is started again and again."""
+    stage = Stage()
+    for start in range(starts):
+        worker = Client("job", "report", 43_000 + start, f"job-{start}", generation=start + 1)
+        begin = 30 * start
+        stage.join(begin + 0.1, worker, [0])
+        stage.offset_fetch(begin + 0.2, worker, {0: 30 * start if commits and start else -1})
+        at = 30 * start if commits else 0
+        for second in range(begin, begin + 20):
+            stage.produce(second + 0.3, 0, 30 * start + second - begin, 1)
+            end = 30 * start + second - begin + 1
+            stage.fetch(second + 0.5, worker, (0, at, end, records(at, end - at)))
+            at = end
+        if commits:
+            stage.commit(begin + 20.5, worker, {0: 30 * (start + 1)})
+        stage.leave(begin + 21, worker)
+    return stage
+
+
+def refused_once(*, again: bool = False) -> Stage:
+    """A client without membership asks for its offsets, and is refused."""
+    stage, worker = Stage(), Client("worker", GROUP, 42_000)
+    stage.offset_fetch(0.2, worker, {0: 0}, error=16)
+    if again:
+        stage.offset_fetch(0.7, worker, {0: 0})
+    for second in range(120):
+        stage.produce(second + 0.3, 0, 3 * second, 3)
+        if again:
+            stage.fetch(second + 0.5, worker, (0, 3 * second, 3 * second + 3, records(3 * second, 3)))
+        stage.heartbeat(second + 0.6, worker)
+    return stage
