@@ -11,17 +11,18 @@ import pyarrow as pa
 from pipeline.analysis.clients import clients
 from pipeline.analysis.copies.copies import all_copies, counted, waiting
 from pipeline.analysis.copies.translated import Statements
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.holders.assignments import assignments
 from pipeline.analysis.holders.fetch_sessions import fetch_sessions
 from pipeline.analysis.holders.transactions import transactions
+from pipeline.analysis.inferred_names import inferred_names
 from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
 from pipeline.analysis.pairing import completed, exchanges, pending
 from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.safety.guard import attempt
-from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, with_handshakes
+from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, placed, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
 from pipeline.finding_settings import FindingSettings
@@ -108,6 +109,10 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
         "clusters and topic names", lambda: (known or Facts()).merged(kafka.facts()), lambda: known or Facts()
     )
     events, batches, states = (_made(TABLES[part], partial(kafka.table, part, facts)) for part in TABLES)
+    names = attempt("inferred names of topics", lambda: inferred_names(events, facts), dict[tuple[str, str], Seen])
+    if names:
+        facts = facts.with_inferred(names)
+        events, batches, states = (placed(rows, facts) for rows in (events, batches, states))
     commands, handshakes = mongodb_statements(complete)
     return Gathered(complete, pending(paired), events, batches, states, commands, handshakes, gaps, facts)
 

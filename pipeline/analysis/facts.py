@@ -35,16 +35,23 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A value and when it was seen first and last, µs since the epoch."""
+    """A value and when it was seen first and last, µs since the epoch.
+
+    Attributes:
+        is_inferred: whether no message states it (:mod:`pipeline.analysis.inferred_names`).
+    """
 
     value: str
     first_us: int
     last_us: int
+    is_inferred: bool = False
 
     def merged(self, other: Seen) -> Seen:
-        """Both together; the value that was seen first stays."""
-        first = min(self, other, key=lambda seen: (seen.first_us, seen.value))
-        return Seen(first.value, first.first_us, max(self.last_us, other.last_us))
+        """Both together; the value that was seen first stays, but what is stated replaces what was inferred."""
+        first = min(self, other, key=lambda seen: (seen.is_inferred, seen.first_us, seen.value))
+        return Seen(
+            first.value, min(self.first_us, other.first_us), max(self.last_us, other.last_us), first.is_inferred
+        )
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,14 @@ class Facts:
         topics: dict[tuple[str, str], Seen] = {}
         for cluster, topic_id, seen in sightings:
             _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
-        return Facts(brokers, topics)
+        return Facts(brokers, _without_doubtful(topics))
+
+    def with_inferred(self, names: Mapping[tuple[str, str], Seen]) -> Facts:
+        """These facts, and names of (cluster, topic id) that no message states."""
+        topics = dict(self.topics)
+        for key, seen in names.items():
+            _put(topics, key, seen)
+        return Facts(self.brokers, topics)
 
     def newest(self, most: int) -> Facts:
         """At most so many of each kind: those that were seen last."""
@@ -151,6 +165,16 @@ class Facts:
         """Names of topic ids that ``before`` did not know or named otherwise."""
         old = before.names()
         return {topic_id: name for topic_id, name in self.names().items() if old.get(topic_id) != name}
+
+
+def _without_doubtful(topics: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:
+    """Without inferred names that are stated to be those of other ids: these would be topics made anew."""
+    stated = {(cluster, seen.value) for (cluster, _), seen in topics.items() if not seen.is_inferred}
+    return {
+        (cluster, topic_id): seen
+        for (cluster, topic_id), seen in topics.items()
+        if not seen.is_inferred or (cluster, seen.value) not in stated
+    }
 
 
 def _newest(seen: Mapping[tuple[str, str], Seen], most: int) -> dict[tuple[str, str], Seen]:

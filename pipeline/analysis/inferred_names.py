@@ -1,0 +1,127 @@
+"""Names of topics that the capture states by their ids alone, inferred from offsets that are equal.
+
+Fetch names topics by id since v13, and Produce too, while groups commit by name; what joins both, Metadata, a client
+asks for every few minutes only (KIP-516). A client commits the positions that it fetched, and a log ends where the last
+record was written: a name and an id that have such offsets in common, and share none with any other, are one topic.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.tables import Tables
+
+LEAST_EQUAL = 2
+"""Offsets, of a partition each, that must be equal where nothing else competes."""
+CLEAR = 8
+"""Where something else competes, it must have so many times fewer equal offsets."""
+
+_NEAR_US = 2_000_000
+"""Of the same end of a log two statements: a record is written, and a reader learns of it."""
+
+_EQUAL = f"""
+WITH placed AS (
+  SELECT cluster, topic, topic_id, partition, kind, client_id, regexp_replace(client, ':[0-9]+$', '') AS host,
+         "offset", next_offset, high_watermark, list_timestamp, epoch_us(ts) AS us
+  FROM events WHERE coalesce(error_code, 0) = 0
+),
+named AS (
+  SELECT * FROM placed WHERE topic IS NOT NULL AND topic_id IS NULL
+),
+unnamed AS (
+  SELECT * FROM placed WHERE topic IS NULL AND topic_id IS NOT NULL
+),
+committed AS (
+  SELECT cluster, topic, partition, client_id, host, "offset", min(us) AS first_us, max(us) AS last_us
+  FROM named WHERE kind IN ('committed', 'txn_committed', 'fetched_commit') AND "offset" > 0
+  GROUP BY ALL
+),
+positions AS (
+  SELECT cluster, topic_id, partition, client_id, host, unnest([fetched."offset", next_offset]) AS "offset", us
+  FROM unnamed AS fetched WHERE kind = 'fetched'
+),
+read AS (
+  SELECT cluster, topic_id, partition, client_id, host, "offset", min(us) AS first_us, max(us) AS last_us
+  FROM positions WHERE "offset" > 0 GROUP BY ALL
+),
+ended AS (
+  SELECT cluster, topic, partition, CASE kind WHEN 'listed' THEN "offset" ELSE next_offset END AS "offset",
+         min(us) AS first_us, max(us) AS last_us
+  FROM named WHERE kind = 'produced' OR kind = 'listed' AND list_timestamp = -1
+  GROUP BY ALL
+),
+ends AS (
+  SELECT cluster, topic_id, partition, CASE kind WHEN 'produced' THEN next_offset ELSE high_watermark END AS "offset",
+         min(us) AS first_us, max(us) AS last_us
+  FROM unnamed WHERE kind IN ('fetched', 'produced') GROUP BY ALL
+),
+equal AS (
+  SELECT cluster, topic_id, topic, partition, "offset", least(committed.first_us, read.first_us) AS first_us,
+         greatest(committed.last_us, read.last_us) AS last_us
+  FROM committed JOIN read USING (cluster, partition, client_id, host, "offset")
+  UNION ALL
+  SELECT cluster, topic_id, topic, partition, "offset", least(ended.first_us, ends.first_us),
+         greatest(ended.last_us, ends.last_us)
+  FROM ended JOIN ends USING (cluster, partition, "offset")
+  WHERE "offset" > 0 AND ends.first_us BETWEEN ended.first_us - {_NEAR_US} AND ended.last_us + {_NEAR_US}
+)
+SELECT cluster, topic_id, topic, count(DISTINCT (partition, "offset")) AS times, min(first_us) AS first_us,
+       max(last_us) AS last_us
+FROM equal GROUP BY ALL ORDER BY ALL
+"""
+
+
+class _Pair(NamedTuple):
+    cluster: str
+    topic_id: str
+    topic: str
+    times: int
+    first_us: int
+    last_us: int
+
+
+def inferred_names(events: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
+    """Names of topic ids that facts do not name, by cluster and id, where equal offsets leave no doubt.
+
+    Args:
+        events: rows of ``silver.offset_events``, named as far as facts go.
+        facts: what is stated; a name that it gives to an id is given to no other.
+    """
+    if not pc.any(pc.and_(pc.is_null(events.column("topic")), pc.is_valid(events.column("topic_id")))).as_py():
+        return {}
+    tables = Tables({"events": events})
+    try:
+        pairs = [_Pair(*row) for row in tables.rows(_EQUAL)]
+    finally:
+        tables.close()
+    taken = {(cluster, seen.value) for (cluster, _), seen in facts.topics.items()}
+    return {
+        (pair.cluster, pair.topic_id): Seen(pair.topic, pair.first_us, pair.last_us, is_inferred=True)
+        for pair in _clear(pairs)
+        if (pair.cluster, pair.topic) not in taken
+    }
+
+
+def _clear(pairs: Iterable[_Pair]) -> list[_Pair]:
+    """Those that are far ahead of every other pair of their id, and of their name."""
+    of: defaultdict[tuple[str, str, str], list[_Pair]] = defaultdict(list)
+    for pair in pairs:
+        of["id", pair.cluster, pair.topic_id].append(pair)
+        of["name", pair.cluster, pair.topic].append(pair)
+    return [
+        pair
+        for (side, *_), some in of.items()
+        if side == "id"
+        for pair in some
+        if pair.times >= LEAST_EQUAL
+        and all(
+            other is pair or other.times * CLEAR <= pair.times
+            for other in (*some, *of["name", pair.cluster, pair.topic])
+        )
+    ]
