@@ -27,7 +27,7 @@ def topics(facts: Facts) -> pa.Table:
         {
             "cluster": cluster, "topic_id": topic_id, "topic": name, "first_ts": first,
             "last_ts": facts.topics[cluster, topic_id].last_us, "valid_from": first, "valid_to": until,
-            "incarnation": number,
+            "incarnation": number, "is_inferred": facts.topics[cluster, topic_id].is_inferred,
         }
         for cluster, name, topic_id, number, first, until in facts.incarnations()
     )  # fmt: skip
@@ -42,8 +42,10 @@ def known_facts(broker_rows: pa.Table, topic_rows: pa.Table) -> Facts:
             for server, cluster, first, last in _timed(broker_rows, "server", "cluster")
         },
         {
-            (cluster, topic_id): Seen(topic, first, last)
-            for cluster, topic_id, topic, first, last in _timed(topic_rows, "cluster", "topic_id", "topic")
+            (cluster, topic_id): Seen(topic, first, last, bool(is_inferred))
+            for cluster, topic_id, topic, is_inferred, first, last in _timed(
+                topic_rows, "cluster", "topic_id", "topic", "is_inferred"
+            )
         },
     )
 

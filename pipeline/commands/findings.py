@@ -28,10 +28,12 @@ from pipeline.terminal import Console, json_line, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.analysis.facts import Facts
     from pipeline.capture.stats import CaptureStats
     from pipeline.embedded.diagnosis import Diagnosis, Looked
 
 _EVIDENCE_SHOWN = 3
+_NAMES_SHOWN = 5
 _SIMILAR = 0.7
 """From which likeness on a name may be meant: `all` is no `stalled`."""
 _PAGE = "http://127.0.0.1:8501"
@@ -258,7 +260,18 @@ def what_was_looked_at(found: Diagnosis) -> str:
     return (
         f"Looked at {many(looked.groups, 'group')}, {many(looked.partitions, 'partition')}, "
         f"{many(looked.clients, 'client')} and {many(looked.servers, 'server')} by {len(all_rules())} rules."
+        f"{_names_inferred(found.derived.facts)}"
     )
+
+
+def _names_inferred(facts: Facts) -> str:
+    """Which topics have an id by inference."""
+    names = sorted({seen.value for seen in facts.topics.values() if seen.is_inferred})
+    if not names:
+        return ""
+    shown = ", ".join(map(printable, names[:_NAMES_SHOWN]))
+    more = f" and {many(len(names) - _NAMES_SHOWN, 'other')}" if len(names) > _NAMES_SHOWN else ""
+    return f" No message states the topic id of {shown}{more}: equal offsets show it."
 
 
 def clock(micros: int) -> str:

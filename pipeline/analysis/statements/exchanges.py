@@ -117,11 +117,10 @@ def placed(rows: pa.Table, facts: Facts) -> pa.Table:
     who, when = servers.take(begins).cast(pa.string()).to_pylist(), times.take(begins).to_pylist()
     clusters = arrow_array(facts.clusters_at(zip(who, when, strict=True)), pa.string())
     found = _with(rows, "cluster", clusters.take(np.repeat(np.arange(len(begins)), lengths)))
-    topics = rows.column("topic")
-    if topics.null_count:
+    topics, ids = rows.column("topic"), rows.column("topic_id")
+    if ids.null_count < len(ids):
         names = facts.names()
-        ids = rows.column("topic_id").to_pylist()
-        named = [names.get(id_) if name is None else name for name, id_ in zip(topics.to_pylist(), ids, strict=True)]
+        named = [names.get(id_, name) for name, id_ in zip(topics.to_pylist(), ids.to_pylist(), strict=True)]
         found = _with(found, "topic", arrow_array(named, pa.string()))
     return found
 

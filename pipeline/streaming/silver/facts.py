@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from delta.tables import DeltaTable
@@ -66,12 +66,13 @@ def rename_earlier(rows: Rows, facts: Facts, before: Facts) -> None:
     """
     spark, lake = rows.spark, rows.lake
     servers, names = facts.servers_changed(before), facts.names_learned(before)
+    named_before = sorted(names.keys() & before.names().keys())
 
     def rename(table: Table) -> None:
         if rows.is_empty(table):
             return
         if names:
-            _rename_topics(spark, lake, table, names)
+            _rename_topics(spark, lake, table, names, named_before)
         if servers:
             _rename_clusters(spark, lake, table, _span_rows(spark, facts, servers))
 
@@ -83,12 +84,17 @@ def rename_earlier(rows: Rows, facts: Facts, before: Facts) -> None:
         note_news(rows, of_all(1, since_us))
 
 
-def _rename_topics(spark: SparkSession, lake: Lake, table: Table, names: Mapping[str, str]) -> None:
+def _rename_topics(
+    spark: SparkSession, lake: Lake, table: Table, names: Mapping[str, str], named_before: Sequence[str]
+) -> None:
+    """Name rows that have no name, and those of ids that had another one: it was inferred."""
+    pairs = [F.lit(text) for item in sorted(names.items()) for text in item]
+    name = F.try_element_at(F.create_map(*pairs), F.col("topic_id"))
     missing = F.col("topic").isNull() & F.col("topic_id").isin(list(names))
+    if named_before:
+        missing = missing | F.col("topic_id").isin(list(named_before)) & (F.col("topic") != name)
     if holds(spark, lake, table, missing):
-        pairs = [F.lit(text) for item in sorted(names.items()) for text in item]
-        target = DeltaTable.forPath(spark, lake.path(table))
-        target.update(missing, {"topic": F.try_element_at(F.create_map(*pairs), F.col("topic_id"))})
+        DeltaTable.forPath(spark, lake.path(table)).update(missing, {"topic": name})
 
 
 def _rename_clusters(spark: SparkSession, lake: Lake, table: Table, spans: DataFrame) -> None:

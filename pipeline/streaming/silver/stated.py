@@ -18,6 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from pipeline.analysis.derive import Gathered, gathered
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import schema_of
+from pipeline.analysis.inferred_names import inferred_names
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, statement_rows
 from pipeline.analysis.statements.kafka import CONTEXT, FACT, PARTS
 from pipeline.arrow import arrow_schema
@@ -38,6 +39,8 @@ from pipeline.tables import (
 _FACT = (*FACT, Column("first_us", "bigint", ""), Column("last_us", "bigint", ""))
 """Of each Fact, in its order."""
 _STEP = "statements of exchanges"
+_STATEMENTS_COMPARED = 200_000
+"""Statements of one batch of which the names are inferred of topics that are known by their ids alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,22 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
             of_mongodb, lambda some: mongodb_statements(some)[0], struct_type(MONGO_COMMANDS.columns), _STEP
         )
         yield Stated(
-            lambda before: before.merged(facts) if facts else before,
+            lambda before: _with_inferred(before.merged(facts) if facts else before, rows),
             events,
             commands if has_commands else None,
             handshakes if has_commands and not handshakes.isEmpty() else None,
         )
     finally:
         rows.unpersist()
+
+
+def _with_inferred(known: Facts, rows: DataFrame) -> Facts:
+    """These facts, with the names that the first of many statements show."""
+    stated = F.col("event.topic_id").isNotNull() & F.col("event.topic").isNull()
+    if rows.where(stated & ~F.col("event.topic_id").isin(list(known.names()))).isEmpty():
+        return known
+    first = rows.where("event IS NOT NULL").limit(_STATEMENTS_COMPARED).toArrow()
+    return known.with_inferred(inferred_names(KafkaStatements(first).table("event", known), known))
 
 
 def statement_frame(complete: DataFrame) -> DataFrame:
