@@ -174,6 +174,16 @@ CLAIMS = (
         (seen("the refused fetch", "Fetch", names=("topic",), half="request", where=REFUSED),),
     ),
     Claim(
+        "partition_dropped_from_commits",
+        r"has never fetched it",
+        "A member holds a partition and has never fetched it, while it fetches others.",
+        (
+            seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
+            seen("records that were written", "Produce", names=("topic",), half="response"),
+            silent("no fetch of it on any connection of the client", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
         "stopped",
         r"for the offsets of group",
         "A client asked for its offsets, was refused, and reads nothing since.",

@@ -34,6 +34,7 @@ from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_a
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     never_commits,
     out_of_range,
+    owned,
     reads_on,
     refused_once,
 )
@@ -218,6 +219,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "answers_http": lambda: pcap(conversations(KAFKA, HTTP_400)),
     "only_closes": lambda: pcap(closing(KAFKA, FIN)),
     "loops": lambda: loops(records_again, ill=120).pcap(),
+    "owned": lambda: owned().pcap(),
     "reads_on": lambda: reads_on(stated=7).pcap(),
     "reads_on_without": lambda: reads_on().pcap(),
     "out_of_range": lambda: out_of_range().pcap(),

@@ -23,7 +23,7 @@ from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import Row
+from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _BY_NAME = {rule.name: rule for rule in RULES}
@@ -32,7 +32,13 @@ DROPPED_RULE, STOPPED_RULE, REWOUND_RULE = (
 )
 _STARTS = 3
 """Starts that find no commit and read again."""
-_READS = """
+_SHOWN = """
+    SELECT coalesce(bool_or(kind = 'fetch_rejected' AND error_name = 'OFFSET_OUT_OF_RANGE'), false) AS out_of_range,
+        count(*) FILTER (kind = 'fetched_commit' AND event_offset IS NULL AND error_name = 'NONE') AS without
+    FROM timeline WHERE kind IN ('fetch_rejected', 'fetched_commit') AND group_id <> ''
+"""
+"""What there is at all, so that nothing is asked in vain."""
+_UNCOMMITTED = """
     WITH commits AS (
         SELECT cluster, topic, partition, group_id FROM timeline
         WHERE kind IN ('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied')
@@ -41,23 +47,26 @@ _READS = """
         SELECT cluster, topic, partition, group_id, arg_max(event_offset, ts) AS committed FROM timeline
         WHERE kind = 'fetched_commit' AND error_name = 'NONE' AND group_id <> '' GROUP BY ALL
     )
+    SELECT * FROM asked SEMI JOIN of_groups USING (cluster, group_id)
+        ANTI JOIN commits USING (cluster, topic, partition, group_id)
+"""
+"""Partitions that a group asked its commits of, of which it commits nothing although it commits others."""
+_READS = """
     SELECT cluster, topic, partition, group_id, t.client_id, committed, min(event_offset) AS begun_at,
         max(event_next_offset) AS position, count(DISTINCT event_next_offset) AS steps,
         min(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS first_us,
         max(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS last_us,
         arg_min(exchange_id, ts) AS first_exchange, arg_max(exchange_id, ts) AS last_exchange
-    FROM timeline AS t SEMI JOIN of_groups USING (cluster, group_id)
-        JOIN asked USING (cluster, topic, partition, group_id)
-        ANTI JOIN commits USING (cluster, topic, partition, group_id)
+    FROM timeline AS t JOIN uncommitted USING (cluster, topic, partition, group_id)
     WHERE kind = 'fetched' AND group_id <> '' AND isolation_level IS NOT NULL
     GROUP BY ALL HAVING steps >= $steps
     ORDER BY cluster, group_id, topic, partition, client_id
 """
-"""Partitions that a group asked its commits of and reads, of which it commits nothing although it commits others."""
+"""Of these, what is read."""
 _COMMITS = """
     SELECT DISTINCT epoch_us(ts) AS us FROM timeline
     WHERE kind IN ('committed', 'txn_applied') AND cluster = $cluster AND group_id = $group
-        AND client_id IS NOT DISTINCT FROM $client
+        AND ($client IS NULL OR client_id = $client)
     ORDER BY us
 """
 _OUT_OF_RANGE = """
@@ -129,31 +138,44 @@ _BEGUN = """
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rules."""
     yield from _uncommitted(sources, settings)
-    yield from _out_of_range(sources, settings)
     yield from _offsets_refused(sources, settings)
-    yield from _never_committed(sources, settings)
+    (shown,) = sources.tables.rows(_SHOWN)
+    if shown.out_of_range:
+        yield from _out_of_range(sources, settings)
+    if shown.without >= _STARTS:
+        yield from _never_committed(sources, settings)
 
 
 def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     tables = sources.tables
+    uncommitted = tables.table(_UNCOMMITTED)
+    if not uncommitted.num_rows:
+        return
+    tables.add("uncommitted", uncommitted)
     for row in tables.rows(_READS, steps=settings.dropped_commits):
         begun_at = row.begun_at if row.committed is None else row.committed
         if begun_at is None or row.position - begun_at < settings.behind_records:
             continue
-        commits = [
-            one.us for one in tables.rows(_COMMITS, cluster=row.cluster, group=row.group_id, client=row.client_id)
-        ]
+        own = _commits(tables, row, row.client_id)
+        commits = own or _commits(tables, row, None)
         others = [us for us in commits if row.first_us < us]
         patience = max(_patience_us(settings), int(settings.patience_periods * usual_us(gaps_us(commits))))
         if len(others) < settings.dropped_commits or min(others[-1], row.last_us) - row.first_us < patience:
             continue
         details = {
             "shape": words.UNCOMMITTED, "committed": row.committed, "begun_at": begun_at, "position": row.position,
-            "records_behind": row.position - begun_at, "other_commits": len(others), "client_id": row.client_id,
+            "records_behind": row.position - begun_at, "other_commits": len(others), "own_commits": len(own),
+            "client_id": row.client_id,
             "clients": row.client_id or NAMELESS, "enough_us": row.first_us + patience,
         }  # fmt: skip
         last_us = max(row.last_us, others[-1])
-        yield _finding(DROPPED_RULE, "critical", row, (row.first_us, last_us), details, sources, settings)
+        yield finding_of(DROPPED_RULE, "critical", row, (row.first_us, last_us), details, sources, settings)
+
+
+def _commits(tables: Tables, row: Row, client_id: str | None) -> list[int]:
+    """When the group committed anything, or a client of it."""
+    found = tables.rows(_COMMITS, cluster=row.cluster, group=row.group_id, client=client_id)
+    return [one.us for one in found]
 
 
 def _patience_us(settings: FindingSettings) -> int:
@@ -170,7 +192,7 @@ def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Findi
             "records_behind": max((row.end or 0) - row.stood, 0), "client_id": row.client_id,
             "clients": row.client_id or NAMELESS, "enough_us": row.refused_us + patience,
         }  # fmt: skip
-        yield _finding(DROPPED_RULE, "critical", row, (row.refused_us, row.alive_us), details, sources, settings)
+        yield finding_of(DROPPED_RULE, "critical", row, (row.refused_us, row.alive_us), details, sources, settings)
 
 
 def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
@@ -189,7 +211,7 @@ def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Fi
                 "clients": who(row.client_id, row.client_ip), "enough_us": row.us + _patience_us(settings),
             }  # fmt: skip
             place = _Place(cluster, topic, partition, group, row.exchange_id)
-            yield _finding(STOPPED_RULE, "critical", place, (row.us, since.alive_us), details, sources, settings)
+            yield finding_of(STOPPED_RULE, "critical", place, (row.us, since.alive_us), details, sources, settings)
 
 
 class _Place:
@@ -235,13 +257,14 @@ def _never_committed(sources: Sources, settings: FindingSettings) -> Iterator[Fi
         }  # fmt: skip
         place = _Place(cluster, topic, rows[-1].partition, group, rows[0].exchange_id)
         place.last_exchange = rows[-1].exchange_id
-        yield _finding(REWOUND_RULE, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)
+        yield finding_of(REWOUND_RULE, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)
 
 
-def _finding(
+def finding_of(
     rule: Rule, severity: str, row: Row, span_us: tuple[int, int], details: dict[str, Any], sources: Sources,
     settings: FindingSettings,
 ) -> Finding:  # fmt: skip
+    """A finding about a place (cluster, topic, partition, group_id, first and last exchange), by its shape."""
     partition = None if details["shape"] == words.NEVER_COMMITS else row.partition
     place = row.topic if partition is None else f"{row.topic}-{partition}"
     first_us, last_us = span_us

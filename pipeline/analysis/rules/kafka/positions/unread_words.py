@@ -8,8 +8,8 @@ from typing import Any
 from pipeline.analysis.rules.model import clock, seconds
 from pipeline.analysis.rules.people import count
 
-UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS = (
-    "read_not_committed", "out_of_range", "offsets_refused", "never_commits",
+UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED = (
+    "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched",
 )  # fmt: skip
 _DESCRIBE = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}"
 _RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
@@ -32,6 +32,11 @@ ADVICE: Mapping[str, str] = {
         "Now: restart {who}: it asked for its offsets once, was refused, and has not asked again. Fix: update its "
         "library: it must find the coordinator again (FindCoordinator) after NOT_COORDINATOR, and repeat OffsetFetch "
         "until it is answered."
+    ),
+    NEVER_FETCHED: (
+        "Now: restart {who}: it holds the partition, so no other member reads it. Fix: resume() what was paused in "
+        "every path; seek to a known offset where the stored one could not be had; and end the process when the worker "
+        "of a partition ends, so that another member takes it."
     ),
     NEVER_COMMITS: (
         "Now: nothing if {who} is meant to read everything at each start. Else commit where it stands before it ends "
@@ -60,6 +65,13 @@ def headline(group: str, place: str, details: Mapping[str, Any]) -> str:
             many = count(details["refusals"], "time")
             return f"{place} of group {group} is refused to {who} with OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
         return f"{place} of group {group} is not fetched any more since {who} got OFFSET_OUT_OF_RANGE at {at} UTC"
+    if details["shape"] == NEVER_FETCHED:
+        since = clock(details["since_us"])
+        many = count(details["records_behind"], "record")
+        return (
+            f"{who} of group {group} holds {place} since {since} UTC and has never fetched it, while it fetches others "
+            f"and {many} came to wait"
+        )
     if details["shape"] == OFFSETS_REFUSED:
         tries = "once" if details["refusals"] == 1 else count(details["refusals"], "time")
         return (
@@ -75,7 +87,8 @@ def headline(group: str, place: str, details: Mapping[str, Any]) -> str:
 def _others(details: Mapping[str, Any]) -> str:
     if not details["other_commits"]:
         return ""
-    return f", while it commits other partitions ({count(details['other_commits'], 'time')})"
+    whose = "it" if details["own_commits"] else "the group"
+    return f", while {whose} commits other partitions ({count(details['other_commits'], 'time')})"
 
 
 def _more(details: Mapping[str, Any]) -> str:
@@ -90,4 +103,6 @@ def _more(details: Mapping[str, Any]) -> str:
         return f" It asked for offset {details['offset']}.{waits}"
     if details["shape"] == NEVER_COMMITS:
         return f" In all {count(details['read_again'], 'record')} were read again."
+    if details["shape"] == NEVER_FETCHED:
+        return ""
     return f" It is alive: its last request was seen {seconds(details['alive_us'])} later."

@@ -95,11 +95,12 @@ RULES = (
         ("critical",),
         "A group goes on committing a topic, but not one of its partitions, which has records to read.",
         ("behind_records", "dropped_commits", "dropped_seconds", "patience_periods", "fetched_again_seconds"),
-        reads=_READS,
+        reads=(*_READS, "events"),
         advice=(
             *words.ADVICE[track.DROPPED],
             unread_words.ADVICE[unread_words.UNCOMMITTED],
             unread_words.ADVICE[unread_words.OUT_OF_RANGE],
+            unread_words.ADVICE[unread_words.NEVER_FETCHED],
         ),
     ),
 )

@@ -7,6 +7,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     GROUP,
     never_commits,
     out_of_range,
+    owned,
     reads_on,
     refused_once,
 )
@@ -47,6 +48,14 @@ def test_out_of_range_each_time() -> None:
 
 def test_who_goes_on_elsewhere_is_no_standstill() -> None:
     assert out_of_range(back=True).findings().get(DROPPED, {}).get("details", {}).get("shape") is None
+
+
+def test_a_partition_that_its_owner_has_never_fetched() -> None:
+    row = owned().findings()[DROPPED]
+    assert (row["state"], row["details"]["shape"]) == ("open", words.NEVER_FETCHED)
+    assert "worker at 10.0.0.5 of group orders-app holds orders-1 since" in row["summary"]
+    assert DROPPED not in owned(fetched=True).findings()
+    assert DROPPED not in owned(seconds=40).findings()
 
 
 def test_a_group_that_never_commits_reads_again_at_each_start() -> None:

@@ -45,6 +45,22 @@ def out_of_range(*, each_time: bool = False, back: bool = False) -> Stage:
     return stage
 
 
+def owned(*, fetched: bool = False, seconds: int = 120) -> Stage:
+    """A member holds two partitions, and fetches one of them."""
+    stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
+    stage.join(0.1, worker, [0, 1])
+    for second in range(seconds):
+        base, end = 3 * second, 3 * (second + 1)
+        for partition in (0, 1):
+            stage.produce(second + 0.3 + partition / 50, partition, base, 3)
+        parts = [(number, base, end, records(base, 3)) for number in ((0, 1) if fetched else (0,))]
+        stage.fetch(second + 0.5, worker, *parts)
+        if second % 5 == 4:
+            stage.commit(second + 0.7, worker, {0: end, 1: end} if fetched else {0: end})
+        stage.heartbeat(second + 0.8, worker)
+    return stage
+
+
 def never_commits(*, starts: int = 4, commits: bool = False) -> Stage:
     """A job that is started again and again."""
     stage = Stage()
