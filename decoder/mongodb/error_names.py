@@ -97,11 +97,14 @@ ERROR_NAMES: dict[int, str] = {
     11600: "InterruptedAtShutdown", 11601: "Interrupted", 11602: "InterruptedDueToReplStateChange",
     12586: "BackgroundOperationInProgressForDatabase", 12587: "BackgroundOperationInProgressForNamespace",
     13113: "MergeStageNoMatchingDocument", 13297: "DatabaseDifferCase", 13388: "StaleConfig",
-    13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary", 14031: "OutOfDiskSpace", 17280: "KeyTooLong",
+    13435: "NotPrimaryNoSecondaryOk", 13436: "NotPrimaryOrSecondary", 14031: "OutOfDiskSpace",
+    16500: "RequestRateTooLarge", 17280: "KeyTooLong",
     28769: "NamespaceCannotBeSharded", 31082: "SearchNotEnabled", 40413: "IDLDuplicateField",
     40414: "IDLFailedToParse", 40415: "IDLUnknownField", 46841: "ClientMarkedKilled",
     50768: "NotARetryableWriteCommand", 50915: "BackupCursorOpenConflictWithCheckpoint",
     56846: "ConfigServerUnreachable", 91331: "RetriableRemoteCommandFailure",
     1003141: "RemoveShardDrainingInProgress", 10045600: "InterruptedDueToFCVChange",
 }  # fmt: skip
-"""Without those that servers use among themselves only. The names of 64 and 63 are those of before 8.1 and 6.0."""
+"""Without those that servers use among themselves only; 16500 is Azure Cosmos DB's.
+
+The names of 64 and 63 are those of before 8.1 and 6.0."""

@@ -15,7 +15,7 @@ def _mongo(words: str, where: str = "", half: Half = "exchange", least: int = 1)
 CLAIMS = (
     Claim(
         "mongo_command_failed",
-        r"failed|fails|asks .* for cursors",
+        r"failed|fails|asks .* for cursors|(refuses|refused) the login",
         "A command fails, and with which code.",
         (_mongo("the server's reply with its error", "len(error_codes) > 0", "response"),),
     ),

@@ -246,7 +246,7 @@ _CANDIDATES = f"""
 """Exchanges in which there may be a symptom."""
 _HALVES_ASKED = {
     "request": f"({_BODIES_ASKED}) OR (protocol = 'kafka' AND (api_key IN {numbers(*NAMING)} OR {STATES_ONE}))",
-    "response": _BODIES_ASKED,
+    "response": f"({_BODIES_ASKED}) OR (protocol = 'mongodb' AND contains(response_body, 'RetryAfterMs'))",
 }
 """By half, which bodies rules look into: in an accepted request also for the group, instance or transactional id."""
 

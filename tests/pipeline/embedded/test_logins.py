@@ -58,5 +58,9 @@ def test_accepted_logins_are_no_trouble(tmp_path: Path, how: str) -> None:
 def test_a_refused_login_is_reported_by_its_code_name(tmp_path: Path, code: int, name: str, logins: int) -> None:
     refused = {"ok": 0.0, "errmsg": f"not {SECRET.decode()}", "code": code, "codeName": name}
     (one,) = found(tmp_path, refused, logins)
-    assert (one["rule"], one["subject"], one["severity"]) == ("mongo_command_failed", "admin/saslContinue", "warning")
+    assert (one["rule"], one["subject"], one["severity"]) == (
+        "mongo_command_failed",
+        "admin/login of shop",
+        "warning",
+    )
     assert name in one["summary"]

@@ -161,6 +161,15 @@ ROWS: Final = (
             101: "The client is too old for the server.",
             352: "The client uses OP_QUERY, which servers from 5.1 on do not take.",
             126: "Client and server have no protocol in common.",
+        },
+        area="too old",
+    ),
+    *family(
+        CONFIGURATION,
+        APPLICATION,
+        "use a driver that supports the server's release.",
+        "update the driver with the server: the compatibility tables of the drivers name both.",
+        {
             322: "The server does not have this version of the stable API.",
             323: "The command is not a part of the stable API (apiStrict).",
             324: "The command is deprecated in the stable API (apiDeprecationErrors).",

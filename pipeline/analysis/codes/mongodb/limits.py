@@ -65,11 +65,23 @@ ROWS: Final = (
             365: "The storage engine is short of cache and refused the operation.",
             402: "The server is short of a resource.",
             433: "Too many operations wait.",
-            449: "More operations come than are allowed.",
-            462: "More requests come than the server takes.",
             208: "The operation needs too many locks.",
         },
         area="load",
+    ),
+    *family(
+        TRANSIENT,
+        OPERATOR,
+        "let the application send less for a while: wait for RetryAfterMs of the reply before each repeat. A restart "
+        "of the application does not help.",
+        "a higher limit (Azure Cosmos DB: request units of the collection, or server-side retry), cheaper queries (an "
+        "index for each filter and sort), smaller batches, and fewer clients at once (maxPoolSize).",
+        {
+            449: "More operations come than are allowed.",
+            462: "More requests come than the server takes.",
+            16500: "The request rate is larger than what the collection has paid for (Azure Cosmos DB, code 16500).",
+        },
+        area="rate limit",
     ),
     *family(
         REFUSAL,

@@ -59,7 +59,19 @@ def _failed(case: Case) -> str:
             f"{case.who} asks {_server(case)} for cursors on {_namespace(case)} that {listed(opened_at)} opened: "
             f"{case.kinds}, {_share(case)}"
         )
+    area = case.details.get("area")
+    if area == "login":
+        return f"{_server(case)} refuses the login of {case.who} {_often(case)}: {case.kinds}"
+    failed = f"{_command(case)} fails {_share(case)} ({case.kinds})"
+    if area == "rate limit":
+        return f"{case.who} exceeds the rate of requests that {_server(case)} allows: {failed}"
+    if area == "too old":
+        return f"The driver of {case.who} is too old for {_server(case)}: {failed}"
     return f"{_command(case)} of {case.who} fails {_share(case)}: {case.kinds} (at {_server(case)})"
+
+
+def _often(case: Case) -> str:
+    return count(case.times, "time") if case.times > 1 else "once"
 
 
 def _cursors(case: Case) -> str:

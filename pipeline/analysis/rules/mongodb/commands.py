@@ -28,7 +28,12 @@ LOGINS: Final = ("saslStart", "saslContinue", "authenticate")
 """Commands by which a client logs in."""
 NAMESPACE: Final = 'CASE WHEN "database" IS NOT NULL THEN concat_ws(\'.\', "database", "collection") END'
 """``database.collection`` of a command, or the database alone, as SQL."""
-SUBJECT: Final = f"coalesce({NAMESPACE}, '?') || '/' || coalesce(command, '?')"
+LOGIN_OF: Final = "login of "
+"""Begins what stands for the command in the subject of a login: each application, or host without one, has its own."""
+SUBJECT: Final = f"""
+    coalesce({NAMESPACE}, '?') || '/' || CASE WHEN coalesce(command, '') IN {LOGINS}
+        THEN '{LOGIN_OF}' || replace(coalesce(application, client_ip), '/', ' ') ELSE coalesce(command, '?') END
+"""
 """``namespace/command``, as SQL."""
 APPLICATION: Final = "coalesce(application, 'an application without name')"
 """Whose command it is, for people, as SQL."""

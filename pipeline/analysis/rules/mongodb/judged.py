@@ -19,7 +19,8 @@ from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, LOGINS, REPEATED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, wait_ms
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
@@ -56,7 +57,7 @@ FAILED_RULE = Rule(
     ("warning", "info"),
     "A MongoDB command fails again and again, or a server refuses a login.",
     ("mongo_failures", "mongo_failure_share", "mongo_failure_run", "auth_failed_times"),
-    ("commands",),
+    ("commands", "exchanges"),
     advice=(BY_CODE, _ELSEWHERE_ADVICE),
 )
 RETRIES_RULE = Rule(
@@ -266,8 +267,7 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
 
 def _least_failures(episode: Episode, settings: FindingSettings) -> int:
     """Who is refused may not come back: one failed login is enough."""
-    is_login = episode.subject.rpartition("/")[2] in LOGINS
-    return settings.auth_failed_times if is_login else settings.mongo_failures
+    return settings.auth_failed_times if is_login(episode) else settings.mongo_failures
 
 
 def _sent_again(episode: Episode) -> Episode:
@@ -331,12 +331,19 @@ def _failed_finding(
     """Failures of one command; ``opened_at``: other servers that have the cursors that were not found."""
     codes = _codes(episode)
     summary, advice = _failed_words(episode, share), advice_of(codes)
+    more: dict[str, object] = {"area": codes[0].area} if codes and codes[0].area in ("login", "too old") else {}
+    if is_login(episode):
+        summary = refused_login(episode)
+    elif codes and codes[0].area == "rate limit":
+        asked_ms = wait_ms(episode, sources.tables)
+        more = {"area": codes[0].area, "retry_after_ms": asked_ms}
+        summary = summary[:-1] + (f" (RetryAfterMs up to {asked_ms:,})." if asked_ms else ".")
     if opened_at and codes[0].name == _CURSOR_NOT_FOUND:
         summary += f" These cursors were opened at {first_of(opened_at)}."
         advice = _ELSEWHERE_ADVICE.format(servers=first_of(sorted({*opened_at, *episode.servers})))
     made = finding(episode, severity, summary, advice, sources, _least_failures(episode, settings))
     errors = [one.name for one in codes]
-    return _counted(made, share, errors=errors, **({"opened_at": list(opened_at)} if opened_at else {}))
+    return _counted(made, share, errors=errors, **more, **({"opened_at": list(opened_at)} if opened_at else {}))
 
 
 _ELSEWHERE: Final = """

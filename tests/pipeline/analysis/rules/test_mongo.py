@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from pipeline.analysis.rules.mongodb import commands, cursors, judged
 from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW
 from pipeline.analysis.rules.mongodb.cursors import LeftOpen, leak
 from pipeline.finding_settings import FindingSettings
-from pipeline.tables import GAPS, MONGO_COMMANDS
+from pipeline.tables import EXCHANGES, GAPS, MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -140,8 +141,8 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
 """Each plays on a server of its own: the commands, and the rules that must fire."""
 
 
-def played(rows: list[Row]) -> list[Finding]:
-    made = sources(commands=rows, gaps=[row(GAPS, connection_id="lossy")])
+def played(rows: list[Row], exchanges: Sequence[Row] = ()) -> list[Finding]:
+    made = sources(commands=rows, gaps=[row(GAPS, connection_id="lossy")], exchanges=exchanges)
     made = replace(made, ends=commands.ends(made.tables))
     episodes: dict[str, list[Episode]] = {}
     for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), Facts(), SETTINGS):
@@ -187,9 +188,46 @@ def test_words_say_how_much_of_it() -> None:
 
 def test_a_refused_login_is_reported_with_its_code_name() -> None:
     (found,) = played(PLAYS["a refused login"][0])
-    assert found.summary == (
-        "1 of 1 saslContinue commands on admin of app at 10.0.0.1 failed, once, at 12:00:01 UTC: AuthenticationFailed."
-    )
+    assert found.subject == "admin/login of app"
+    assert found.summary == "S refused the login of app at 10.0.0.1 once, at 12:00:01 UTC: AuthenticationFailed."
+    assert found.details["area"] == "login"
+
+
+def test_each_application_with_a_wrong_password_is_a_finding_of_its_own() -> None:
+    rows = [
+        one
+        for n in range(5)
+        for name in ("app", "report")
+        for one in (login(n) | {"application": name}, login(n + 0.5, "saslContinue", 18) | {"application": name})
+    ]
+    assert sorted(one.subject for one in played(rows)) == ["admin/login of app", "admin/login of report"]
+
+
+def test_two_hosts_without_a_name_are_two() -> None:
+    rows = [
+        login(n, code=18) | {"application": None, "client_ip": host}
+        for n in range(5)
+        for host in ("10.0.0.1", "10.0.0.2")
+    ]
+    subjects = sorted(one.subject for one in played(rows))
+    assert subjects == ["admin/login of 10.0.0.1", "admin/login of 10.0.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "area", "headline"),
+    [
+        (16500, "rate limit", "app (10.0.0.1) exceeds the rate of requests that S allows: update on shop.orders fails"),
+        (462, "rate limit", "app (10.0.0.1) exceeds the rate of requests that S allows: update on shop.orders fails"),
+        (352, "too old", "The driver of app (10.0.0.1) is too old for S: update on shop.orders fails each time"),
+        (101, "too old", "The driver of app (10.0.0.1) is too old for S: update on shop.orders fails each time"),
+    ],
+)
+def test_limits_and_old_drivers_are_causes_of_their_own(code: int, area: str, headline: str) -> None:
+    name = MONGODB.meaning(None, code).name
+    (found,) = played([error(n, code, error_name=name) for n in range(12)])
+    assert found.details["area"] == area
+    (incident,) = grouped([found.row()]).incidents
+    assert str(incident["headline"]).startswith(headline)
 
 
 def test_a_repeated_write_that_fails_as_well_counts_once() -> None:
@@ -303,3 +341,15 @@ def test_cursors_that_are_closed_one_after_the_other_are_none_left_open():
     ]
     made = sources(commands=rows)
     assert list(cursors.find(replace(made, ends=commands.ends(made.tables)), SETTINGS)) == []
+
+
+def test_how_long_the_server_asks_to_wait_is_stated() -> None:
+    failing = [error(n, 16500, error_name="RequestRateTooLarge") for n in range(12)]
+    message = '{"ok":0.0,"code":16500,"errmsg":"Error=16500, RetryAfterMs=%d, Details=429"}'
+    replies = [
+        row(EXCHANGES, exchange_id=one["exchange_id"], protocol="mongodb", response_body=message % (30 + n))
+        for n, one in enumerate(failing[:3])
+    ]
+    (found,) = played(failing, exchanges=replies)
+    assert found.summary.endswith("RequestRateTooLarge (RetryAfterMs up to 32).")
+    assert found.details["retry_after_ms"] == 32
