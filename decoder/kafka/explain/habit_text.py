@@ -49,10 +49,7 @@ def _place(change: Change, direction: Direction, *, is_before: bool) -> str:
 
 
 def _lengths_text(found: Found, version: str) -> str:
-    lengths = [
-        change for change in found.changes if change.written not in (b"", b"\0") or change.end - change.start > 1
-    ]
-    first = next(change for change in lengths if change.end > change.start)
+    first = next(change for change in found.changes if change.is_length)
     is_compact = len(first.written) < first.end - first.start
     form, wanted = ("fixed", "compact") if is_compact else ("compact", "fixed")
     buffers = ""

@@ -60,6 +60,12 @@ class Change:
     written: bytes
     path: Path
 
+    @property
+    def is_length(self) -> bool:
+        """Whether it replaces a length, not a tag buffer."""
+        size = self.end - self.start
+        return size > 1 or (size == 1 and self.written not in (b"", b"\0"))
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -159,6 +165,8 @@ def find_habit(
         is_read = _read(programs, frame, direction, api_key, api_version, entry, habit, tried)
         if not is_read or not tried.changes:
             continue
+        if lengths and not any(change.is_length for change in tried.changes):
+            continue
         changed = _changed(frame, tried.changes)
         spans: list[FieldSpan] = []
         message = decode_frame(programs, changed, direction, api_key, api_version, trace=spans.append, strict=True)
@@ -212,7 +220,7 @@ def _bytes(programs: Programs, entry: Entry, seen: list[Path]) -> Iterator[Habit
         yield Habit(adds_byte=frozenset({place}))
     if len(kinds) > 1:
         yield Habit(adds_byte=frozenset(kinds))
-        yield Habit(adds_byte=frozenset({*kinds, HEADER}))
+    yield Habit(adds_byte=frozenset({*kinds, HEADER}))
     for where, is_nullable in known:
         if is_nullable:
             yield Habit(lacks_mark=frozenset({where}))

@@ -269,6 +269,14 @@ class TestHabits:
         assert text.startswith(f"The message writes its lengths in the {form} form")
         assert text.endswith(self.TAGS + ".")
 
+    def test_bytes_too_many_where_no_length_is_written(self):
+        raw = response(HEARTBEAT, 3, {"throttleTimeMs": 0, "errorCode": 0})
+        raw = raw[:4] + b"\0" + raw[4:] + b"\0"
+        assert advise(explain(raw, "response", HEARTBEAT, 3), raw, "response", HEARTBEAT, 3) == [
+            "One byte 00 too many stands at the end of the response header (byte 4) and at 1 other place: without it "
+            "the message decodes to its last byte."
+        ]
+
     def test_the_prefix_must_agree_then(self):
         raw = self.without([self.tags()[1]])
         assert advice(raw, declared=len(raw))[-1] == (
