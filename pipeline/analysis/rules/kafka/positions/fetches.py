@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import attrgetter
 
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
@@ -90,7 +91,8 @@ class Entries:
 
     def between(self, client: _Client, first_us: int, last_us: int) -> bool:
         """Whether a client (cluster, group, host, client id) entered in this time."""
-        return any(first_us < us <= last_us for us in self._times.get(client, ()))
+        times = self._times.get(client, ())
+        return bisect_right(times, last_us) > bisect_right(times, first_us)
 
 
 def stays_us(fetches: Sequence[Fetch], until_us: int) -> list[int]:
@@ -108,11 +110,6 @@ def stays_us(fetches: Sequence[Fetch], until_us: int) -> list[int]:
         if since is None and one.waits_at(one.at):
             since = one.at, one.us
     return found
-
-
-def longest_pause_us(fetches: Sequence[Fetch]) -> int:
-    """The longest time between two of them, µs."""
-    return max((after.us - before.us for before, after in pairwise(fetches)), default=0)
 
 
 Place = tuple[str, str, int, str]

@@ -38,6 +38,8 @@ from pipeline.finding_settings import FindingSettings
 
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
+_OFFSETS = 8
+"""Offsets of a client and partition that are looked at, the latest."""
 _CANDIDATES = """
     WITH asked AS (
         SELECT cluster, topic, partition, group_id, client_id, epoch_us(ts) AS us, high_watermark,
@@ -46,9 +48,14 @@ _CANDIDATES = """
                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
             ), event_next_offset - 1) AS stood
         FROM timeline WHERE kind = 'fetched' AND group_id <> '' AND isolation_level IS NOT NULL
+    ), often AS (
+        SELECT cluster, topic, partition, group_id, client_id, stood, max(us) AS last_us FROM asked
+        WHERE high_watermark > stood
+        GROUP BY ALL HAVING count(*) >= $times AND max(us) - min(us) >= $span_us
     )
-    SELECT cluster, topic, partition, group_id, client_id, stood FROM asked WHERE high_watermark > stood
-    GROUP BY ALL HAVING count(*) >= $times AND max(us) - min(us) >= $span_us
+    SELECT * EXCLUDE (last_us) FROM often QUALIFY row_number() OVER (
+        PARTITION BY cluster, topic, partition, group_id, client_id ORDER BY last_us DESC, stood
+    ) <= $most
     ORDER BY ALL
 """
 """From where some client fetched often, although the log went further."""
@@ -134,7 +141,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     span_us = int(settings.fetched_again_seconds * 1_000_000)
     tables = sources.tables
-    candidates = tables.table(_CANDIDATES, times=settings.stalled_commits, span_us=span_us)
+    candidates = tables.table(_CANDIDATES, times=settings.stalled_commits, span_us=span_us, most=_OFFSETS)
     if not candidates.num_rows:
         return []
     tables.add("looping", candidates)
@@ -183,16 +190,31 @@ def _loops(
     place: Place, client_id: str | None, host: str, offset: int, fetches: Sequence[Fetch],
     commits: Sequence[tuple[int, int, bool]], entries: Entries,
 ) -> Iterator[Loop]:  # fmt: skip
-    """The runs of fetches from an offset: none below it, no commit beyond it, no new process in between."""
-    client = place[0], place[3], host, client_id
+    """Of the runs of fetches from an offset the longest and the last.
+
+    In a run nothing is fetched below the offset or committed beyond it, and no new process begins.
+    """
+    runs = list(_runs((place[0], place[3], host, client_id), offset, fetches, commits, entries))
+    if not runs:
+        return
+    longest = max(runs, key=lambda run: run[0][-1].us - run[0][0].us)
+    for hits, beyond, is_below in (longest, runs[-1])[: len(runs)]:
+        healed = None if is_below else _next(fetches, hits[-1].us, offset)
+        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays_us(fetches, hits[0].us))
+
+
+def _runs(
+    client: tuple[str, str, str, str | None], offset: int, fetches: Sequence[Fetch],
+    commits: Sequence[tuple[int, int, bool]], entries: Entries,
+) -> Iterator[tuple[list[Fetch], int, bool]]:  # fmt: skip
+    """With how often it fetched further in between, and whether it went below at last."""
     further = [us for us, committed, is_commit in commits if is_commit and committed > offset]
     hits: list[Fetch] = []
     beyond = since = 0
     for one in (fetch for fetch in fetches if fetch.at is not None):
         is_below = (one.at or 0) < offset
         if hits and (is_below or _is_over(hits[-1], one, further, client, entries)):
-            healed = None if is_below else _next(fetches, hits[-1].us, offset)
-            yield Loop(place, client_id, host, offset, hits, beyond, healed, stays_us(fetches, hits[0].us))
+            yield hits, beyond, is_below
             hits, beyond, since = [], 0, 0
         if one.at == offset and one.waits_at(offset):
             beyond, since = beyond + since, 0
@@ -200,8 +222,7 @@ def _loops(
         elif hits and not is_below:
             since = 1
     if hits:
-        healed = _next(fetches, hits[-1].us, offset)
-        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays_us(fetches, hits[0].us))
+        yield hits, beyond, False
 
 
 def _is_over(

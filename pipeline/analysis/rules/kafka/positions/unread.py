@@ -105,7 +105,7 @@ _REFUSED = f"""
         arg_max(exchange_id, ts) AS exchange_id, arg_max(request_body, ts) AS request_body,
         arg_max(error_codes, ts) AS error_codes, arg_max(server_ip || ':' || server_port, ts) AS server
     FROM exchanges WHERE api_key = {int(ApiKey.OFFSET_FETCH)} AND coalesce(len(error_codes), 0) > 0
-    GROUP BY client_id, client_ip ORDER BY us, client_id, client_ip
+    GROUP BY client_id, client_ip ORDER BY us DESC, client_id, client_ip LIMIT 100
 """
 _SINCE = f"""
     SELECT max(epoch_us(ts)) AS alive_us, count(*) FILTER (
@@ -152,12 +152,17 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
     if not uncommitted.num_rows:
         return
     tables.add("uncommitted", uncommitted)
+    known: dict[tuple[str, str, str | None], list[int]] = {}
     for row in tables.rows(_READS, steps=settings.dropped_commits):
         begun_at = row.begun_at if row.committed is None else row.committed
         if begun_at is None or row.position - begun_at < settings.behind_records:
             continue
-        own = _commits(tables, row, row.client_id)
-        commits = own or _commits(tables, row, None)
+        for client in (row.client_id, None):
+            key = row.cluster, row.group_id, client
+            if key not in known:
+                known[key] = _commits(tables, row, client)
+        own = known[row.cluster, row.group_id, row.client_id]
+        commits = own or known[row.cluster, row.group_id, None]
         others = [us for us in commits if row.first_us < us]
         patience = max(_patience_us(settings), int(settings.patience_periods * usual_us(gaps_us(commits))))
         if len(others) < settings.dropped_commits or min(others[-1], row.last_us) - row.first_us < patience:
