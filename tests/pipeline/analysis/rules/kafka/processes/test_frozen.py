@@ -148,3 +148,25 @@ def test_a_short_halt_is_none() -> None:
     works(story, own, "m0", 1, 31)
     story.beat(50, own, "m0", code=ILLEGAL)
     assert found(story) == []
+
+
+@pytest.mark.parametrize(
+    ("software", "name"),
+    [
+        ("apache-kafka-java", "session.timeout.ms"),
+        ("librdkafka", "session.timeout.ms"),
+        ("sarama", "Consumer.Group.Session.Timeout"),
+        ("kgo", "kgo.SessionTimeout"),
+        ("kafka-python", "session_timeout_ms"),
+    ],
+)
+def test_advice_speaks_the_names_of_the_library(software: str, name: str) -> None:
+    story = Story()
+    own = story.peer("w")
+    asked = {"clientSoftwareName": software, "clientSoftwareVersion": "1"}
+    story.at(0, own, ApiKey.API_VERSIONS, 3, asked, {"errorCode": 0, "apiKeys": []})
+    story.join(0.1, own, "m0")
+    works(story, own, "m0", 1, 31)
+    story.beat(90, own, "m0", code=UNKNOWN)
+    (row,) = found(story)
+    assert f"set {name} above" in row["advice"]
