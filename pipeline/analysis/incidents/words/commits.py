@@ -146,8 +146,7 @@ def _stalled(case: Case) -> str:
 
 
 def _advised(case: Case, part: str) -> str:
-    found = advised(case, part)
-    return found[:1].upper() + found[1:]
+    return begun(advised(case, part))
 
 
 def _or_advised(part: str, text: str) -> Say:
