@@ -220,6 +220,21 @@ ROWS: Final = (
         "The group is already gone.",
         api=ApiKey.DELETE_GROUPS,
     ),
+    *(
+        row(
+            KafkaError.GROUP_ID_NOT_FOUND,
+            HEALTH,
+            NOBODY,
+            "There is no group of this type; admin clients ask so for each type, the newest first.",
+            api=api,
+        )
+        for api in (
+            ApiKey.DESCRIBE_GROUPS,
+            ApiKey.CONSUMER_GROUP_DESCRIBE,
+            ApiKey.SHARE_GROUP_DESCRIBE,
+            ApiKey.STREAMS_GROUP_DESCRIBE,
+        )
+    ),
     row(
         KafkaError.MEMBER_ID_REQUIRED,
         HEALTH,

@@ -42,7 +42,7 @@ _ADVICE_AGAIN = (
 _ADVICE_UNSEEN = (
     "Now: look in the log of the group's coordinator for the reason of each rebalance: no member was seen to come or "
     "go. Fix: clients whose subscription or assignor metadata changes make a group rebalance as well: keep them "
-    "constant."
+    "constant. Connect workers join again whenever connectors or their tasks change."
 )
 _ADVICE_DEPLOY = (
     "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
@@ -95,6 +95,7 @@ class Explained:
         instances: how many members came or went.
         changed: the lives that began within the episode, or ended with a LeaveGroup.
         at_once: how many members lived at one time, at most.
+        alone: generations that the group's only member began by joining again.
         comers: who came more often than a deploy explains, and how often, the most frequent first.
     """
 
@@ -104,6 +105,7 @@ class Explained:
     comers: tuple[tuple[str, int], ...]
     changed: tuple[Life, ...] = ()
     at_once: int = 0
+    alone: int = 0
 
     @property
     def is_of_several(self) -> bool:
@@ -188,6 +190,8 @@ def _reason(explained: Explained) -> str:
     if explained.is_of_several:
         why = "as in a deploy, a change of scale or a rollback"
         return f", because {count(explained.instances, 'member')} came or went, {why}"
+    if explained.alone * 2 > explained.total:
+        return f"; its only member joined again {count(explained.alone, 'time')}"
     if not explained.changed:
         return "; no member was seen to come or go"
     names = some(f"{one.client_id} at {one.client_ip}" for one in explained.changed)
@@ -199,7 +203,7 @@ def _reason(explained: Explained) -> str:
 def _advice(explained: Explained) -> str:
     if explained.is_of_several:
         return _ADVICE_DEPLOY
-    return _ADVICE_AGAIN if explained.changed else _ADVICE_UNSEEN
+    return _ADVICE_AGAIN if explained.changed and explained.alone * 2 <= explained.total else _ADVICE_UNSEEN
 
 
 def _has_read_all(tables: Tables, episode: Episode) -> bool | None:
@@ -288,7 +292,7 @@ def explain_generations(lives: Sequence[Life], rounds: Sequence[Round]) -> Expla
         rounds: its generations, in order of time.
     """
     surplus, run = _surplus(lives), runs_of(lives)
-    unexplained, following, known = 0, 0, set[str]()
+    unexplained, alone, following, known = 0, 0, 0, set[str]()
     changed: set[str] = set()
     for before, round_ in pairwise([Round(-1, frozenset(), 0, 0), *rounds]):
         came, gone = round_.members - known, before.members - round_.members
@@ -298,12 +302,14 @@ def explain_generations(lives: Sequence[Life], rounds: Sequence[Round]) -> Expla
         comes, goes = (surplus.get(m, 0) <= BIRTHS for m in came), (surplus.get(m, 0) <= _DEATHS for m in gone)
         if is_first_sight or any(comes) or any(goes):
             following = 0
+        elif not came and not gone and len(round_.members) == 1:
+            alone += 1  # a Connect worker does so whenever connectors or their tasks change; it holds nobody up
         elif not came and not gone and following < _FOLLOWING:
             following += 1
         else:
             unexplained += 1
             following = _FOLLOWING
-    return Explained(len(rounds), unexplained, len(changed), _comers(lives, surplus))
+    return Explained(len(rounds), unexplained, len(changed), _comers(lives, surplus), alone=alone)
 
 
 def explain_joins(lives: Sequence[Life], episode: Episode) -> Explained:

@@ -96,6 +96,7 @@ def test_what_another_code_is_the_reason_of_is_left_out() -> None:
 def test_health_is_judged_elsewhere() -> None:
     assert is_judged_elsewhere(ApiKey.HEARTBEAT, KafkaError.REBALANCE_IN_PROGRESS)
     assert is_judged_elsewhere(ApiKey.CREATE_TOPICS, KafkaError.TOPIC_ALREADY_EXISTS)
+    assert is_judged_elsewhere(ApiKey.CONSUMER_GROUP_DESCRIBE, KafkaError.GROUP_ID_NOT_FOUND)
 
 
 def test_it_is_a_rule() -> None:

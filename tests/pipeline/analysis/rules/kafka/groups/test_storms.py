@@ -324,6 +324,19 @@ def test_members_of_one_name_are_told_apart_by_how_many_live_at_once() -> None:
     assert explain_generations(lives, rounds).unexplained == 0
 
 
+def test_a_member_alone_that_joins_again_holds_nobody_up() -> None:
+    """A Connect worker does so for each connector that is made; the same of two members is a storm."""
+
+    def told(members: str) -> tuple[int, int]:
+        lives = [Life(m, m, "h", 0, 99) for m in members]
+        rounds = [Round(n, frozenset(members), 5 * n, 5 * n + 1) for n in range(1, 9)]
+        explained = explain_generations(lives, rounds)
+        return explained.unexplained, explained.alone
+
+    assert told("a") == (0, 7)
+    assert told("ab") == (4, 0)
+
+
 def test_what_began_before_the_capture_explains_its_first_generations() -> None:
     """A capture that begins within a rebalance sees three members that it has never seen: nobody came."""
     lives = [Life(m, m, "h", 0, 9) for m in "abc"]
