@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,10 @@ from tests.brokers.cutting_proxy import CuttingProxy
 from tests.brokers.ferretdb import FerretDB
 from tests.brokers.kafka4 import Kafka4, Kafka39
 from tests.brokers.mongo_java_server import MongoJavaServerWithOplog
+from tests.brokers.mongodb_proxy import MongodbProxy
 
 KAFKA, PORT, MONGODB_PORT = "Apache Kafka", 9092, 27017
+_OTHER_CLUSTER = "b3RoZXItY2x1c3Rlci0tMQ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,16 @@ def broker_before_4(host: str, name: str, scenario: Any) -> AbstractContextManag
     return own_broker(host, name, scenario, Kafka39)
 
 
+def _next(host: str) -> str:
+    """The address behind an address."""
+    first, dot, last = host.rpartition(".")
+    return f"{first}{dot}{int(last) + 1}"
+
+
 @contextmanager
 def two_brokers(host: str, *_: Any) -> Iterator[Place]:
     """A cluster of two, of which the second, at the next address, may go away."""
-    first, dot, last = host.rpartition(".")
-    next_host, controller = f"{first}{dot}{int(last) + 1}", f"{host}:{PORT + 2}"
+    next_host, controller = _next(host), f"{host}:{PORT + 2}"
     voters = f"controller.quorum.voters=1@{controller}\n"
     listeners = "listeners=PLAINTEXT://{host}:{port}"
     stays = Kafka4(host, PORT, properties=f"{voters}{listeners},CONTROLLER://{controller}\n")
@@ -53,6 +60,13 @@ def two_brokers(host: str, *_: Any) -> Iterator[Place]:
     other = Kafka4(next_host, PORT, cluster_id=stays.cluster_id, properties=f"{roles}{voters}{listeners}\n")
     with stays, other:
         yield Place((host, next_host), PORT, stays.bootstrap, KAFKA, stays.version, {"other": other})
+
+
+@contextmanager
+def two_clusters(host: str, *_: Any) -> Iterator[Place]:
+    """Two clusters of one broker each, the second at the next address."""
+    with Kafka4(host, PORT) as near, Kafka4(_next(host), PORT, cluster_id=_OTHER_CLUSTER) as far:
+        yield Place((host, far.host), PORT, near.bootstrap, KAFKA, near.version, {"far": far.bootstrap})
 
 
 @contextmanager
@@ -69,6 +83,21 @@ def oplog(host: str, *_: Any) -> Iterator[Place]:
     """A server of MongoDB's protocol that has change streams itself."""
     with MongoJavaServerWithOplog(host, MONGODB_PORT) as server:
         yield Place((host,), MONGODB_PORT, f"{host}:{MONGODB_PORT}", "mongo-java-server", server.version)
+
+
+@contextmanager
+def compressing(host: str, *_: Any) -> Iterator[Place]:
+    """FerretDB behind two proxies that agree to one compressor each."""
+    servers = {"snappy": host, "zlib": _next(host)}
+    with ExitStack() as stack:
+        server = stack.enter_context(FerretDB())
+        for compressor, address in servers.items():
+            stack.enter_context(MongodbProxy(address, MONGODB_PORT, server.port, compressor))
+        others = {compressor: f"{address}:{MONGODB_PORT}" for compressor, address in servers.items()}
+        software = "FerretDB behind proxies that compress"
+        yield Place(
+            tuple(servers.values()), MONGODB_PORT, others["snappy"], software, server.version, {"others": others}
+        )
 
 
 @contextmanager
@@ -91,6 +120,8 @@ OWN: dict[str, Callable[[str, str, Any], AbstractContextManager[Place]]] = {
     "sick_metadata": own_broker,
     "sick_old_clients": broker_before_4,
     "sick_retries": cutting_proxy,
+    "clients.mirror_maker": two_clusters,
+    "clients.node_mongodb": compressing,
 }
 """By module of `tests.scenarios`."""
 

@@ -23,11 +23,13 @@ from typing import Any
 from tests.brokers.ferretdb import FerretDB
 from tests.brokers.kafka4 import Kafka4
 from tests.brokers.kafka4_cluster import Kafka4Cluster
+from tests.brokers.maven import MavenError
 from tests.brokers.mongodb_proxy import MongodbProxy
 from tests.brokers.tcpdump import Tcpdump
 from tests.captures.losses import lose
 from tests.captures.places import KAFKA, OWN, Place, own_place
 from tests.scenarios.java_client import class_path
+from tests.scenarios.programs import ToolMissingError
 from tests.scenarios.rhythm import Clock
 from tests.scenarios.truth import Truth
 
@@ -52,6 +54,12 @@ SCENARIOS = {
     "healthy_restarts": "healthy_restarts.play",
     "healthy_mongodb": "healthy_mongodb.play",
     "healthy_change_streams": "healthy_change_streams.play",
+    "healthy_sarama": "clients.sarama.play_well",
+    "healthy_go": "clients.native.play_go",
+    "healthy_node_and_rust": "clients.native.play_node_and_rust",
+    "healthy_jvm": "clients.jvm.play_well",
+    "healthy_mirror_maker": "clients.mirror_maker.play_well",
+    "healthy_node_mongodb": "clients.node_mongodb.play_well",
     "sick_members": "sick_members.play",
     "sick_progress_1s": "sick_progress.play_1s",
     "sick_progress_30s": "sick_progress.play_30s",
@@ -77,6 +85,13 @@ SCENARIOS = {
     "sick_old_clients_30s": "sick_old_clients.play_30s",
     "sick_retries_30s": "sick_retries.play_30s",
     "sick_capture_30s": "sick_capture.play_30s",
+    "sick_sarama_1s": "clients.sarama.play_1s",
+    "sick_sarama_30s": "clients.sarama.play_30s",
+    "sick_native_1s": "clients.native.play_1s",
+    "sick_native_30s": "clients.native.play_30s",
+    "sick_jvm_1s": "clients.jvm.play_1s",
+    "sick_jvm_30s": "clients.jvm.play_30s",
+    "sick_node_mongodb": "clients.node_mongodb.play_sick",
 }
 """Recordings, and who plays them: a function of `tests.scenarios`."""
 CLUSTERED = {"healthy_restarts"}
@@ -122,7 +137,7 @@ def shared_broker(addresses: list[tuple[str, int]]) -> Iterator[Kafka4]:
 
 def module_of(name: str) -> str:
     """The module of `tests.scenarios` that plays a recording."""
-    return SCENARIOS[name].partition(".")[0]
+    return SCENARIOS[name].rpartition(".")[0]
 
 
 def has_own_servers(name: str) -> bool:
@@ -132,7 +147,7 @@ def has_own_servers(name: str) -> bool:
 
 def played_by(name: str) -> tuple[Any, Callable[..., None]]:
     """The module and the function that play a recording."""
-    module, function = SCENARIOS[name].split(".")
+    module, _, function = SCENARIOS[name].rpartition(".")
     scenario = importlib.import_module(f"tests.scenarios.{module}")
     return scenario, getattr(scenario, function)
 
@@ -206,6 +221,7 @@ def record_all(names: list[str], pace: float, into: Path, first: int = 0) -> lis
             failed.append(name)
 
     class_path()  # compile now, not while the clock runs
+    names = [name for name in names if _is_built(name)]
     numbers = {name: number for number, name in enumerate(names, first)}
     shared = [address_of(number) for name, number in numbers.items() if not has_own_servers(name)]
     with shared_broker(shared) if shared else nullcontext():
@@ -215,6 +231,16 @@ def record_all(names: list[str], pace: float, into: Path, first: int = 0) -> lis
         for thread in threads:
             thread.join()
     return failed
+
+
+def _is_built(name: str) -> bool:
+    """Build the programs of a scenario; without the tools for them it is skipped, which a sentence says."""
+    try:
+        getattr(played_by(name)[0], "build", bool)()
+    except (ToolMissingError, MavenError) as missing:
+        print(f"{name}: skipped. {missing}", flush=True)
+        return False
+    return True
 
 
 def main(arguments: list[str]) -> int:

@@ -11,6 +11,7 @@ import pytest
 from tests.captures import matrix, rhythms
 from tests.captures.variants import joined_after, pcap_of
 from tests.pipeline.analysis.rules.incidents import RHYTHMS, Recording, recordings
+from tests.scenarios import programs
 
 
 @pytest.mark.parametrize("recording", recordings(RHYTHMS), ids=lambda one: one.name)
@@ -34,7 +35,7 @@ def test_what_is_ill_heals_and_falls_ill_again(recording: Recording) -> None:
 def test_recordings_stay_small() -> None:
     sizes = [path.stat().st_size for path in rhythms.HERE.glob("*.pcap.zst")]
     assert max(sizes) < 3_500_000
-    assert sum(sizes) < 36_000_000
+    assert sum(sizes) < 44_000_000
 
 
 def test_who_comes_late_misses_the_beginning_only() -> None:
@@ -50,6 +51,17 @@ def test_an_unknown_name_is_wrong_use() -> None:
     with pytest.raises(SystemExit) as ended:
         rhythms.main(["no_such_scenario"])
     assert ended.value.code == 2
+
+
+def test_a_recording_is_skipped_where_its_tools_are_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(rhythms, "class_path", str)
+    monkeypatch.setattr("tests.scenarios.programs.go_command", lambda: None)
+    programs.go_program.cache_clear()
+    assert rhythms.record_all(["healthy_sarama"], 1.0, tmp_path) == []
+    assert capsys.readouterr().out.startswith("healthy_sarama: skipped. Go is missing: run make setup")
+    assert not list(tmp_path.iterdir())
 
 
 def a_recording(name: str, *expected: tuple[str, str], **log: Any) -> Recording:
