@@ -68,6 +68,8 @@ def arrow_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return arrow_array(values, pa.int32()).cast(kind)
     buffers, nulls = [None], 0
     if None in values:
+        if values.count(None) == count:
+            return pa.nulls(count, kind)
         valid = np.fromiter((value is not None for value in values), np.bool_, count)
         buffers, nulls = [pa.py_buffer(np.packbits(valid, bitorder="little"))], count - int(valid.sum())
         nothing = {pa.string(): "", pa.binary(): b""}.get(kind, 0)

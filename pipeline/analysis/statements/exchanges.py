@@ -101,7 +101,7 @@ class KafkaStatements:
         return placed(fit(dated, table), facts)
 
     def _part(self, name: str) -> pa.Table:
-        rows = self._rows.filter(pc.is_valid(self._rows.column(name)))
+        rows = self._rows.select([*CONTEXT, name]).filter(pc.is_valid(self._rows.column(name)))
         values = rows.column(name).combine_chunks()
         columns = {field.name: values.field(number) for number, field in enumerate(values.type)}
         return pa.table({**{key: rows.column(key) for key in CONTEXT}, **columns})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
+from decoder.kafka.facts.statement import Repeated
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups
 from pipeline.arrow import arrow_array, arrow_type, fitting_array
@@ -64,8 +66,8 @@ def _batches(item: ParsedExchange) -> Iterable[object]:
 
 def _states(item: ParsedExchange) -> Iterable[object]:
     if item.api_key in new_groups.APIS:
-        return new_groups.group_statements(item.api_key, item.request, item.response)
-    return state.state_events(
+        return new_groups.group_statements_alike(item.api_key, item.request, item.response)
+    return state.state_statements(
         item.api_key, item.api_version, item.request, item.response, item.request_embedded, item.response_embedded
     )
 
@@ -83,8 +85,8 @@ def _facts(item: ParsedExchange) -> Iterator[_Fact]:
         yield _Fact(item.server, cluster, topic.topic_id, topic.topic)
 
 
-Values = Callable[[object], tuple[Any, ...]]
-"""What gives the values of a statement's columns."""
+Rows = Callable[[object], Iterable[tuple[Any, ...]]]
+"""What gives the values of a statement's columns; of one that stands for many, those of each."""
 
 
 class _Part(NamedTuple):
@@ -113,7 +115,7 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
         name: pa.struct([(column.name, arrow_type(column.type)) for column in part.columns])
         for name, part in PARTS.items()
     }
-    values = {name: _values_of(part.columns) for name, part in PARTS.items()}
+    rows_of = {name: _rows_of(part.columns) for name, part in PARTS.items()}
     found: dict[str, list[Any]] = {name: [] for name in PARTS}
     sources: dict[str, list[int]] = {name: [] for name in PARTS}
     who = batch.select(list(context))
@@ -122,7 +124,7 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
     for number, row in enumerate(zip(*columns, strict=True)):
         try:
             item = _parsed(*row)
-            stated = _stated(item, values)
+            stated = _stated(item, rows_of)
         except Exception as error:
             contain(error, _STEP, exchange_ids[number].as_py())
             continue
@@ -153,21 +155,31 @@ def _as_batch(
     return pa.RecordBatch.from_arrays([*context.columns, *others], names=[*context.schema.names, *types])
 
 
-def _stated(item: ParsedExchange, values: Mapping[str, Values]) -> dict[str, list[tuple[Any, ...]]]:
+def _stated(item: ParsedExchange, rows_of: Mapping[str, Rows]) -> dict[str, list[tuple[Any, ...]]]:
     """Of each kind that the exchange's api can state the statements, as values of their columns."""
     return {
-        name: [values[name](one) for one in part.extract(item)]
+        name: [row for one in part.extract(item) for row in rows_of[name](one)]
         for name, part in PARTS.items()
         if item.api_key in part.apis
     }
 
 
-def _values_of(columns: Sequence[Column]) -> Values:
+def _rows_of(columns: Sequence[Column]) -> Rows:
     """What gives the columns of a statement; what only some statements have is None where they lack it."""
     names = [column.name for column in columns]
     known = attrgetter(*(name for name in names if name not in _OF_SOME))
     more = [name for name in names if name in _OF_SOME]
-    return lambda one: (*known(one), *(getattr(one, name, None) for name in more))
+
+    def rows(one: object) -> Iterable[tuple[Any, ...]]:
+        if isinstance(one, Repeated):
+            values = (*known(one.statement), *(getattr(one.statement, name, None) for name in more))
+            return zip(
+                *(one.columns.get(name) or repeat(value) for name, value in zip(names, values, strict=True)),
+                strict=False,
+            )
+        return ((*known(one), *(getattr(one, name, None) for name in more)),)
+
+    return rows
 
 
 def _parsed(

@@ -9,14 +9,15 @@ and a partition of each topic that it reads; which topics those are a member say
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from decoder.fields import Json, integer, integers, items, struct, text, texts
+from decoder.fields import Json, integer, items, struct, text, texts
 from decoder.kafka.apis import ApiKey
-from decoder.kafka.errors import NO_ERROR, error_name
-from decoder.kafka.facts.offsets import is_partition
-from decoder.kafka.facts.state import StateEvent, changed
+from decoder.kafka.errors import NO_ERROR
+from decoder.kafka.facts.state import partitions_of
+from decoder.kafka.facts.statement import Repeated, StateEvent, Statements, changed, each, numbered
 from pipeline.analysis.safety.guard import TooMuchToJudge
 
 SHARE, STREAMS = int(ApiKey.SHARE_GROUP_HEARTBEAT), int(ApiKey.STREAMS_GROUP_HEARTBEAT)
@@ -48,6 +49,13 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
         api_key: of the request.
         request, response: bodies; None if there is none.
     """
+    return each(group_statements_alike(api_key, request, response))
+
+
+def group_statements_alike(
+    api_key: int, request: Json | None, response: Json | None
+) -> list[Statements[GroupStatement]]:
+    """The same, where many that are alike are one object."""
     if api_key not in APIS:
         return []
     asked, answer = request or {}, response or {}
@@ -60,14 +68,10 @@ def group_statements(api_key: int, request: Json | None, response: Json | None) 
         generation=integer(answer, "memberEpoch") if code == NO_ERROR and "memberEpoch" in answer else epoch,
         group_protocol=APIS[api_key],
         error_code=code,
-        error_name=None if code is None else error_name(code),
     )
     topics, tasks = _sizes(api_key, asked, answer)
     topology = () if code or topics > MOST_OF_A_MEMBER else _topology(statement, asked)
-    found = [*topology, *_given(api_key, statement, epoch, {} if tasks > MOST_OF_A_MEMBER else answer)]
-    for ordinal, one in enumerate(found):
-        object.__setattr__(one, "ordinal", ordinal)  # each is ours; replace() would take most of the time
-    return found
+    return numbered([*topology, *_given(api_key, statement, epoch, {} if tasks > MOST_OF_A_MEMBER else answer)])
 
 
 def check_size(api_key: int, request: Json | None, response: Json | None) -> None:
@@ -100,14 +104,18 @@ def _total(lists: Iterable[object]) -> int:
     return sum(len(one) for one in lists if isinstance(one, list))
 
 
-def _topology(statement: GroupStatement, asked: Json) -> Iterator[GroupStatement]:
+Found = Iterator[Statements[GroupStatement]]
+
+
+def _topology(statement: GroupStatement, asked: Json) -> Found:
     for one in items(struct(asked, "topology"), "subtopologies"):
         made = (text(topic, "name") for topic in items(one, "repartitionSourceTopics"))
-        for topic in filter(None, [*texts(one, "sourceTopics"), *made]):
-            yield changed(statement, kind=TOPOLOGY, topic=topic, subtopology=text(one, "subtopologyId"))
+        topics = [*filter(None, [*texts(one, "sourceTopics"), *made])]
+        read = changed(statement, kind=TOPOLOGY, subtopology=text(one, "subtopologyId"))
+        yield Repeated(read, {"topic": topics})
 
 
-def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: Json) -> Iterator[GroupStatement]:
+def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: Json) -> Found:
     if epoch is not None and epoch < 0:
         yield changed(statement, kind="leave", generation=None)
         return
@@ -116,17 +124,16 @@ def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: J
         yield statement
         return
     given = changed(statement, kind="assignment")
-    parts = list(_tasks(given, holder) if api_key == STREAMS else _partitions(given, holder))
-    yield from parts or [given]
+    columns = _tasks(holder) if api_key == STREAMS else _partitions(holder)
+    yield Repeated(given, columns) if columns["partition"] else given
 
 
-def _tasks(given: GroupStatement, answer: Json) -> Iterator[GroupStatement]:
-    for task in items(answer, "activeTasks"):
-        for partition in filter(is_partition, integers(task, "partitions")):
-            yield changed(given, subtopology=text(task, "subtopologyId"), partition=partition)
+def _tasks(answer: Json) -> dict[str, Sequence[Any]]:
+    subtopologies, partitions = partitions_of(items(answer, "activeTasks"), "subtopologyId")
+    return {"subtopology": subtopologies, "partition": partitions}
 
 
-def _partitions(given: GroupStatement, assignment: Json) -> Iterator[GroupStatement]:
-    for topic in items(assignment, "topicPartitions"):
-        for partition in filter(is_partition, integers(topic, "partitions")):
-            yield changed(given, topic_id=text(topic, "topicId"), topic=text(topic, "topicName"), partition=partition)
+def _partitions(assignment: Json) -> dict[str, Sequence[Any]]:
+    topics = items(assignment, "topicPartitions")
+    topic_ids, partitions = partitions_of(topics, "topicId")
+    return {"topic_id": topic_ids, "topic": partitions_of(topics, "topicName")[0], "partition": partitions}

@@ -9,7 +9,8 @@ import pytest
 from decoder import Codec
 from decoder.kafka.codec.embedded import ASSIGNMENT
 from decoder.kafka.facts.offsets import offset_events
-from decoder.kafka.facts.state import STATE_APIS, StateEvent, state_events
+from decoder.kafka.facts.state import STATE_APIS, state_events
+from decoder.kafka.facts.statement import StateEvent
 from tests.decoder.kafka.encode import consumer_protocol, request, response
 
 CODEC = Codec()
