@@ -96,7 +96,7 @@ WITH stated AS (
          time_bucket($bucket, ts, $start) AS bucket
   FROM {ROWS}
   -- Both from one response: what is known from elsewhere of the end of the log says nothing of open transactions.
-  WHERE {HERE} AND {IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL
+  WHERE {HERE} AND {IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL AND last_stable_offset IS NOT NULL
 ),
 -- A bucket that has several is shown open if one of them is: a transaction that lasts a moment is seen at any width.
 last AS (
