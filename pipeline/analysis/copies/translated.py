@@ -4,9 +4,10 @@ Masquerading, a service address or a TCP proxy give the same exchanges other add
 connections are one if, within an hour, they share exchanges whose content no two clients share at one time: an id that
 a server has given (member, producer, fetch session, cursor), a session of MongoDB's, the offset of an append; beside
 api, version, correlation id, client id and sizes. All of them must be equally far apart in time, and make up at least
-half of what the smaller connection holds in the time that both cover. Clients that merely behave alike (the same
-library with the same client id, started by one deploy) have ids of their own and stay apart, as do those whose traffic
-holds no such id.
+half of what the smaller connection holds in the time that both cover. Servers of two clusters that both state their ids
+are never one: a client that writes the same records to both gets the same offsets. Clients that merely behave alike
+(the same library with the same client id, started by one deploy) have ids of their own and stay apart, as do those
+whose traffic holds no such id.
 
 Connections without such an id (a bootstrap connection holds ApiVersions and Metadata) follow those of their host: where
 one client address stands for another one, connections of the two addresses are one if at least half of their exchanges
@@ -48,12 +49,12 @@ _LEAST_OWN = 2
 OF_SAME = {
     EXCHANGES.full_name: (*OF_ALIKE, "exchange_id", "flow_id", "client_ip", "client_port"),
     OFFSET_EVENTS.full_name: (
-        "exchange_id", "kind", "partition", "ordinal", "offset", "next_offset", "member_id", "generation", "session_id",
-        "session_epoch", "producer_id",
+        "exchange_id", "cluster", "kind", "partition", "ordinal", "offset", "next_offset", "member_id", "generation",
+        "session_id", "session_epoch", "producer_id",
     ),
     STATE_EVENTS.full_name: (
-        "exchange_id", "connection_id", "kind", "ordinal", "member_id", "generation", "producer_id", "producer_epoch",
-        "session_id", "session_epoch",
+        "exchange_id", "connection_id", "cluster", "kind", "ordinal", "member_id", "generation", "producer_id",
+        "producer_epoch", "session_id", "session_epoch",
     ),
     MONGO_COMMANDS.full_name: (
         "exchange_id", "connection_id", "request_id", "session_id", "txn_number", "cursor_id", "cursor_left",
@@ -171,26 +172,29 @@ _OWN_EVENT = """
     member_id <> '' OR session_id > 0 OR (kind = 'produced' AND "offset" >= 0)
     OR (kind NOT IN ('fetched', 'fetch_rejected') AND producer_id >= 0)
 """
+_CLUSTER = "CASE WHEN NOT contains(cluster, ':') THEN cluster END"
+"""Null while a server's address stands for it."""
 _KEYED = f"""
     WITH stated AS (
         SELECT exchange_id, member_id <> '' OR producer_id >= 0 OR session_id > 0 AS is_own, hash(
             'state', kind, ordinal, member_id, generation, producer_id, producer_epoch, session_id, session_epoch
-        ) AS content FROM states SEMI JOIN those ON those.connection_id = states.connection_id
+        ) AS content, {_CLUSTER} AS cluster FROM states SEMI JOIN those ON those.connection_id = states.connection_id
         UNION ALL
         SELECT exchange_id, {_OWN_EVENT}, hash(
             'event', kind, partition, ordinal, "offset", next_offset, member_id, generation, session_id, session_epoch
-        ) FROM events SEMI JOIN those ON those.connection_id = {connection_sql("events.exchange_id")}
+        ), {_CLUSTER} FROM events SEMI JOIN those ON those.connection_id = {connection_sql("events.exchange_id")}
         UNION ALL
         SELECT exchange_id,
             session_id <> '' OR abs(cursor_id) > {_RANDOM_CURSOR} OR abs(request_id) > {_LONE_NUMBER},
-            hash('command', request_id, session_id, txn_number, cursor_id, cursor_left, documents_out)
+            hash('command', request_id, session_id, txn_number, cursor_id, cursor_left, documents_out), NULL
         FROM commands SEMI JOIN those ON those.connection_id = commands.connection_id
     ), personal AS (
-        SELECT exchange_id, bit_xor(content) AS own FROM stated GROUP BY exchange_id HAVING bool_or(is_own)
+        SELECT exchange_id, bit_xor(content) AS own, max(cluster) AS cluster
+        FROM stated GROUP BY exchange_id HAVING bool_or(is_own)
     )
     SELECT connection_id || '@' || {hour_sql(US_SQL)} AS connection_id, agent_id, flow_id, client_ip, client_port,
         {hour_sql(US_SQL)} AS hour, {US_SQL} AS us,
-        {ALIKE_SQL} AS alike, own
+        {ALIKE_SQL} AS alike, own, cluster
     FROM exchanges SEMI JOIN those USING (connection_id) LEFT JOIN personal USING (exchange_id)
 """
 """Exchanges of these connections: what they look like, and what of their content is one client's own, if anything.
@@ -215,23 +219,26 @@ def _close(least: int) -> str:
     """
     return f"""
         WITH each AS (
-            SELECT hour, connection_id, agent_id, us, hash(alike, own) AS key FROM keyed WHERE own IS NOT NULL
+            SELECT hour, connection_id, agent_id, us, cluster, hash(alike, own) AS key
+            FROM keyed WHERE own IS NOT NULL
         ), cut AS (
             SELECT *, coalesce(us - lag(us) OVER w > {SKEW_US}, true)::INT AS begins
             FROM each WINDOW w AS (PARTITION BY hour, key ORDER BY us, connection_id)
         ), runs AS (
             SELECT *, sum(begins) OVER (PARTITION BY hour, key ORDER BY us, connection_id) AS run FROM cut
         ), seen AS (
-            SELECT hour, key, run, connection_id, any_value(agent_id) AS agent_id, min(us) AS us FROM runs GROUP BY ALL
+            SELECT hour, key, run, connection_id, any_value(agent_id) AS agent_id, max(cluster) AS cluster,
+                min(us) AS us
+            FROM runs GROUP BY ALL
         ), centered AS (
             SELECT *, first_value(connection_id) OVER w AS center, first_value(us) OVER w AS center_us,
-                first_value(agent_id) OVER w AS center_agent_id
+                first_value(agent_id) OVER w AS center_agent_id, first_value(cluster) OVER w AS center_cluster
             FROM seen WINDOW w AS (PARTITION BY hour, key, run ORDER BY us, connection_id)
         )
         SELECT hour, least(center, connection_id) AS a, greatest(center, connection_id) AS b,
             quantile_disc(CASE WHEN center < connection_id THEN us - center_us ELSE center_us - us END, 0.5) AS shift,
             {_NEAR_US}::BIGINT AS near
-        FROM centered WHERE center <> connection_id GROUP BY ALL
+        FROM centered WHERE center <> connection_id AND coalesce(cluster = center_cluster, true) GROUP BY ALL
         HAVING count(*) >= {least} AND abs(shift)
             <= CASE WHEN any_value(agent_id) = any_value(center_agent_id) THEN {REACH_US} ELSE {SKEW_US} END
     """

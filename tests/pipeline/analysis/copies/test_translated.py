@@ -285,6 +285,19 @@ def test_bootstrap_connections_of_many_pods_follow_behind_their_gateway() -> Non
     assert {(copy["connection_id"], copy["counted_connection_id"]) for copy in found(some, states)} == expected
 
 
+@pytest.mark.parametrize(
+    ("clusters", "copies"), [(("east", "west"), 0), (("east", "east"), 1), (("east", "10.2.0.1:9092"), 1)]
+)
+def test_servers_of_two_clusters_are_not_one(clusters: tuple[str, str], copies: int) -> None:
+    some = [*exchanges("a", RHYTHM), *exchanges("b", SEEN, **OTHER)]
+    states = [
+        {**one, "cluster": cluster}
+        for name, cluster in zip(("a", "b"), clusters, strict=True)
+        for one in heartbeats(name, "m", 10)
+    ]
+    assert len(found(some, states)) == copies
+
+
 def test_however_many_are_alike_there_are_no_more_pairs_than_exchanges() -> None:
     some = [one for n in range(300) for one in exchanges(f"c{n:03}", RHYTHM, client_port=30_000 + n)]
     rows = pa.Table.from_pylist(some, schema_of(EXCHANGES))
