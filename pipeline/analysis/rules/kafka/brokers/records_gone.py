@@ -10,9 +10,11 @@ has another id.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from shlex import quote
 
 from pipeline.analysis.rules.coming_again import earlier
@@ -165,7 +167,7 @@ def falls(rows: Sequence[Row]) -> list[Fall]:
                 acknowledged, watermarks = _Ends(), defaultdict(_Ends)
         else:
             before = watermarks[_of(row)].until(row.asked_us)
-            if before is not None and row.ended < before.ended and _stays(rows[number:], row, before):
+            if before is not None and row.ended < before.ended and _stays(_soon(rows, number), row, before):
                 found.append(_fall(before, row, row.ended, is_given_again=False))
                 acknowledged, watermarks = _Ends(), defaultdict(_Ends)
             watermarks[_of(row)].add(row)
@@ -194,10 +196,14 @@ class _Ends:
         return next((row for row in reversed(self._rows) if row.us < us), None)
 
 
-def _stays(later: Sequence[Row], row: Row, before: Row) -> bool:
+def _soon(rows: Sequence[Row], number: int) -> Sequence[Row]:
+    """An answer and those of the next seconds."""
+    return rows[number : bisect_right(rows, rows[number].us + 2 * _LEAST_US, lo=number, key=attrgetter("us"))]
+
+
+def _stays(soon: Sequence[Row], row: Row, before: Row) -> bool:
     """Whether it stays below: what is answered in the next seconds, or until the end of what was seen."""
-    same = [one for one in later if one.kind != "produced" and _of(one) == _of(row)]
-    some_rows = [one for one in same if one.us - row.us <= 2 * _LEAST_US]
+    some_rows = [one for one in soon if one.kind != "produced" and _of(one) == _of(row)]
     if any(one.ended >= before.ended for one in some_rows):
         return False
     return len(some_rows) >= _LEAST_TIMES and some_rows[-1].us - row.us >= _LEAST_US
