@@ -174,7 +174,7 @@ def _rows_of(columns: Sequence[Column]) -> Rows:
         if isinstance(one, Repeated):
             values = (*known(one.statement), *(getattr(one.statement, name, None) for name in more))
             return zip(
-                *(one.columns.get(name) or repeat(value) for name, value in zip(names, values, strict=True)),
+                *(one.columns.get(name, repeat(value)) for name, value in zip(names, values, strict=True)),
                 strict=False,
             )
         return ((*known(one), *(getattr(one, name, None) for name in more)),)
