@@ -1,4 +1,4 @@
-"""Whose transaction holds the offsets that a group cannot read (UNSTABLE_OFFSET_COMMIT)?
+"""The transaction that holds the offsets that a group cannot read (UNSTABLE_OFFSET_COMMIT).
 
 A consumer that asks for stable offsets (KIP-447) waits until each transaction that commits offsets of its group has
 ended. Which these are is stated by AddOffsetsToTxn and TxnOffsetCommit, if they were captured.
