@@ -167,7 +167,7 @@ OF_GROUP, OF_CLIENT, OF_SERVER, OF_CLUSTER, OF_TOPIC, OF_NAMESPACE, OF_TRANSACTI
 GATHERED: dict[str, str] = {
     **dict.fromkeys(("kip896_incompatible_client", "old_message_format"), OF_ALL),
     **dict.fromkeys(("partition_unavailable", "coordinator_unavailable", "acks0_producer"), OF_CLUSTER),
-    **dict.fromkeys(("latency_outlier", "unanswered_requests", "other_protocol"), OF_SERVER),
+    **dict.fromkeys(("latency_outlier", "unanswered_requests", "other_protocol", "mongo_slow_command"), OF_SERVER),
     **dict.fromkeys(("lso_stalled", "hanging_transaction"), OF_TRANSACTION),
     **dict.fromkeys(
         ("stale_metadata", "fenced_leader_epoch", "unsupported_version", "auth_failed", "throttled", "sequence_gap",
@@ -175,12 +175,13 @@ GATHERED: dict[str, str] = {
          "crc_mismatch", "produce_refused", "duplicate_write", "oversized_or_tiny_batches", "connection_churn",
          "mongo_cursor_leak"), OF_CLIENT,
     ),
-    **dict.fromkeys(("mongo_slow_command", "mongo_command_failed", "mongo_retry_storm"), OF_NAMESPACE),
+    **dict.fromkeys(("mongo_command_failed", "mongo_retry_storm"), OF_NAMESPACE),
     "fetch_session_churn": OF_CLUSTER,
     "unknown_topic_loop": OF_TOPIC,
     "capture_loss": OF_AGENT,
 }  # fmt: skip
 """Findings of one rule that are reported at once, for one hand mends them all: what they share beside their cluster.
 
-Rules about groups that are not named here: their group. All others: each subject for itself.
+Rules about groups that are not named here: their group. All others: each subject for itself. What failed on one
+namespace is reported at once where its errors are about the same, too: a wrong password is no command that is too new.
 """

@@ -262,7 +262,8 @@ def _key(one: Known) -> tuple[str, ...]:
         OF_GROUP: (cluster, one.group) if one.group else None,
         OF_TOPIC: (cluster, str(topic)) if topic else None,
     }
-    found = (cluster, *names) if names else common.get(how)
+    areas = (str(one.details.get("area") or ""),) if how == OF_NAMESPACE else ()
+    found = (cluster, *areas, *names) if names else common.get(how)
     return (one.rule, how, *found) if found is not None else (one.rule, OF_SUBJECT, cluster, subject)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.incidents.case import Case, begun, count, listed
+from pipeline.analysis.incidents.case import ADVICE, Case, begun, count, listed
 from pipeline.analysis.incidents.words.model import (
     LATER,
     REFUSED,
@@ -16,6 +16,7 @@ from pipeline.analysis.incidents.words.model import (
     own_clients,
 )
 from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, MORE_ROOM, NOT_READ, WHOLE
+from pipeline.analysis.rules.mongodb.slow import advice_on
 
 
 def _command(case: Case) -> str:
@@ -72,6 +73,24 @@ def _failed(case: Case) -> str:
 
 def _often(case: Case) -> str:
     return count(case.times, "time") if case.times > 1 else "once"
+
+
+def _slow_commands(case: Case) -> list[str]:
+    """Slow commands with their namespaces, the slowest first."""
+    slowest = sorted(case.bundle.findings, key=lambda one: -float(one.details.get("peak") or 0))
+    named = (str(one.row["subject"]).rpartition("/") for one in slowest)
+    return list(dict.fromkeys(f"{command} on {namespace}" for namespace, _, command in named))
+
+
+def _slow(case: Case) -> str:
+    peak = max(float(one.details.get("peak") or 0) for one in case.bundle.findings) / 1_000_000
+    waits = "waits" if len(case.callers) <= 1 else "wait"
+    return f"{_server(case)} takes up to {peak:.1f} s for {listed(_slow_commands(case))}: {case.clients} {waits}"
+
+
+def _slow_part(case: Case, part: str) -> str:
+    found = ADVICE.match(advice_on(str(one.row["subject"]).rpartition("/")[2] for one in case.bundle.findings))
+    return found[part] if found else ""
 
 
 def _cursors(case: Case) -> str:
@@ -135,18 +154,12 @@ def _lost(case: Case) -> str:
 
 OTHERS: dict[str, Words] = {
     "mongo_slow_command": Words(
-        lambda case: (
-            f"{case.details.get('server') or case.lead.row['cluster']} takes up to "
-            f"{float(case.details.get('peak') or 0) / 1_000_000:.1f} s for {_command(case)}: {case.clients} waits"
-        ),
-        lambda case: (
-            f"See what runs: `db.currentOp({{secs_running: {{$gte: 1}}}})`, and end what should not (`db.killOp(id)`); "
-            f"`explain()` the command on {_namespace(case)}: COLLSCAN is a missing index."
-        ),
-        "Create the index; let clients give up in time (maxTimeMS, timeoutMS), and bound what a query reads (limit).",
+        _slow,
+        lambda case: begun(_slow_part(case, "now")),
+        lambda case: begun(_slow_part(case, "fix")),
         f"{SEEN}the time between command and reply. {not_why('server')}",
         SLOW,
-        culprit=lambda case: f"{_command(case)}",
+        culprit=lambda case: listed(_slow_commands(case)),
         hurt=own_clients,
         is_cause=False,
     ),

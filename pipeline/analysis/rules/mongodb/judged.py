@@ -21,16 +21,12 @@ from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
 from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, wait_ms
+from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-_SLOW_ADVICE = (
-    "Now: look at the server at that time (`db.currentOp()`): locks, a full cache, a slow disk, a write concern that "
-    "waits for lagging members. Fix: the query plan (`explain`) shows a missing index. `silver.mongo_commands` shows "
-    "which, by latency_us."
-)
 _ELSEWHERE_ADVICE = (
     "Now: send all commands of a cursor to the server that opened it: something between the application and the "
     "servers ({servers}) spreads its connections; pin it to one of them. Fix: list all mongos in the connection "
@@ -49,7 +45,7 @@ SLOW_RULE = Rule(
     "A MongoDB server took far longer than usual for a command, several times.",
     ("mongo_slow_seconds", "mongo_slow_commands", "mongo_slow_ratio", "mongo_slow_samples"),
     ("commands",),
-    advice=(_SLOW_ADVICE,),
+    advice=(QUERY_ADVICE, SERVER_ADVICE),
 )
 FAILED_RULE = Rule(
     FAILED,
@@ -198,7 +194,8 @@ def _slow_finding(episode: Episode, slow: _Slow, sources: Sources, settings: Fin
         f"{clock(episode.last_us)} UTC."
     )
     severity = "warning" if is_unusual else "info"
-    made = finding(episode, severity, summary, _SLOW_ADVICE, sources, settings.mongo_slow_commands)
+    advice = advice_on([episode.subject.rpartition("/")[2]])
+    made = finding(episode, severity, summary, advice, sources, settings.mongo_slow_commands)
     return replace(made, details={**made.details, "usual_us": slow.usual_us if is_unusual else None})
 
 

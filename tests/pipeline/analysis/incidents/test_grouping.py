@@ -246,3 +246,26 @@ def test_many_findings_cost_little() -> None:
     rows += [found("partition_unavailable", "k", 0, clients=["c1 at h"], places=[f"t-{n}" for n in range(3000)])]
     rows += [found("latency_outlier", f"b:{n}", n, server=f"b:{n}") for n in range(3000)]
     assert [len(tree.findings) for tree in trees_of(rows)].count(3001) == 1
+
+
+def test_slow_commands_of_one_server_at_one_time_are_one_incident() -> None:
+    rows = [
+        found("mongo_slow_command", "shop.items/find", 0, 60, server="s1:27017", peak=900_000.0),
+        found("mongo_slow_command", "shop.orders/insert", 20, 60, server="s1:27017", peak=1_500_000.0),
+        found("mongo_slow_command", "shop.items/find", 20, 60, server="s2:27017", peak=900_000.0),
+        found("mongo_slow_command", "shop.items/find", 900, 960, server="s1:27017", peak=900_000.0),
+    ]
+    assert sorted(len(tree.findings) for tree in trees_of(rows)) == [1, 1, 2]
+    headline, fix = next(
+        (row["headline"], row["fix"]) for row in incidents_table(rows).to_pylist() if "insert on" in row["headline"]
+    )
+    assert headline.startswith("s1:27017 takes up to 1.5 s for insert on shop.orders and find on shop.items")
+    assert "Create the index" not in fix
+
+
+@pytest.mark.parametrize(("areas", "incidents"), [(("login", "login"), 1), (("login", ""), 2), (("", "too old"), 2)])
+def test_failures_of_one_namespace_are_one_incident_where_they_are_about_the_same(
+    areas: tuple[str, str], incidents: int
+) -> None:
+    rows = [found("mongo_command_failed", f"admin/c{number}", area=area) for number, area in enumerate(areas)]
+    assert len(trees_of(rows)) == incidents
