@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import mmap
 import resource
+from functools import lru_cache
+
+from decoder.kernel.cache import is_compiled
 
 _TO_COMPILE = 1024 * 1024 * 1024
 """Bytes that compiling takes at most; what was compiled before takes a third of it."""
@@ -17,6 +20,13 @@ _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 def has_room_to_compile() -> bool:
     """Whether compiled code can be loaded; without it everything is read plainly, which takes longer."""
     return all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in _LIMITS) or _can_take(_TO_COMPILE)
+
+
+@lru_cache(maxsize=1)
+def is_capture_code_compiled() -> bool:
+    """Whether the machine code that reads captures by the block was kept, so that loading it takes no seconds."""
+    of_packets = is_compiled("pipeline.capture.fast_path", "lane_kernel.follow", "packet_kernel.dissect")
+    return of_packets and is_compiled("decoder.kafka.kernel", "streams.cut", "seal.seal_frames")
 
 
 def _can_take(size: int) -> bool:

@@ -1,7 +1,7 @@
-"""Where does compiled machine code stay from one process to the next? In a folder named by the sources.
+"""Where compiled machine code stays from one process to the next: in a folder named by the sources.
 
-numba itself names its cache by the path of the source file, which for zipped sources changes with every Spark job, and
-compiles a function anew only when its own file changed, not one that it calls or takes constants from.
+numba's own cache is named by the path of the source file, which for zipped sources changes with every Spark job, and
+its functions are compiled again only when their own file changed, not one that they call or take constants from.
 
 What lies there is run: whoever can write to the folder runs code as this user. So it belongs to this user or root,
 no group and nobody else may write to it or put another in its place, and it is never in a folder for temporary files
@@ -16,16 +16,15 @@ import logging
 import os
 import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import numba as nb
-from numba.core.caching import _CacheLocator
 
 _LOG = logging.getLogger(__name__)
 _PRIVATE = 0o700
@@ -33,58 +32,16 @@ _TRUSTED = (0, os.geteuid())
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def compiled(*signature: Any, inline: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Decorate a function of the kernel: return type first. Compiles at once, or loads what was compiled before.
-
-    Without its types numba would compile a function anew for each constant that it is called with. No function makes
-    or keeps an array, so that numba need not count references to those passed (a third of the time otherwise).
-    """
-    options = {"cache": True, "nogil": True, "_nrt": False, "error_model": "numpy", "forceinline": inline}
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        before = nb.config.CACHE_LOCATOR_CLASSES
-        nb.config.CACHE_LOCATOR_CLASSES = f"{__name__}.{SourceNamedCache.__name__}"
-        try:
-            return nb.njit(signature[0](*signature[1:]), **options)(function)
-        finally:
-            nb.config.CACHE_LOCATOR_CLASSES = before
-
-    return decorate
-
-
-class SourceNamedCache(_CacheLocator):  # type: ignore[misc]
-    """Names the place where numba keeps a function: see https://numba.readthedocs.io, NUMBA_CACHE_LOCATOR_CLASSES."""
-
-    def __init__(self, root: Path, package: str, line: int) -> None:
-        self._digest = _sources_digest(package)
-        self._path = root / _folder_name(self._digest)
-        self._line = line
-
-    def get_cache_path(self) -> str:
-        """The folder."""
-        return str(self._path)
-
-    def get_source_stamp(self) -> str:
-        """Equal as long as the sources are."""
-        return self._digest
-
-    def get_disambiguator(self) -> str:
-        """Distinguishes functions of one name."""
-        return str(self._line)
-
-    @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> SourceNamedCache | None:
-        """The first folder that can be written; None if there is none."""
-        for root in _roots():
-            locator = cls(root, py_func.__module__.rpartition(".")[0], py_func.__code__.co_firstlineno)
-            try:
-                _make(locator._path)
-                locator.ensure_cache_path()
-            except OSError:
-                continue
-            if is_trusted(locator._path):
-                return locator
-        return None
+@lru_cache
+def writable_folder(package: str) -> Path:
+    """The first folder for the machine code of a package that can be written to, made if it was not there."""
+    name = _folder_name(_sources_digest(package))
+    for root in _roots():
+        with suppress(OSError):
+            _make(root / name)
+            if is_trusted(root / name) and os.access(root / name, os.W_OK):
+                return root / name
+    return _own_folder()
 
 
 def cache_folder(package: str) -> Path:
@@ -101,6 +58,18 @@ def cache_folder(package: str) -> Path:
         if is_trusted(root / name):
             return root / name
     raise FileNotFoundError(f"no compiled kernel {name} in {', '.join(map(str, _roots()))}")
+
+
+def is_compiled(package: str, *names: str) -> bool:
+    """Whether an earlier process kept the machine code of functions, so that no compiler is needed.
+
+    Args:
+        package: theirs, e.g. ``decoder.kafka.kernel``.
+        names: module and function, e.g. ``bodies.read_frames``.
+    """
+    name = _folder_name(_sources_digest(package))
+    folder = next((root / name for root in _lasting_roots() if is_trusted(root / name)), None)
+    return folder is not None and all(any(folder.glob(f"{name}-*.o")) for name in names)
 
 
 def _folder_name(digest: str) -> str:
@@ -132,15 +101,20 @@ def _keeps_names(mode: int) -> bool:
 
 
 def _roots() -> Iterator[Path]:
-    """NUMBA_CACHE_DIR, or what systemd keeps for a service, or the user's cache; at last one for this run only."""
-    if nb.config.CACHE_DIR:
-        yield Path(nb.config.CACHE_DIR)
+    """Folders that last; at last one for this run only."""
+    yield from _lasting_roots()
+    yield _own_folder()
+
+
+def _lasting_roots() -> Iterator[Path]:
+    """NUMBA_CACHE_DIR, or what systemd keeps for a service, or the user's cache."""
+    if place := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(place)
     else:
         if given := os.environ.get("CACHE_DIRECTORY"):  # systemd: CacheDirectory=
             yield Path(given.partition(":")[0])
         with suppress(RuntimeError):  # no home is known
             yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wirelake"
-    yield _own_folder()
 
 
 @lru_cache
@@ -158,11 +132,20 @@ def _own_folder() -> Path:
 @lru_cache
 def _sources_digest(package: str) -> str:
     """Of the whole decoder, and of the kernel's own package: constants of any module may have become machine code."""
-    digest = hashlib.sha256(nb.__version__.encode())
+    digest = hashlib.sha256(sys.implementation.cache_tag.encode())
+    for compiler in ("numba", "llvmlite"):
+        digest.update(_version_of(compiler))
     for folder in ("decoder", *([] if package.startswith("decoder") else [package])):
         for name, content in sorted(_sources(resources.files(folder))):
             digest.update(name.encode() + b"\0" + content)
     return digest.hexdigest()
+
+
+def _version_of(compiler: str) -> bytes:
+    """The file that states its version, read without importing it."""
+    found = find_spec(compiler)
+    folder = next(iter(found.submodule_search_locations or ()), "") if found else ""
+    return (Path(folder) / "_version.py").read_bytes()
 
 
 def _sources(folder: Any, prefix: str = "") -> Iterator[tuple[str, bytes]]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from decoder import limits
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 
-BYTES_IN = nb.types.Array(nb.uint8, 1, "C", readonly=True)
+BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
 """A frame's bytes, or other text that is only read."""
-BYTES_OUT = nb.uint8[::1]
-PAIR = nb.types.UniTuple(nb.int64, 2)
+BYTES_OUT = types.uint8[::1]
+PAIR = types.UniTuple(types.int64, 2)
 
 FAIL = -1
 """Instead of a position: the bytes do not fit."""
@@ -40,7 +40,7 @@ _URL_ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 _MAX_VARINT = limits.MAX_VARINT_BYTES
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64)
 def copy(out, at, source, begin, end):
     """Copy ``source[begin:end]``."""
     to, origin = np.uint64(at), np.uint64(begin)
@@ -49,7 +49,7 @@ def copy(out, at, source, begin, end):
     return at + end - begin
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, inline=True)
 def put_text(out, at, texts, begin, end):
     """Write a short text of ``end_to_end``, a machine word of STRIDE bytes at a time: up to that many too much."""
     to, origin = np.uint64(at), np.uint64(begin)
@@ -61,7 +61,7 @@ def put_text(out, at, texts, begin, end):
     return at + end - begin
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, inline=True)
 def signed(data, at, size):
     """A big-endian signed integer of ``size`` bytes."""
     start = np.uint64(at)
@@ -71,7 +71,7 @@ def signed(data, at, size):
     return value
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, inline=True)
 def unsigned(data, at, size):
     """A big-endian unsigned integer of up to four bytes."""
     start = np.uint64(at)
@@ -81,7 +81,7 @@ def unsigned(data, at, size):
     return value
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, inline=True)
+@compiled(PAIR, BYTES_IN, types.int64, types.int64, inline=True)
 def varint(data, pos, end):
     """An unsigned 32-bit varint: value and where it ends; the end is negative if it does not fit."""
     value = np.int64(0)
@@ -96,7 +96,7 @@ def varint(data, pos, end):
     return value, FAIL
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, inline=True)
 def put_int(out, at, value):
     """Write an integer in decimal."""
     to = np.uint64(at)
@@ -127,7 +127,7 @@ def put_int(out, at, value):
     return np.int64(end)
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64)
 def _sequence_end(data, at, end):
     """Where the UTF-8 sequence of a byte above 127 ends (Unicode, table 3-7).
 
@@ -158,7 +158,7 @@ def _sequence_end(data, at, end):
     return -stop if is_surrogate or not more else stop
 
 
-@compiled(PAIR, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(PAIR, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64)
 def _put_sequence(out, at, data, pos, end):
     """Write the character of a byte above 127, or U+FFFD: where it ends in ``out``, and the sequence in ``data``."""
     stop = _sequence_end(data, pos, end)
@@ -170,7 +170,7 @@ def _put_sequence(out, at, data, pos, end):
     return at + 3, -stop
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64)
 def put_plain(out, at, data, pos, end):
     """A string as it is, U+FFFD in place of what is not UTF-8. Needs room for 3 times as many."""
     while pos < end:
@@ -183,7 +183,7 @@ def put_plain(out, at, data, pos, end):
     return at
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, types.boolean)
 def put_string(out, at, data, pos, end, is_lenient):
     """A JSON string with the escapes of orjson. Needs room for 6 times as many bytes.
 
@@ -228,7 +228,7 @@ def put_string(out, at, data, pos, end, is_lenient):
     return at + 1
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, types.boolean)
 def put_base64(out, at, data, pos, end, is_url):
     """A JSON string of base64; as Kafka's Uuid.toString writes it (URL-safe, no padding) if ``is_url``."""
     alphabet = _URL_ALPHABET if is_url else _ALPHABET

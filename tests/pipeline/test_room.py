@@ -29,7 +29,7 @@ if limit:
     used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
     resource.setrlimit(resource.RLIMIT_AS, (used + limit, resource.RLIM_INFINITY))
 stats = read_capture([sys.argv[2]], sys.argv[3])
-print(has_room_to_compile(), "numba" in sys.modules, stats.packets > 0)
+print(has_room_to_compile(), "decoder.kernel.compiled" in sys.modules, stats.packets > 0)
 """
 
 

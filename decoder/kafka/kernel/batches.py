@@ -3,7 +3,6 @@
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from decoder import limits
@@ -11,7 +10,8 @@ from decoder.kafka.kernel import texts as t
 from decoder.kafka.kernel.crc import crc32, crc32c
 from decoder.kafka.kernel.texts import put
 from decoder.kafka.records.batches import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import (
     BYTES_IN,
     BYTES_OUT,
@@ -25,7 +25,7 @@ from decoder.kernel.text import (
 )
 from decoder.model import FrameFlags
 
-WHERE = nb.int64[:, ::1]
+WHERE = types.int64[:, ::1]
 
 _CRC_CHECKED, _CRC_MISMATCH = int(FrameFlags.CRC_CHECKED), int(FrameFlags.CRC_MISMATCH)
 _PAYLOAD_REMOVED = int(FrameFlags.PAYLOAD_REMOVED)
@@ -35,7 +35,7 @@ _SUMMARY_ROOM = 1024
 """More than the text of any one batch summary without its topic."""
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64)
 def _skip_varlong(data, pos, end):
     for _ in range(_MAX_VARLONG):
         if pos >= end:
@@ -46,12 +46,12 @@ def _skip_varlong(data, pos, end):
     return FAIL
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, types.int64)
 def _put_member(out, at, key, value):
     return put_int(out, put(out, at, key), value)
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.boolean, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, types.boolean, types.int64)
 def _put_verdict(out, at, is_valid, flags):
     """The checksum's verdict; what the payload policy overwrote cannot match, so the agent's verdict counts then."""
     verdict = t.CRC_VALID if is_valid else t.CRC_INVALID
@@ -60,7 +60,7 @@ def _put_verdict(out, at, is_valid, flags):
     return put(out, at, verdict)
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, BYTES_OUT, types.int64)
 def _put_control(data, start, end, out, at):
     """Type and coordinator epoch of a control batch's record, see decoder.kafka.records.batches._control_record."""
     pos = _skip_varlong(data, start + _V2_HEADER, end)
@@ -86,7 +86,7 @@ def _put_control(data, start, end, out, at):
     return at
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean, nb.int64, BYTES_OUT, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, types.boolean, types.int64, BYTES_OUT, types.int64)
 def _put_v2(data, start, end, is_whole, flags, out, at):
     """Summary of a v2 batch, see decoder.kafka.records.batches._summary_v2."""
     base_offset, size = signed(data, start, 8), signed(data, start + 8, 4)
@@ -121,7 +121,7 @@ def _put_v2(data, start, end, is_whole, flags, out, at):
     return at + 1
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, types.int64, types.int64, BYTES_OUT, types.int64)
 def _put_legacy(data, start, end, magic, flags, out, at):
     """Summary of a v0 or v1 message that is not compressed, see decoder.kafka.records.batches._summary_legacy."""
     offset, size = signed(data, start, 8), signed(data, start + 8, 4)
@@ -148,7 +148,7 @@ def _put_legacy(data, start, end, magic, flags, out, at):
     return at + 1
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, types.int64, BYTES_OUT, types.int64)
 def _put_short(data, start, end, magic, out, at):
     """Summary of what is too little for a batch header: only at the end of a fetch, where that is legal."""
     at = put(out, at, t.PARTIAL_MAGIC)
@@ -158,7 +158,7 @@ def _put_short(data, start, end, magic, out, at):
     return at + 1
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, BYTES_OUT, nb.int64)
+@compiled(PAIR, BYTES_IN, types.int64, types.int64, types.int64, BYTES_OUT, types.int64)
 def _put_batch(data, start, end, flags, out, at):
     """Summary of the batch at ``start``: where the text ends, and where the batch does. See records.batch_spans."""
     left = end - start
@@ -178,7 +178,7 @@ def _put_batch(data, start, end, flags, out, at):
     return _put_legacy(data, start, stop, magic, flags, out, at), stop
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, WHERE, BYTES_OUT, nb.int64, BYTES_OUT, nb.int64)
+@compiled(PAIR, BYTES_IN, types.int64, types.int64, types.int64, WHERE, BYTES_OUT, types.int64, BYTES_OUT, types.int64)
 def put_batches(data, start, end, flags, where, body, at, batches, b_at):
     """All batches of a records field, into the body and, each with its topic, into the column of batches.
 

@@ -13,12 +13,12 @@ Importing this module compiles it (some ten seconds), or loads what an earlier p
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.kernel.message import TABLES, put_message
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, BYTES_OUT, FULL, put_plain, signed
 from decoder.model import FrameFlags
 
@@ -41,19 +41,19 @@ _LEFT_TO_PLAIN = int(
     | FrameFlags.PAYLOAD_DROPPED
     | FrameFlags.BODY_REMOVED
 )
-_INTS_IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_ROWS = nb.int64[:, ::1]
+_INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
+_ROWS = types.int64[:, ::1]
 
 
-@compiled(nb.void, _ROWS)
+@compiled(types.void, _ROWS)
 def _forget(where):
     for row in range(where.shape[0]):
         where[row, 0] = where[row, 1] = -1
 
 
 @compiled(
-    nb.int64, TABLES, _ROWS, _ROWS, BYTES_IN, _INTS_IN, BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, nb.int64,
-    BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT, _ROWS, BYTES_OUT, nb.int64[::1], nb.int64[::1],
+    types.int64, TABLES, _ROWS, _ROWS, BYTES_IN, _INTS_IN, BYTES_IN, _INTS_IN, _INTS_IN, _INTS_IN, types.int64,
+    BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT, _ROWS, BYTES_OUT, types.int64[::1], types.int64[::1], is_entry=True,
 )  # fmt: skip
 def read_frames(tables, stack, where, data, starts, is_response, api_keys, api_versions, flags, first, header, body,
                 batches, client_id, ends, outcomes, keys, versions):  # fmt: skip

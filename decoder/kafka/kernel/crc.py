@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
-from llvmlite import binding, ir
-from numba.extending import intrinsic
+from llvmlite import binding
 
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import Deferred, compiled
 from decoder.kernel.text import BYTES_IN
 
-_TABLES = nb.types.Array(nb.uint32, 2, "C", readonly=True)
+_TABLES = types.Array(types.uint32, 2, "C", readonly=True)
 _START = 0xFFFFFFFF
 
 
@@ -36,7 +35,7 @@ def _tables_of(polynomial: int) -> np.ndarray[Any, Any]:
 _CRC32C, _CRC32 = _tables_of(0x82F63B78), _tables_of(0xEDB88320)
 
 
-@compiled(nb.int64, _TABLES, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, _TABLES, BYTES_IN, types.int64, types.int64)
 def _by_tables(tables, data, pos, end):
     crc = np.uint32(_START)
     at, stop = np.uint64(pos), np.uint64(end)
@@ -79,7 +78,7 @@ def _zeros_of(tables: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
 _ZEROS = _zeros_of(_CRC32C, _PART)
 
 
-@compiled(nb.uint64, nb.uint64, inline=True)
+@compiled(types.uint64, types.uint64, inline=True)
 def _after_part(crc):
     """The checksum after a part of zeros; that of a part that begins at 0 is then added to it."""
     return np.uint64(
@@ -90,19 +89,29 @@ def _after_part(crc):
     )
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def _take_word(_typing: Any, _crc: Any, _word: Any) -> Any:
-    """The checksum after eight more bytes."""
+def _taking_words() -> Any:
+    from llvmlite import ir  # noqa: PLC0415 - needed to compile alone
+    from numba.extending import intrinsic  # noqa: PLC0415
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)] * 2)
-        instruction = builder.module.declare_intrinsic("llvm.x86.sse42.crc32.64.64", (), kind)
-        return builder.call(instruction, arguments)
+    @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+    def take_word(_typing: Any, _crc: Any, _word: Any) -> Any:
+        """The checksum after eight more bytes."""
 
-    return nb.uint64(nb.uint64, nb.uint64), generate
+        def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)] * 2)
+            instruction = builder.module.declare_intrinsic("llvm.x86.sse42.crc32.64.64", (), kind)
+            return builder.call(instruction, arguments)
+
+        number = types.uint64.numbas()
+        return number(number, number), generate
+
+    return take_word
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+_take_word: Any = Deferred(_taking_words)
+
+
+@compiled(types.int64, BYTES_IN, types.int64, types.int64)
 def crc32(data, pos, end):
     """CRC-32 of ``data[pos:end]``."""
     return _by_tables(_CRC32, data, pos, end)
@@ -110,14 +119,14 @@ def crc32(data, pos, end):
 
 if "x86_64" in binding.get_process_triple() and binding.get_host_cpu_features().get("sse4.2"):
 
-    @compiled(nb.uint64, BYTES_IN, nb.uint64, inline=True)
+    @compiled(types.uint64, BYTES_IN, types.uint64, inline=True)
     def _word(data, at):
         word = np.uint64(0)
         for index in range(np.uint64(8)):
             word |= np.uint64(data[at + index]) << (np.uint64(8) * index)
         return word
 
-    @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+    @compiled(types.int64, BYTES_IN, types.int64, types.int64)
     def crc32c(data, pos, end):
         """CRC-32C of ``data[pos:end]``."""
         crc = np.uint64(_START)
@@ -144,7 +153,7 @@ if "x86_64" in binding.get_process_triple() and binding.get_host_cpu_features().
 
 else:
 
-    @compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+    @compiled(types.int64, BYTES_IN, types.int64, types.int64)
     def crc32c(data, pos, end):
         """CRC-32C of ``data[pos:end]``."""
         return _by_tables(_CRC32C, data, pos, end)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from decoder import limits
@@ -16,7 +15,8 @@ from decoder.kafka.kernel import texts as t
 from decoder.kafka.kernel.batches import put_batches
 from decoder.kafka.kernel.scalars import length, put_scalar
 from decoder.kafka.kernel.texts import put
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import (
     BYTES_IN,
     BYTES_OUT,
@@ -73,19 +73,19 @@ class Tables(NamedTuple):
     is_batch_api: Any
 
 
-_CODE = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_INTS_IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_PROGRAMS = nb.types.Array(nb.int32, 3, "C", readonly=True)
-_FLAGS = nb.types.Array(nb.uint8, 2, "C", readonly=True)
-_ROWS = nb.int64[:, ::1]
-TABLES = nb.types.NamedTuple(
-    [_CODE, BYTES_IN, _INTS_IN, BYTES_IN, BYTES_IN, _INTS_IN, _PROGRAMS, _PROGRAMS, _FLAGS], Tables
+_CODE = types.Array(types.int32, 1, "C", readonly=True)
+_INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
+_PROGRAMS = types.Array(types.int32, 3, "C", readonly=True)
+_FLAGS = types.Array(types.uint8, 2, "C", readonly=True)
+_ROWS = types.int64[:, ::1]
+TABLES = types.Constant(
+    types.NamedTuple([_CODE, BYTES_IN, _INTS_IN, BYTES_IN, BYTES_IN, _INTS_IN, _PROGRAMS, _PROGRAMS, _FLAGS], Tables)
 )
 
 
 @compiled(
-    nb.types.UniTuple(nb.int64, 3), nb.int64, TABLES, BYTES_IN, nb.int64, nb.int64, nb.int64, _ROWS, _ROWS,
-    BYTES_OUT, nb.int64, BYTES_OUT, nb.int64,
+    types.UniTuple(types.int64, 3), types.int64, TABLES, BYTES_IN, types.int64, types.int64, types.int64, _ROWS, _ROWS,
+    BYTES_OUT, types.int64, BYTES_OUT, types.int64,
 )  # fmt: skip
 def put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batches, b_at):
     """A header or body by its program: where it ends in the frame, in ``out`` and in ``batches``.

@@ -2,7 +2,7 @@
 
 Compiled with numba for format v2. Whatever is not exactly as it should be (a length that lies, a record too many, an
 old format) the kernel leaves to the plain reader, decoder.kafka.records.iteration: it alone decides what is an error.
-Importing this module loads numba, and compiles the kernel once for each checkout.
+Importing this module compiles the kernel once for each checkout.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from decoder import limits
@@ -28,7 +27,8 @@ from decoder.kafka.records.iteration import (
     read_header,
     records_section,
 )
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 
 SMALLEST_RECORD = 7
 """Length, attributes, timestamp and offset delta, key and value length, number of headers: a byte each."""
@@ -231,7 +231,7 @@ def _varint(source, pos, end):  # type: ignore[no-untyped-def]
     for shift in range(0, 7 * limits.MAX_VARINT_BYTES, 7):
         if pos < 0 or pos >= end:
             break
-        byte = types.int64(source[pos])
+        byte = np.int64(source[pos])
         pos += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -248,7 +248,7 @@ def _varlong(source, pos, end):  # type: ignore[no-untyped-def]
     for shift in range(0, 7 * limits.MAX_VARLONG_BYTES, 7):
         if pos < 0 or pos >= end:
             break
-        byte = types.int64(source[pos])
+        byte = np.int64(source[pos])
         pos += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -267,7 +267,7 @@ def _sized(source, pos, end):  # type: ignore[no-untyped-def]
 
 @compiled(
     types.int64, _BYTES, types.int64, types.int64, types.int64, types.int64, types.int64, types.boolean, types.int64,
-    types.int64, types.int64, _INT64S, _INT32S,
+    types.int64, types.int64, _INT64S, _INT32S, is_entry=True,
 )  # fmt: skip
 def _fill(  # type: ignore[no-untyped-def]  # noqa: C901, PLR0911
     source,

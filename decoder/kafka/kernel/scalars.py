@@ -4,12 +4,11 @@
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
-import numba as nb
-
 from decoder.kafka.codec.program import Op
 from decoder.kafka.kernel import texts as t
 from decoder.kafka.kernel.texts import put
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import (
     BYTES_IN,
     BYTES_OUT,
@@ -31,7 +30,7 @@ _STRING, _C_STRING, _BYTES, _C_BYTES = int(Op.STRING), int(Op.C_STRING), int(Op.
 _C_RECORDS, _C_ARRAY = int(Op.C_RECORDS), int(Op.C_ARRAY)
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64, inline=True)
+@compiled(PAIR, BYTES_IN, types.int64, types.int64, types.int64, types.int64, inline=True)
 def length(data, pos, end, op, nullable):
     """The length in front of a value: size (-1 null) and where the content begins; negative if it does not fit."""
     if op in (_C_STRING, _C_BYTES, _C_RECORDS, _C_ARRAY):
@@ -50,7 +49,7 @@ def length(data, pos, end, op, nullable):
     return size, pos
 
 
-@compiled(PAIR, nb.int64, nb.int64, BYTES_IN, nb.int64, nb.int64, BYTES_OUT, nb.int64, inline=True)
+@compiled(PAIR, types.int64, types.int64, BYTES_IN, types.int64, types.int64, BYTES_OUT, types.int64, inline=True)
 def put_scalar(op, nullable, data, pos, end, out, at):
     """One value that holds no others: where it ends in the frame and in the text; negative if it does not fit.
 

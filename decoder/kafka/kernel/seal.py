@@ -10,7 +10,6 @@ fields of bytes nor tags that the schema does not know. Everything else is given
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from decoder import limits
@@ -19,7 +18,8 @@ from decoder.kafka.kernel.crc import crc32c
 from decoder.kafka.kernel.message import TABLES
 from decoder.kafka.records.batches import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
 from decoder.kafka.redaction.payload import CODEC, CONTROL, MARKER_KEY_BYTES, MARKER_REST_BYTES
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, BYTES_OUT, FAIL, PAIR, signed, unsigned, varint
 from decoder.model import FrameFlags
 
@@ -29,8 +29,8 @@ GIVEN_BACK = -1
 MAX_FIELDS = 4096
 """Records fields of one message that are noted; a message with more is given back."""
 
-_CODE = nb.types.Array(nb.int32, 1, "C", readonly=True)
-_SPANS = nb.int64[:, ::1]
+_CODE = types.Array(types.int32, 1, "C", readonly=True)
+_SPANS = types.int64[:, ::1]
 _END, _UUID, _TAGS, _TAG = int(Op.END), int(Op.UUID), int(Op.TAGS), int(Op.TAG)
 _BOOL, _INT8, _INT16, _UINT16, _INT32, _UINT32, _INT64, _FLOAT64 = (int(Op(n)) for n in range(1, 9))
 _STRING, _C_STRING, _BYTES, _C_BYTES, _RECORDS, _C_RECORDS = (int(Op(n)) for n in range(10, 16))
@@ -42,7 +42,7 @@ _CODEC, _CONTROL, _MARKER_KEY, _MARKER_REST = CODEC, CONTROL, MARKER_KEY_BYTES, 
 _CHECKED, _REMOVED = int(FrameFlags.CRC_CHECKED), int(FrameFlags.PAYLOAD_REMOVED)
 
 
-@compiled(nb.int64, nb.int64, inline=True)
+@compiled(types.int64, types.int64, inline=True)
 def _width(op):
     """Bytes of a value of fixed size; 0 of others."""
     if op in (_BOOL, _INT8):
@@ -56,7 +56,7 @@ def _width(op):
     return 16 if op == _UUID else 0
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64)
 def _may_be_internal(data, pos, end):
     """Whether a string or uuid may be the name or id of a topic of Kafka's own: ``__…``, or an id that is nearly 0."""
     if end - pos > 1 and data[pos] == 95 and data[pos + 1] == 95:
@@ -69,7 +69,7 @@ def _may_be_internal(data, pos, end):
     return data[pos + 15] != 0
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64)
 def _is_printable(data, pos, end):
     """Whether a string holds nothing but printable ASCII."""
     odd = 0
@@ -78,7 +78,7 @@ def _is_printable(data, pos, end):
     return odd == 0
 
 
-@compiled(PAIR, _CODE, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.boolean, _SPANS, nb.int64)
+@compiled(PAIR, _CODE, types.int64, BYTES_IN, types.int64, types.int64, types.boolean, _SPANS, types.int64)
 def find_records(code, pc, data, pos, end, is_kept, spans, count):
     """Walk one struct by its program: where it ends, and how many records fields are noted in ``spans`` (begin, end).
 
@@ -168,7 +168,9 @@ def find_records(code, pc, data, pos, end, is_kept, spans, count):
         pc += _W
 
 
-@compiled(nb.boolean, _CODE, nb.int64, nb.int64, BYTES_IN, _SPANS)
+@compiled(
+    types.boolean, types.Constant(_CODE), types.int64, types.int64, BYTES_IN, types.Constant(_SPANS), is_entry=True
+)
 def is_clean(code, header, body, data, spans):
     """Whether a frame without records and credentials, by these programs, is as every policy would leave it."""
     end = np.int64(data.shape[0])
@@ -179,7 +181,7 @@ def is_clean(code, header, body, data, spans):
     return pos == end
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64)
 def _is_marker(data, pos, end):
     """Whether the body of a control batch is one record with a key and value as small as those of a marker."""
     size, pos = varint(data, pos, end)
@@ -194,7 +196,7 @@ def _is_marker(data, pos, end):
     return pos > 0 and size == 2 * _MARKER_KEY and 0 <= end - pos - _MARKER_KEY <= _MARKER_REST
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64)
 def _are_sound(data, pos, end):
     """Whether a records field holds whole batches of format 2, of records or markers, with good checksums, only."""
     batches = 0
@@ -219,7 +221,7 @@ def _are_sound(data, pos, end):
     return True
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64)
 def _overwrite(data, pos, end):
     """Zeros behind each header of a batch of records; whether there was anything."""
     found = 0
@@ -234,8 +236,8 @@ def _overwrite(data, pos, end):
 
 
 @compiled(
-    nb.void, TABLES, BYTES_OUT, nb.int64[::1], nb.int64[::1], nb.uint8[::1], nb.int64[::1], nb.int64[::1],
-    nb.boolean, _SPANS, nb.int64[::1],
+    types.void, TABLES, BYTES_OUT, types.int64[::1], types.int64[::1], types.uint8[::1], types.int64[::1],
+    types.int64[::1], types.boolean, _SPANS, types.int64[::1], is_entry=True,
 )  # fmt: skip
 def seal_frames(tables, data, begins, sizes, is_response, api_keys, api_versions, is_kept, spans, flags):
     """Apply the policy ``lengths``, or ``full`` if ``is_kept``, to frames without credentials, in place.

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from decoder import limits
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.stream.acks import FIRST_FLEXIBLE_PRODUCE, FIRST_TRANSACTIONAL_PRODUCE
 from decoder.kafka.stream.peek import MAX_CLIENT_ID_BYTES, MIN_REQUEST_BYTES
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, FAIL, PAIR, signed, varint
 from decoder.model import FrameFlags
 
 ORDINAL, API_KEY, API_VERSION, CORRELATION_ID, FRAME = range(5)
 """What is remembered of a waiting request; FRAME is its number in these frames, -1 if it came earlier."""
 
-_INTS = nb.int64[::1]
-_PAIRS = nb.int64[:, ::1]
-_MARKS = nb.uint8[::1]
-_PROGRAMS = nb.types.Array(nb.int32, 3, "C", readonly=True)
+_INTS = types.int64[::1]
+_PAIRS = types.int64[:, ::1]
+_MARKS = types.uint8[::1]
+_PROGRAMS = types.Array(types.int32, 3, "C", readonly=True)
 _PRODUCE, _SASL_HANDSHAKE = int(ApiKey.PRODUCE), int(ApiKey.SASL_HANDSHAKE)
 _MIN_FRAME, _MAX_FRAME = limits.MIN_FRAME_BYTES, limits.MAX_FRAME_BYTES
 _MAX_CLIENT_ID, _MIN_REQUEST = MAX_CLIENT_ID_BYTES, MIN_REQUEST_BYTES
@@ -63,7 +63,7 @@ class Frames(NamedTuple):
     flags: Any
 
 
-_FRAMES = nb.types.NamedUniTuple(_INTS, 12, Frames)
+_FRAMES = types.NamedUniTuple(_INTS, 12, Frames)
 
 
 def new_frames(count: int) -> Frames:
@@ -72,7 +72,8 @@ def new_frames(count: int) -> Frames:
 
 
 @compiled(
-    nb.int64, BYTES_IN, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _FRAMES, _INTS, _INTS, _INTS, _MARKS,
+    types.int64, BYTES_IN, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _INTS, _FRAMES, _INTS, _INTS, _INTS, _MARKS,
+    is_entry=True,
 )  # fmt: skip
 def cut(stream, begins, carried, carried_ts, segments, segment_end, segment_ts, segment_packet, frames, frame_from,
         rest_begin, rest_ts, is_odd):  # fmt: skip
@@ -129,7 +130,7 @@ def cut(stream, begins, carried, carried_ts, segments, segment_end, segment_ts, 
     return count
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64)
 def _header_end(data, pos, end):
     """Where the header of a request with known api ends, FAIL if the plain reader should look at it."""
     if end - pos < _MIN_REQUEST:
@@ -144,7 +145,7 @@ def _header_end(data, pos, end):
     return pos + max(length, 0)
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64, nb.int64)
+@compiled(PAIR, BYTES_IN, types.int64, types.int64, types.int64)
 def _acks(data, pos, end, version):
     """``acks`` of a Produce request, whose client id ends at ``pos``; and FAIL if the plain reader should look."""
     if version >= FIRST_FLEXIBLE_PRODUCE:
@@ -165,7 +166,8 @@ def _acks(data, pos, end, version):
 
 
 @compiled(
-    nb.int64, BYTES_IN, _PROGRAMS, _FRAMES, _INTS, _PAIRS, _PAIRS, _PAIRS, _INTS, _PAIRS, _PAIRS, _MARKS,
+    types.int64, BYTES_IN, _PROGRAMS, _FRAMES, _INTS, _PAIRS, _PAIRS, _PAIRS, _INTS, _PAIRS, _PAIRS, _MARKS,
+    is_entry=True,
 )  # fmt: skip
 def pair(stream, programs, frames, frame_from, halves, waiting, room, exchanges, seqs, answered, is_odd):
     """Match responses to requests, connection by connection; returns how many earlier requests were answered.

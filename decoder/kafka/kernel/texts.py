@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import numba as nb
-
 from decoder.kafka.records.batches import COMPRESSION, CONTROL_TYPES
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_OUT, end_to_end, put_text
 
 _CODEC_NAMES = [*COMPRESSION, "unknown 5", "unknown 6", "unknown 7"]
@@ -50,7 +49,7 @@ CONTROLS = len(_CONTROL_NAMES)
 _TEXT, _TEXT_AT = end_to_end(_TEXTS + _KINDS + _FLAGS + _CONTROL_NAMES)
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, inline=True)
 def put(out, at, index):
     """Write one of the constant texts above."""
     return put_text(out, at, _TEXT, _TEXT_AT[index], _TEXT_AT[index + 1])

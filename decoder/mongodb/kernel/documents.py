@@ -8,10 +8,10 @@ repeated, and whatever is not as it should be.
 # ruff: noqa: C901, PLR0911, PLR0912, PLR0915, SIM110  one loop over the bytes: calls cost more than what they do
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, BYTES_OUT, FAIL, end_to_end, put_base64, put_int, put_string, put_text
 from decoder.mongodb.codec.documents import (
     ARRAY,
@@ -63,16 +63,16 @@ _END_OF_9999 = 253_402_300_800_000
 
 _FIXED = np.array([FIXED_BYTES.get(kind, -1) for kind in range(256)], np.int64)
 
-PLACES = nb.int64[::1]
-REALS = nb.float64[::1]
+PLACES = types.int64[::1]
+REALS = types.float64[::1]
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, inline=True)
 def _put(out, at, index):
     return put_text(out, at, _TEXT, _TEXT_AT[index], _TEXT_AT[index + 1])
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, inline=True)
 def number(data, at, size):
     """A little-endian signed integer."""
     value = np.int64(np.int8(data[at + size - 1]))
@@ -81,7 +81,7 @@ def number(data, at, size):
     return value
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, inline=True)
 def zero(data, at, end):
     """Where the next zero byte is; ``end`` if there is none before."""
     while at < end and data[np.uint64(at)]:
@@ -89,7 +89,7 @@ def zero(data, at, end):
     return at
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64)
 def document_end(data, start, stop):
     """Where the document at ``start`` ends, not beyond ``stop``; negative if it cannot be one."""
     if stop - start < MIN_DOCUMENT_BYTES:
@@ -98,7 +98,7 @@ def document_end(data, start, stop):
     return start + size if MIN_DOCUMENT_BYTES <= size <= stop - start and not data[start + size - 1] else FAIL
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, types.int64)
 def value_end(data, kind, start, last):
     """Where a value ends, not beyond ``last``; negative if it is broken, or of a rare type."""
     size = _FIXED[kind]
@@ -116,7 +116,7 @@ def value_end(data, kind, start, last):
     return end if kind == BINARY and data[start + 4] != OLD_BINARY and size >= 0 and end <= last else FAIL
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, types.int64)
 def _put_decimal(out, at, digits, places):
     if digits < 0:
         out[at] = 45
@@ -138,7 +138,7 @@ def _put_decimal(out, at, digits, places):
     return at + places
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.float64)
+@compiled(types.int64, BYTES_OUT, types.int64, types.float64)
 def _put_double(out, at, value):
     """The shortest text of a number with up to 6 places behind the point; negative if it is no such number."""
     size = abs(value)
@@ -153,7 +153,7 @@ def _put_double(out, at, value):
     return FAIL
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, types.int64, inline=True)
 def _put_padded(out, at, value, width):
     for index in range(width - 1, -1, -1):
         out[at + index] = 48 + value % 10
@@ -161,7 +161,7 @@ def _put_padded(out, at, value, width):
     return at + width
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64)
 def _put_date(out, at, millis):
     """A time of 1970 to 9999 (ms since the epoch) in ISO 8601; civil calendar by Howard Hinnant's algorithm."""
     if not 0 <= millis < _END_OF_9999:
@@ -190,7 +190,7 @@ def _put_date(out, at, millis):
     return _put(out, at + 1, _END_TEXT)
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64)
 def _put_hex(out, at, data, start, end):
     for index in range(start, end):
         out[at] = _HEX[data[index] >> 4]
@@ -199,7 +199,7 @@ def _put_hex(out, at, data, start, end):
     return at
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64, BYTES_IN, nb.int64, nb.int64, inline=True)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64, BYTES_IN, types.int64, types.int64, inline=True)
 def is_same(data, start, end, other, other_start, other_end):
     """Whether two pieces hold the same bytes."""
     if end - start != other_end - other_start:
@@ -211,7 +211,7 @@ def is_same(data, start, end, other, other_start, other_end):
     return True
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64, PLACES, nb.int64, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64, PLACES, types.int64, types.int64)
 def _is_repeated(data, start, end, keys, first, count):
     """Whether a key is one of those before it in its document."""
     for index in range(first, count):
@@ -220,7 +220,7 @@ def _is_repeated(data, start, end, keys, first, count):
     return False
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, PLACES, REALS, PLACES)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, PLACES, REALS, PLACES)
 def put_document(out, at, data, start, end, stack, reals, keys):
     """Write the document that fills ``data[start:end]``; negative if it is given back.
 

@@ -8,10 +8,10 @@ commands in a wrapper, values of rare types beside the ones that are looked for.
 # ruff: noqa: C901  one loop over the bytes: calls cost more than what they do
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, FAIL, PAIR, end_to_end
 from decoder.mongodb.codec.documents import DOCUMENT, MIN_DOCUMENT_BYTES, STRING
 from decoder.mongodb.codec.messages import HANDSHAKES
@@ -48,11 +48,11 @@ HANDSHAKE, CLIENT, APPLICATION, NAME, _DB, _COLLECTION, _GET_MORE, _CMD, _WRAPPE
 _FIRST_NAME = np.cumsum([0, *map(len, _GROUPS)])
 _NAMES, _NAME_AT = end_to_end([name for group in _GROUPS for name in group])
 
-INTS_IN = nb.types.Array(nb.int64, 1, "C", readonly=True)
-_ROWS = nb.int64[:, ::1]
+INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
+_ROWS = types.int64[:, ::1]
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64, types.int64)
 def is_one_of(data, start, end, group):
     """Whether ``data[start:end]`` is a name of this group."""
     for index in range(_FIRST_NAME[group], _FIRST_NAME[group + 1]):
@@ -61,7 +61,7 @@ def is_one_of(data, start, end, group):
     return False
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, types.int64, types.int64)
 def find(data, start, end, name, kind):
     """Where the value of this name begins in a document; negative if there is none of this type."""
     at, last = start + 4, end - 1
@@ -77,7 +77,7 @@ def find(data, start, end, name, kind):
     return FAIL
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64)
 def command_end(data, start, stop):
     """Where the command's document ends in an ordinary OP_MSG, see decoder.mongodb.codec.summary.command_place."""
     if stop - start < FIRST_DOCUMENT + MIN_DOCUMENT_BYTES or data[start + FIRST_DOCUMENT - 1]:
@@ -100,14 +100,14 @@ def command_end(data, start, stop):
     return end if at == last else FAIL
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.int64)
+@compiled(PAIR, BYTES_IN, types.int64, types.int64)
 def query_place(data, start, stop):
     """Where the query's document begins and ends in an OP_QUERY; negative if it is not there."""
     begin = zero(data, start + HEADER_BYTES + 4, stop) + 9
     return begin, document_end(data, begin, stop)
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64, _ROWS, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64, _ROWS, types.int64)
 def _read_command(data, start, end, rows, row):
     """Note the places of command, database and collection, as decoder.mongodb.codec.summary finds them."""
     name = name_end = named = database = collection = np.int64(FAIL)
@@ -143,7 +143,7 @@ def _read_command(data, start, end, rows, row):
     return True
 
 
-@compiled(nb.boolean, BYTES_IN, nb.int64, nb.int64, _ROWS, nb.int64)
+@compiled(types.boolean, BYTES_IN, types.int64, types.int64, _ROWS, types.int64)
 def _read_query(data, start, stop, rows, row):
     """As :func:`_read_command`, of an OP_QUERY that is a command."""
     name = start + HEADER_BYTES + 4
@@ -164,7 +164,7 @@ def _read_query(data, start, stop, rows, row):
     return True
 
 
-@compiled(nb.void, BYTES_IN, INTS_IN, BYTES_IN, INTS_IN, INTS_IN, _ROWS)
+@compiled(types.void, BYTES_IN, INTS_IN, BYTES_IN, INTS_IN, INTS_IN, _ROWS, is_entry=True)
 def read_fronts(data, starts, is_response, lengths, compressors, rows):
     """Fill a row for each message.
 

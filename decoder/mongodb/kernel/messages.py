@@ -11,10 +11,10 @@ Importing this module compiles it (some ten seconds), or loads what an earlier p
 # ruff: noqa: C901, PLR0912  one loop over the messages, which calls little
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, BYTES_OUT, FAIL, copy, end_to_end, put_int, put_string, put_text
 from decoder.model import FrameFlags
 from decoder.mongodb.codec.compression import COMPRESSORS
@@ -84,17 +84,17 @@ _OPCODE_NAME = _COMPRESSOR + len(COMPRESSORS)
 _TEXT, _TEXT_AT = end_to_end(_TEXTS)
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, inline=True)
 def _put(out, at, index):
     return put_text(out, at, _TEXT, _TEXT_AT[index], _TEXT_AT[index + 1])
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, types.int64, BYTES_IN, types.int64, types.int64)
 def _put_number(out, at, name, data, start, size):
     return put_int(out, _put(out, at, name), number(data, start, size))
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, types.int64, types.int64)
 def _put_header(out, at, data, start, opcode, length, compressor):
     """``opcode``: its place in _OPCODES; see decoder.mongodb.codec.messages.header_json."""
     at = put_int(out, _put(out, at, _MESSAGE_LENGTH), length)
@@ -109,7 +109,7 @@ def _put_header(out, at, data, start, opcode, length, compressor):
     return at + 1
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, PLACES, REALS, PLACES)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, PLACES, REALS, PLACES)
 def _put_documents(out, at, data, start, end, stack, reals, keys):
     """Whole documents, one after the other, as the elements of an array that was begun; negative: given back."""
     pos = start
@@ -128,7 +128,7 @@ def _put_documents(out, at, data, start, end, stack, reals, keys):
     return at + 1
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, PLACES, REALS, PLACES)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, types.int64, PLACES, REALS, PLACES)
 def _put_message(out, at, data, start, end, stop, stack, reals, keys):
     """The body of the OP_MSG ``data[start:stop]`` whose first document ends at ``end``, see command_end."""
     at = put_int(out, _put(out, at, _FLAG_BITS), number(data, start + HEADER_BYTES, 4) & 0xFFFFFFFF)
@@ -163,7 +163,10 @@ def _put_message(out, at, data, start, end, stop, stack, reals, keys):
     return at + 2
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, nb.int64, PLACES, REALS, PLACES)
+@compiled(
+    types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, types.int64, types.int64, PLACES, REALS,
+    PLACES,
+)  # fmt: skip
 def _put_query(out, at, data, start, begin, end, stop, stack, reals, keys):
     """The body of the OP_QUERY ``data[start:stop]`` whose query is ``data[begin:end]``."""
     at = _put_number(out, at, _FLAGS, data, start + HEADER_BYTES, 4)
@@ -183,7 +186,7 @@ def _put_query(out, at, data, start, begin, end, stop, stack, reals, keys):
     return at + 1
 
 
-@compiled(nb.int64, BYTES_OUT, nb.int64, BYTES_IN, nb.int64, nb.int64, PLACES, REALS, PLACES)
+@compiled(types.int64, BYTES_OUT, types.int64, BYTES_IN, types.int64, types.int64, PLACES, REALS, PLACES)
 def _put_reply(out, at, data, start, stop, stack, reals, keys):
     """The body of the OP_REPLY ``data[start:stop]``."""
     at = _put_number(out, at, _RESPONSE_FLAGS, data, start + HEADER_BYTES, 4)
@@ -197,7 +200,7 @@ def _put_reply(out, at, data, start, stop, stack, reals, keys):
     return at + 1
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64)
 def _application(data, start, end):
     """Where the text begins in which a client names itself in its handshake; negative if it does not."""
     if not is_one_of(data, start + 5, zero(data, start + 5, end), HANDSHAKE):
@@ -212,8 +215,8 @@ def _application(data, start, end):
 
 
 @compiled(
-    nb.void, BYTES_IN, INTS_IN, BYTES_IN, INTS_IN, INTS_IN, INTS_IN, BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT,
-    nb.int64[:, ::1], BYTES_OUT, PLACES, REALS, PLACES,
+    types.void, BYTES_IN, INTS_IN, BYTES_IN, INTS_IN, INTS_IN, INTS_IN, BYTES_OUT, BYTES_OUT, BYTES_OUT, BYTES_OUT,
+    types.int64[:, ::1], BYTES_OUT, PLACES, REALS, PLACES, is_entry=True,
 )  # fmt: skip
 def read_messages(data, starts, is_response, flags, lengths, compressors, header, body, api_name, client_id, ends,
                   outcomes, stack, reals, keys):  # fmt: skip

@@ -4,17 +4,17 @@
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, BYTES_OUT, copy, put_int
 from pipeline.capture.fast_path.packet_kernel import SEGMENT, SEGMENTS
 from pipeline.capture.network.link import ACK, FIN, RST, SYN
 
-_INTS = nb.int64[::1]
-_PAIRS = nb.int64[:, ::1]
-_MARKS = nb.uint8[::1]
+_INTS = types.int64[::1]
+_PAIRS = types.int64[:, ::1]
+_MARKS = types.uint8[::1]
 _ENDS, _ACK, _SEGMENT = SYN | FIN | RST, ACK, SEGMENT
 OTHERS, PASSED, TAKEN = 0, 1, 2
 """What a lane does with a packet: leave it to others, pass over it, take its bytes."""
@@ -23,7 +23,7 @@ _MODULUS = 1 << 32
 _HALF = 1 << 31
 
 
-@compiled(nb.boolean, BYTES_IN, SEGMENTS, nb.int64, nb.int64)
+@compiled(types.boolean, BYTES_IN, SEGMENTS, types.int64, types.int64)
 def _is_copy(data, segments, number, earlier):
     """Whether a segment was sent twice, with the same bytes."""
     if earlier < 0 or segments.seq[number] != segments.seq[earlier] or segments.length[number] > segments.size[earlier]:
@@ -35,7 +35,7 @@ def _is_copy(data, segments, number, earlier):
     return True
 
 
-@compiled(nb.void, BYTES_IN, SEGMENTS, _INTS, _PAIRS, _PAIRS, _PAIRS, _INTS, _MARKS)
+@compiled(types.void, BYTES_IN, SEGMENTS, _INTS, _PAIRS, _PAIRS, _PAIRS, _INTS, _MARKS, is_entry=True)
 def follow(data, segments, lane_of, reached, acked, latest, stops, use):
     """Advance each lane by its segments, up to the first that is not simply the next.
 
@@ -81,14 +81,14 @@ def follow(data, segments, lane_of, reached, acked, latest, stops, use):
             acked[lane, 1 - side] = max(acked[lane, 1 - side], other + ahead)
 
 
-@compiled(nb.void, BYTES_IN, _INTS, _INTS, _INTS, BYTES_OUT)
+@compiled(types.void, BYTES_IN, _INTS, _INTS, _INTS, BYTES_OUT, is_entry=True)
 def gather(data, starts, sizes, ends, out):
     """Copy pieces of ``data`` to where they end in ``out``."""
     for number in range(starts.shape[0]):
         copy(out, ends[number] - sizes[number], data, starts[number], starts[number] + sizes[number])
 
 
-@compiled(nb.void, BYTES_IN, _INTS, _INTS, BYTES_OUT)
+@compiled(types.void, BYTES_IN, _INTS, _INTS, BYTES_OUT, is_entry=True)
 def put_exchange_ids(connection_ids, which, ordinals, out):
     """Write ``<connection id of 16 characters>-<ordinal>`` for each frame; ``out`` has the room."""
     at = np.int64(0)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
-from decoder.kernel.cache import compiled
+from decoder.kernel import types
+from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, PAIR
 
 PLAIN, SEGMENT, FRAGMENT, NOT_TCP, NOT_IP = range(5)
@@ -22,7 +22,7 @@ PLAIN, SEGMENT, FRAGMENT, NOT_TCP, NOT_IP = range(5)
 KEY_WORDS = 5
 """A flow's key: both addresses as two words each, the lower end first; then IP version and both ports."""
 
-_INTS = nb.int64[::1]
+_INTS = types.int64[::1]
 
 
 class Segments(NamedTuple):
@@ -49,8 +49,8 @@ class Segments(NamedTuple):
     length: Any
 
 
-SEGMENTS = nb.types.NamedTuple(
-    [nb.uint8[::1], _INTS, nb.uint8[::1], _INTS, _INTS, _INTS, _INTS, _INTS, _INTS], Segments
+SEGMENTS = types.NamedTuple(
+    [types.uint8[::1], _INTS, types.uint8[::1], _INTS, _INTS, _INTS, _INTS, _INTS, _INTS], Segments
 )
 
 
@@ -60,17 +60,17 @@ def new_segments(count: int) -> Segments:
     return Segments(*(np.empty(count, kind) for kind in kinds))
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, inline=True)
 def _uint16(data, at):
     return (np.int64(data[np.uint64(at)]) << 8) | np.int64(data[np.uint64(at + 1)])
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, inline=True)
 def _uint32(data, at):
     return (_uint16(data, at) << 16) | _uint16(data, at + 2)
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.boolean, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, types.boolean, inline=True)
 def _uint32_of(data, at, is_big):
     if is_big:
         return _uint32(data, at)
@@ -83,7 +83,9 @@ def _uint32_of(data, at, is_big):
     )
 
 
-@compiled(PAIR, BYTES_IN, nb.int64, nb.boolean, nb.int64, nb.int64, _INTS, _INTS, _INTS, _INTS)
+@compiled(
+    PAIR, BYTES_IN, types.int64, types.boolean, types.int64, types.int64, _INTS, _INTS, _INTS, _INTS, is_entry=True
+)
 def index_pcap(data, size, is_big, per_microsecond, largest, ts, starts, captured, original):
     """Find the packets of a classic pcap: how many are whole, and where the rest begins.
 
@@ -105,7 +107,7 @@ def index_pcap(data, size, is_big, per_microsecond, largest, ts, starts, capture
     return count, pos
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64, inline=True)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, types.int64, inline=True)
 def _network_layer(data, at, end, linktype):
     """Where the IP header begins; negative if that is not the plain case."""
     if linktype == 1:
@@ -127,12 +129,12 @@ def _network_layer(data, at, end, linktype):
     return at if _uint16(data, at - 2) in (0x0800, 0x86DD) else -1
 
 
-@compiled(nb.uint64, BYTES_IN, nb.int64, inline=True)
+@compiled(types.uint64, BYTES_IN, types.int64, inline=True)
 def _word(data, at):
     return (np.uint64(_uint32(data, at)) << np.uint64(32)) | np.uint64(_uint32(data, at + 4))
 
 
-@compiled(nb.int64, nb.uint64[:, ::1], nb.int32[::1], nb.int64, nb.uint64[::1])
+@compiled(types.int64, types.uint64[:, ::1], types.int32[::1], types.int64, types.uint64[::1], is_entry=True)
 def find_flow(keys, slots, count, key):
     """Number of the flow with this key; ``count``, the next one, if it is new: then it is put into the tables."""
     mask = np.uint64(slots.shape[0] - 1)
@@ -159,8 +161,8 @@ def find_flow(keys, slots, count, key):
 
 
 @compiled(
-    nb.types.UniTuple(nb.int64, 2), BYTES_IN, _INTS, _INTS, _INTS, _INTS, nb.int64, nb.int64, SEGMENTS,
-    nb.uint64[:, ::1], nb.int32[::1], nb.int64, nb.uint64[::1],
+    types.UniTuple(types.int64, 2), BYTES_IN, _INTS, _INTS, _INTS, _INTS, types.int64, types.int64, SEGMENTS,
+    types.uint64[:, ::1], types.int32[::1], types.int64, types.uint64[::1], is_entry=True,
 )  # fmt: skip
 def dissect(data, starts, captured, original, linktypes, first, count, segments, keys, slots, flows, key):
     """Dissect packets ``first`` to ``count`` (exclusive); returns the next one, and how many flows are known.
@@ -226,7 +228,7 @@ def dissect(data, starts, captured, original, linktypes, first, count, segments,
     return count, flows
 
 
-@compiled(nb.int64, BYTES_IN, nb.int64, nb.int64, nb.int64)
+@compiled(types.int64, BYTES_IN, types.int64, types.int64, types.int64)
 def _other_kind(data, begin, end, linktype):
     """Of a packet without a plain segment: FRAGMENT, NOT_TCP or NOT_IP, if that is beyond doubt; else PLAIN."""
     if linktype == 1 or linktype == 113:
@@ -265,7 +267,7 @@ def _other_kind(data, begin, end, linktype):
     return PLAIN
 
 
-@compiled(nb.void, BYTES_IN, _INTS, _INTS, _INTS, nb.uint8[::1])
+@compiled(types.void, BYTES_IN, _INTS, _INTS, _INTS, types.uint8[::1], is_entry=True)
 def sort_others(data, starts, captured, linktypes, kinds):
     """Mark of what is PLAIN so far what is a fragment, and what holds no TCP."""
     for number in range(kinds.shape[0]):

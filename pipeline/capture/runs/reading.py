@@ -16,13 +16,16 @@ from pipeline.capture.runs.one_capture import check_link_types, decryption_of
 from pipeline.capture.runs.options import RunOptions
 from pipeline.capture.runs.run import CaptureRun
 from pipeline.capture.stats import CaptureStats
-from pipeline.room import has_room_to_compile
+from pipeline.room import has_room_to_compile, is_capture_code_compiled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 LARGE_BYTES = 16 * 1024 * 1024
 """Files of this size, all pieces of a capture together, are read by the block."""
+
+COMPILED_LARGE_BYTES = 1024 * 1024
+"""Where the code for that was compiled before, files of this size are."""
 
 LIVE_S = 60.0
 """Standard input whose first packet is younger is a capture under way: what is not read soon is lost to the one who
@@ -128,7 +131,8 @@ def _read_pieces(pieces: Sequence[str], run: CaptureRun, allow_truncated: bool) 
 
 
 def _are_large(pieces: Sequence[str]) -> bool:
-    return sum(Path(path).stat().st_size for path in pieces) >= LARGE_BYTES
+    size = sum(Path(path).stat().st_size for path in pieces)
+    return size >= LARGE_BYTES or (size >= COMPILED_LARGE_BYTES and is_capture_code_compiled())
 
 
 def _read_by_blocks(path: str, run: CaptureRun) -> None:

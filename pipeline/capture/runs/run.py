@@ -18,7 +18,7 @@ from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.options import AgentOptions
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
-from pipeline.room import has_room_to_compile
+from pipeline.room import has_room_to_compile, is_capture_code_compiled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,7 +32,10 @@ PIPE_DELAY_S = 5.0
 """How long packets may be under way to us. The time of a capture goes on by itself when none has come for longer."""
 
 MANY_PACKETS = 20_000
-"""From so many packets on it is worth to load compiled code."""
+"""Packets from which on it is worth to compile code that reads them by the block."""
+
+COMPILED_MANY_PACKETS = 5_000
+"""Packets from which on it is worth to load that code where it was compiled before."""
 
 MANY_BYTES = 8 * 1024 * 1024
 """Bytes of packets from which on it is worth it, too: what they hold is looked through for secrets."""
@@ -122,7 +125,7 @@ class CaptureRun:
     def _is_in_a_hurry(self) -> bool:
         """Whether what was read pays for compiled code, and it can be loaded."""
         if self.stats.packets < MANY_PACKETS and self._bytes < MANY_BYTES:
-            return False
+            return self.stats.packets == COMPILED_MANY_PACKETS and is_capture_code_compiled() and has_room_to_compile()
         if self._may_hurry is None:
             self._may_hurry = has_room_to_compile()
         return self._may_hurry

@@ -12,7 +12,7 @@ import orjson
 from decoder import Frame, Message
 from decoder.columns import Texts
 from decoder.protocols import protocol_of
-from pipeline.analysis.frames.effort import KERNEL_AFTER_BYTES, without_zeros
+from pipeline.analysis.frames.effort import Effort, without_zeros
 
 LARGE = 65_536
 """Bytes from which on a frame is large, without long runs of zeros, which are records that no reader walks."""
@@ -22,7 +22,7 @@ class LargeMessages:
     """Decodes large frames, once there are enough of them that loading the kernel pays."""
 
     def __init__(self) -> None:
-        self._bytes = 0
+        self._effort = Effort()
 
     def read(self, frame: Frame) -> Message | None:
         """The message of a large frame, as Codec.decode gives it; None where the plain reader has to read."""
@@ -30,8 +30,8 @@ class LargeMessages:
         if len(data) < LARGE:
             return None
         size = without_zeros(data)
-        self._bytes += size if size >= LARGE else 0
-        if size < LARGE or self._bytes < KERNEL_AFTER_BYTES:
+        self._effort.bytes_to_walk += size if size >= LARGE else 0
+        if size < LARGE or not self._effort.pays():
             return None
         with _without_collections():
             return _read(frame)

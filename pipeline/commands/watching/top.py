@@ -118,7 +118,7 @@ def _watched(
     tls_embedded_keys: bool,
 ) -> tuple[Watch, bool]:
     """All that is there, judged; and whether a pipe was cut off."""
-    from pipeline.analysis.frames.effort import KERNEL_AFTER  # noqa: PLC0415
+    from pipeline.analysis.frames.effort import Effort  # noqa: PLC0415
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.commands.diagnose import PIECE_FRAMES, warn_of  # noqa: PLC0415
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
@@ -134,7 +134,7 @@ def _watched(
                 )
             )  # fmt: skip
         warn_of(inputs, errors)
-        watch = Watch(settings.stream, window_us, ports, by_kernel=inputs.rows >= KERNEL_AFTER or None)
+        watch = Watch(settings.stream, window_us, ports, by_kernel=Effort(inputs.rows).pays() or None)
         for frames, gaps in inputs.pieces(PIECE_FRAMES):
             watch.add(frames, gaps)
     watch.judge()

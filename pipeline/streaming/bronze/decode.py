@@ -57,13 +57,15 @@ def _decoder(
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pipeline.analysis.frames.decode import decode_batch  # noqa: PLC0415 - on the worker only
-        from pipeline.analysis.frames.effort import bytes_to_walk  # noqa: PLC0415
+        from pipeline.analysis.frames.effort import COMPILING_AFTER_BYTES, bytes_to_walk  # noqa: PLC0415
 
         for batch in batches:
             effort = _Worker.effort
             effort.bytes_to_walk += bytes_to_walk(batch)
             with noting_in_worker(failures):
-                decoded = list(decode_batch(shared.value, batch, by_kernel=effort.pays(kernel_after)))
+                decoded = list(
+                    decode_batch(shared.value, batch, by_kernel=effort.reaches(kernel_after, COMPILING_AFTER_BYTES))
+                )
             yield from decoded
             effort.frames += batch.num_rows
 

@@ -6,6 +6,7 @@ import pytest
 
 from decoder import Codec, Frame
 from decoder.model import Message
+from pipeline.analysis.frames import effort
 from pipeline.analysis.frames.effort import without_zeros
 from pipeline.commands.messages import large
 from pipeline.commands.messages.large import LARGE, LargeMessages
@@ -41,7 +42,8 @@ def plainly(data: bytes) -> Message:
 
 
 def test_the_kernel_gives_the_same_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "KERNEL_AFTER_BYTES", LARGE)
+    monkeypatch.setattr(effort, "KERNEL_AFTER_BYTES", LARGE)
+    monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: True)
     data = metadata(60)
     found = LargeMessages().read(frame(data))
     assert without_zeros(data) > LARGE
@@ -49,14 +51,16 @@ def test_the_kernel_gives_the_same_message(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_does_not_decode_is_left_to_the_plain_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "KERNEL_AFTER_BYTES", LARGE)
+    monkeypatch.setattr(effort, "KERNEL_AFTER_BYTES", LARGE)
+    monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: True)
     assert LargeMessages().read(frame(metadata(60)[:-1])) is None
     assert LargeMessages().read(frame(metadata(60, junk=b"x"))) is None
 
 
 def test_the_kernel_is_loaded_once_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     data = metadata(60)
-    monkeypatch.setattr(large, "KERNEL_AFTER_BYTES", 3 * without_zeros(data))
+    monkeypatch.setattr(effort, "KERNEL_AFTER_BYTES", 3 * without_zeros(data))
+    monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: True)
     monkeypatch.setattr(large, "_read", lambda _: plainly(data))
     reader, small = LargeMessages(), frame(metadata(1))
     read = [reader.read(one) is not None for one in (frame(data), small, frame(data), small, frame(data), small)]

@@ -7,7 +7,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.frames.effort import KERNEL_AFTER, KERNEL_AFTER_BYTES, Effort, bytes_to_walk, pays_for_kernel
+from pipeline.analysis.frames import effort
+from pipeline.analysis.frames.effort import (
+    COMPILING_AFTER,
+    COMPILING_AFTER_BYTES,
+    KERNEL_AFTER,
+    KERNEL_AFTER_BYTES,
+    Effort,
+    _is_kernel_compiled,
+    bytes_to_walk,
+    pays_for_kernel,
+)
 from pipeline.arrow import arrow_schema
 from pipeline.embedded import diagnosis
 from pipeline.tables import FRAMES, LANDING_COLUMNS
@@ -19,6 +29,27 @@ def landed(*frames: bytes, **given: Any) -> pa.Table:
     usual = {"protocol": "kafka", "direction": "response", "api_key": 3, "api_version": 8, "flags": 0}
     rows = [row(FRAMES, frame=frame, seq=seq, **{**usual, **given}) for seq, frame in enumerate(frames)]
     return pa.Table.from_pylist(rows, arrow_schema(LANDING_COLUMNS))
+
+
+@pytest.fixture(autouse=True)
+def is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's machine code is there."""
+    monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: True)
+
+
+def test_what_must_be_compiled_first_pays_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: False)
+    assert not Effort(COMPILING_AFTER - 1, COMPILING_AFTER_BYTES - 1).pays()
+    assert Effort(COMPILING_AFTER, 0).pays()
+    assert Effort(0, COMPILING_AFTER_BYTES).pays()
+
+
+def test_what_was_compiled_is_found_where_it_was_kept() -> None:
+    import decoder.kafka.kernel.bodies  # noqa: PLC0415 - compiles
+    import decoder.mongodb.kernel.messages  # noqa: F401, PLC0415
+
+    _is_kernel_compiled.cache_clear()
+    assert _is_kernel_compiled()
 
 
 def test_a_few_large_frames_are_as_much_work_as_many_small_ones() -> None:
@@ -46,13 +77,13 @@ def test_only_the_rows_of_a_slice_count(begin: int) -> None:
 
 
 def test_a_reader_adds_up_what_it_was_given() -> None:
-    effort = Effort()
+    given = Effort()
     for _ in range(3):
-        effort.add(landed(b"\x01" * 10))
-    assert (effort.frames, effort.bytes_to_walk) == (3, 30)
-    assert effort.pays(after_frames=3)
-    assert effort.pays(after_frames=4, after_bytes=30)
-    assert not effort.pays(after_frames=4, after_bytes=31)
+        given.add(landed(b"\x01" * 10))
+    assert (given.frames, given.bytes_to_walk) == (3, 30)
+    assert given.reaches(3, 31)
+    assert given.reaches(4, 30)
+    assert not given.reaches(4, 31)
 
 
 def test_six_large_metadata_responses_are_read_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_spark_workers_load_the_kernel_from_a_zip(tmp_path: Path) -> None:
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
-    assert list((tmp_path / "cache").rglob("*.nbi")), "the kernel was not compiled"
+    assert list((tmp_path / "cache").rglob("*.o")), "the kernel was not compiled"
     decoded = pd.read_parquet(tmp_path / "decoded").sort_values("seq")
     expected = decode_rows(Codec(), rows)
     for column in DECODED_COLUMNS:
