@@ -154,6 +154,18 @@ CLAIMS = (
     ),
     Claim(
         "partition_dropped_from_commits",
+        r"Its last commit is older than the capture",
+        "No commit of the partition was captured.",
+        (seen("fetches of the partition", "Fetch", names=("topic",), least=2), _NO_COMMIT),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"Its last commit, at ",
+        "The group's last commit of the partition.",
+        (seen("that commit", *_COMMITS, names=_AT_PLACE, where=ACCEPTED, half="response"),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
         r"After a restart it would read",
         "A restart would read the records again.",
         (seen("the position of fetches", "Fetch", names=("topic",)),),

@@ -38,6 +38,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     reads_on,
     refused_once,
 )
+from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
 from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
 from tests.pipeline.capture.wire import pcap
 from tests.pipeline.commands.test_other_protocol import FIN, closing
@@ -222,6 +223,8 @@ MADE: dict[str, Callable[[], bytes]] = {
     "owned": lambda: owned().pcap(),
     "reads_on": lambda: reads_on(stated=7).pcap(),
     "reads_on_without": lambda: reads_on().pcap(),
+    "stale_session": lambda: stale(ill=45).pcap(),
+    "stale_session_midway": lambda: stale(ill=90, since=70).pcap(),
     "out_of_range": lambda: out_of_range().pcap(),
     "never_commits": lambda: never_commits().pcap(),
     "refused_once": lambda: refused_once().pcap(),

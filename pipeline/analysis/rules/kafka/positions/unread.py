@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
-from shlex import quote
 from typing import Any
 
 from decoder.fields import integers, items, parsed, text
@@ -43,16 +42,23 @@ _UNCOMMITTED = """
         SELECT cluster, topic, partition, group_id FROM timeline
         WHERE kind IN ('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied')
             AND group_id <> '' GROUP BY ALL
-    ), of_groups AS (SELECT DISTINCT cluster, group_id FROM commits), asked AS (
-        SELECT cluster, topic, partition, group_id, arg_max(event_offset, ts) AS committed FROM timeline
-        WHERE kind = 'fetched_commit' AND error_name = 'NONE' AND group_id <> '' GROUP BY ALL
+    ), of_groups AS (SELECT DISTINCT cluster, group_id FROM commits),
+    of_topics AS (SELECT DISTINCT cluster, topic, group_id FROM commits), asked AS (
+        SELECT cluster, topic, partition, group_id, arg_max(event_offset, ts) AS committed, true AS is_asked
+        FROM timeline WHERE kind = 'fetched_commit' AND error_name = 'NONE' AND group_id <> '' GROUP BY ALL
+    ), fetched AS (
+        SELECT DISTINCT cluster, topic, partition, group_id, NULL::BIGINT AS committed, false AS is_asked FROM timeline
+            SEMI JOIN of_topics USING (cluster, topic, group_id)
+            ANTI JOIN asked USING (cluster, topic, partition, group_id)
+        WHERE kind = 'fetched' AND isolation_level IS NOT NULL
     )
-    SELECT * FROM asked SEMI JOIN of_groups USING (cluster, group_id)
+    SELECT * FROM (FROM asked SEMI JOIN of_groups USING (cluster, group_id) UNION ALL BY NAME FROM fetched)
         ANTI JOIN commits USING (cluster, topic, partition, group_id)
 """
-"""Partitions that a group asked its commits of, of which it commits nothing although it commits others."""
+"""Partitions of which a group commits nothing although it commits others; that it asked its commits of, or where the
+capture begins later fetches beside others of the topic."""
 _READS = """
-    SELECT cluster, topic, partition, group_id, t.client_id, committed, min(event_offset) AS begun_at,
+    SELECT cluster, topic, partition, group_id, t.client_id, committed, is_asked, min(event_offset) AS begun_at,
         max(event_next_offset) AS position, count(DISTINCT event_next_offset) AS steps,
         min(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS first_us,
         max(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS last_us,
@@ -168,7 +174,8 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
         if len(others) < settings.dropped_commits or min(others[-1], row.last_us) - row.first_us < patience:
             continue
         details = {
-            "shape": words.UNCOMMITTED, "committed": row.committed, "begun_at": begun_at, "position": row.position,
+            "shape": words.UNCOMMITTED, "committed": row.committed, "is_asked": row.is_asked,
+            "begun_at": begun_at, "position": row.position,
             "records_behind": row.position - begun_at, "other_commits": len(others), "own_commits": len(own),
             "client_id": row.client_id,
             "clients": row.client_id or NAMELESS, "enough_us": row.first_us + patience,
@@ -278,10 +285,7 @@ def finding_of(
         rule=rule.name, severity=severity, subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster,
         topic=row.topic, partition=partition, group_id=row.group_id, first_us=first_us, last_us=last_us,
         summary=words.summary(row.group_id, place, first_us, last_us, details),
-        advice=words.ADVICE[details["shape"]].format(
-            group=quote(row.group_id), topic=quote(row.topic), place=quote(f"{row.topic}:{row.partition}"),
-            who=details["clients"],
-        ),
+        advice=words.advice(row.group_id, row.topic, row.partition, details),
         evidence=list(dict.fromkeys((row.first_exchange, row.last_exchange)))[: settings.max_evidence],
         details={**details, **({"known_until_us": last_us} if state == "unknown" else {})},
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any
 
 from pipeline.analysis.rules.model import clock, seconds
@@ -53,6 +54,13 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
     return f"{headline(group, place, details)}, from {clock(first_us)} to {clock(last_us)} UTC.{_more(details)}"
 
 
+def advice(group: str, topic: str, partition: int | None, details: Mapping[str, Any]) -> str:
+    """What to do about it."""
+    return ADVICE[details["shape"]].format(
+        group=quote(group), topic=quote(topic), place=quote(f"{topic}:{partition}"), who=details["clients"]
+    )
+
+
 def headline(group: str, place: str, details: Mapping[str, Any]) -> str:
     """The same in one line."""
     who = details["clients"]
@@ -94,10 +102,13 @@ def _others(details: Mapping[str, Any]) -> str:
 def _more(details: Mapping[str, Any]) -> str:
     if details["shape"] == UNCOMMITTED:
         stated = details["committed"]
-        known = (
-            "No commit of it is known." if stated is None else f"Its last commit, as OffsetFetch states, is {stated}."
-        )
-        return f" {known} After a restart it would read {count(details['records_behind'], 'record')} again."
+        seen_us = details.get("committed_us")
+        by = "as OffsetFetch states" if seen_us is None else f"at {clock(seen_us)} UTC"
+        known = "No commit of it is known." if stated is None else f"Its last commit, {by}, is {stated}."
+        least = ""
+        if not details.get("is_asked", True):
+            known, least = "Its last commit is older than the capture, or there never was one.", "at least "
+        return f" {known} After a restart it would read {least}{count(details['records_behind'], 'record')} again."
     if details["shape"] == OUT_OF_RANGE:
         waits = f" {count(details['records_behind'], 'record')} wait there." if details["records_behind"] else ""
         return f" It asked for offset {details['offset']}.{waits}"

@@ -6,7 +6,7 @@ being processed looks alike: a member is given the time that it may take for one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -54,14 +54,20 @@ class _Wait(NamedTuple):
     goes_on: bool
 
 
-def hung(topic: Topic, now_us: int, settings: FindingSettings) -> list[Trouble]:
+def hung(topic: Topic, now_us: int, settings: FindingSettings, known: Mapping[int, Sequence[Trouble]]) -> list[Trouble]:
     """Times in which members held partitions of the topic with records to read, and committed none of theirs.
 
     Those that last are reported at once, and so are those before that were at one time.
+
+    Args:
+        topic: partitions of one topic.
+        now_us: until when it was seen, µs since the epoch.
+        settings: thresholds.
+        known: by partition what is reported otherwise, unless it shows here as soon.
     """
     if len(topic.tracks) < 2:
         return []
-    found = list(_silences(topic, now_us, settings))
+    found = [one for one in _silences(topic, now_us, settings) if not _is_known(one, known)]
     lasting = [one for one in found if one.trouble.is_open]
     over = sorted((one for one in found if not one.trouble.is_open), key=lambda one: one.trouble.first_us)
     apart: list[list[_Silence]] = []
@@ -72,6 +78,14 @@ def hung(topic: Topic, now_us: int, settings: FindingSettings) -> list[Trouble]:
         apart[-1].append(one)
         until_us = max(until_us, one.trouble.last_us)
     return latest([_together(some, topic.name) for some in (*apart, lasting) if some])
+
+
+def _is_known(one: _Silence, known: Mapping[int, Sequence[Trouble]]) -> bool:
+    return any(
+        other.first_us == one.trouble.first_us
+        and (one.trouble.severity == "info" or other.enough_us < one.trouble.enough_us)
+        for other in known.get(one.track.partition, ())
+    )
 
 
 def _together(some: Sequence[_Silence], topic: str) -> Trouble:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
+from typing import cast
 
 from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.anew import not_back, of_its_log
@@ -16,6 +17,7 @@ from pipeline.analysis.rules.kafka.progress.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.progress.growing import growing
 from pipeline.analysis.rules.kafka.progress.hung import hung
 from pipeline.analysis.rules.kafka.progress.life import Life
+from pipeline.analysis.rules.kafka.progress.reading_on import reading_on
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of, patience_us
 from pipeline.analysis.rules.kafka.progress.silence import (
     micros,
@@ -55,17 +57,31 @@ def judge(
     tracks = [Track.of(number, points, markers.get(number, ())) for number, points in sorted(partitions.items())]
     whole = Topic(topic, tracks, life)
     now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
+    read_on = reading_on(whole, now_us, settings)
     stopped = [
-        *_stopped(tracks, now_us, max(now_us, end_us), life, settings), *hung(whole, now_us, settings)
+        *_stopped(tracks, now_us, max(now_us, end_us), life, settings), *hung(whole, now_us, settings, read_on)
     ]  # fmt: skip
     found = _last_of_silences(stopped)
+    silent = list(found)
     for track in tracks:
         found += _stalled(track, whole, settings)
         found += growing(track, settings)
         found += regressed(track, settings)
         found += rewound(track, now_us, settings)
-        found += _dropped(track, whole, now_us, settings)
+        others = [one for one in read_on.get(track.partition, ()) if not _is_silent(one, silent, topic)]
+        found += latest(sorted([*_dropped(track, whole, now_us, settings), *others], key=lambda one: one.last_us))
     return found
+
+
+def _is_silent(one: Trouble, silent: Sequence[Trouble], topic: str) -> bool:
+    """Whether a partition's time without commits is reported among those of a member that hangs."""
+    place = f"{topic}-{one.partition}"
+    return any(
+        place in cast("list[str]", other.figures.get("places", ()))
+        and other.first_us <= one.first_us
+        and one.last_us <= other.last_us
+        for other in silent
+    )
 
 
 def judge_lives(
@@ -218,7 +234,7 @@ def _waiting(
     return (track, since_us, behind, last) if until_us - since_us >= patience else None
 
 
-def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings) -> list[Trouble]:
     """Whoever holds the partition goes on committing others, but not this one, which has something to read.
 
     The same owner leaves it out for several of its own periods and of the partition's, and no rebalance is in between.
@@ -253,7 +269,7 @@ def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings)
             }  # fmt: skip
             hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
             break
-    yield from latest(hits)
+    return hits
 
 
 def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[Trouble]:

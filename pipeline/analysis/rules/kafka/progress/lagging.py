@@ -17,8 +17,8 @@ from pipeline.analysis.rules.kafka.progress import burrow, track, words
 from pipeline.analysis.rules.kafka.progress.judging import judge_lives
 from pipeline.analysis.rules.kafka.progress.points import group_points, lives, markers_of, points_of
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
-from pipeline.analysis.rules.model import Finding, Sources, State, clock
-from pipeline.analysis.rules.people import who
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock
+from pipeline.analysis.rules.people import first_of, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS
 from pipeline.finding_settings import FindingSettings
@@ -144,12 +144,15 @@ def _named(one: _Found, sources: Sources) -> _Found:
     if not members:
         return one
     rows = sources.tables.rows(_MEMBERS, cluster=one.cluster, group=one.group_id, members=members)
+    names = sorted({who(row.client_id, row.host) for row in rows})
+    if "shape" in one.trouble.figures:
+        known = {"client_id": rows[0].client_id} if rows else {}
+        names = names or [str(one.trouble.figures.get("client_id") or NAMELESS)]
+        figures = {**one.trouble.figures, **known, "clients": first_of(names)}
+        return replace(one, trouble=replace(one.trouble, figures=figures))
     if not rows:
         return one
-    figures = {
-        **one.trouble.figures, "clients": sorted({who(row.client_id, row.host) for row in rows}),
-        "heard_us": min(row.seen_us for row in rows),
-    }  # fmt: skip
+    figures = {**one.trouble.figures, "clients": names, "heard_us": min(row.seen_us for row in rows)}
     return replace(one, trouble=replace(one.trouble, figures=figures))
 
 

@@ -92,6 +92,10 @@ class Topic:
             if _count(track.commit_times, first_us, last_us)
         )
 
+    def commits_between(self, first_us: int, last_us: int) -> int:
+        """How often any partition was committed after ``first_us`` up to ``last_us``."""
+        return _count(self._times, first_us, last_us)
+
     def goes_on_until(self, first_us: int, last_us: int, least: int) -> int | None:
         """The last commit of any partition in this time; None if there were fewer than ``least``."""
         if _count(self._times, first_us, last_us) < least:

@@ -162,12 +162,17 @@ class Track:
 
     @cached_property
     def _waits(self) -> tuple[list[int], list[int]]:
-        found = [
-            (after.ts_us, after.ts_us - since)
-            for before, after in pairwise(self.commits)
-            if (since := self.waiting_since(before.committed or 0, before.ts_us, after.ts_us - 1, 1)) is not None
-        ]
+        found = [(after.ts_us, wait) for before, after in pairwise(self.commits) if (wait := self._wait(before, after))]
         return [us for us, _ in found], [wait for _, wait in found]
+
+    def _wait(self, before: Point, after: Point) -> int:
+        """How long records waited for a commit, µs; 0: none did."""
+        since = self.waiting_since(before.committed or 0, before.ts_us, after.ts_us - 1, 1)
+        if since is not None:
+            return after.ts_us - since
+        # Written and committed within one span of time: its end is stated as of the last moment.
+        is_further = (after.committed or 0) > (before.committed or 0)
+        return min(after.ts_us - before.ts_us, SPAN_US) if is_further and self.ends else 0
 
     def waits(self, until_us: int, away: Sequence[tuple[int, int | None]] = ()) -> Sequence[int]:
         """How long records waited for the commits up to then, µs: the partition's rhythm where there is work.

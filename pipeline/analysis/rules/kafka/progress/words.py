@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any
 
 from pipeline.analysis.rules.kafka.behind import records_behind
+from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track
 from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
 from pipeline.analysis.rules.kafka.progress.track import Trouble
@@ -17,11 +18,15 @@ from pipeline.analysis.rules.people import count, first_of
 def summary(group_id: str, topic: str, trouble: Trouble) -> str:
     """What happened, in plain words."""
     place = topic if trouble.partition is None else f"{topic}-{trouble.partition}"
+    if "shape" in trouble.figures:
+        return unread_words.summary(group_id, place, trouble.first_us, trouble.last_us, trouble.figures)
     return _SUMMARIES[trouble.rule](group_id, place, trouble, trouble.figures) + _lost(trouble.figures)
 
 
 def advice(group_id: str, topic: str, trouble: Trouble) -> str:
     """What to do about it."""
+    if "shape" in trouble.figures:
+        return unread_words.advice(group_id, topic, trouble.partition, trouble.figures)
     if "members" in trouble.figures:
         return _HUNG.format(who=_holders(trouble.figures))
     if "anew_us" in trouble.figures:

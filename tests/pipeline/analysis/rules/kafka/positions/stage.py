@@ -28,7 +28,7 @@ def records(at: int, count: int, **more: Any) -> bytes:
     return batch([record(None, b"x", n) for n in range(count)], base_offset=at, **more)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Client:
     """One connection of a client.
 
@@ -144,6 +144,10 @@ class Stage:
                 {"partitionIndex": number, "committedOffset": offset, "metadata": ""}
                 for number, offset in offsets.items()]}]},
         )  # fmt: skip
+
+    def since(self, at: float) -> Stage:
+        """The same, as who comes then sees it."""
+        return Stage(self.topic, [one for one in self._said if one[0] >= at])
 
     def pcap(self) -> bytes:
         """The packets of all connections, in order of time."""

@@ -1,0 +1,49 @@
+"""A member that reads on and commits nothing any more, while another member of the group commits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.pipeline.analysis.rules.kafka.progress.stale_session import GROUP, stale
+
+DROPPED = tuple(("partition_dropped_from_commits", f"{GROUP}/orders-{number}") for number in (0, 1))
+
+
+def found(**how: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = stale(**how).findings()
+    return {key: row for key, row in rows.items() if row["severity"] != "info"}
+
+
+@pytest.mark.parametrize(("period", "ill", "rebalance"), [(1, 45, True), (5, 45, False), (30, 130, True)])
+def test_both_partitions_are_found_by_the_rhythm_of_the_group(period: int, ill: int, rebalance: bool) -> None:
+    rows = found(period=period, ill=ill, rebalance=rebalance)
+    assert set(rows) == set(DROPPED)
+    for row in rows.values():
+        assert (row["severity"], row["state"]) == ("critical", "open")
+        assert "app-1 at 10.0.0.5 of group tally reads orders-" in row["summary"]
+        assert "while the group commits other partitions" in row["summary"]
+
+
+def test_it_is_over_once_it_commits() -> None:
+    rows = found(after=30)
+    assert {key: row["state"] for key, row in rows.items()} == dict.fromkeys(DROPPED, "closed")
+
+
+@pytest.mark.parametrize("period", [1, 30])
+def test_a_pause_within_the_rhythm_is_none(period: int) -> None:
+    assert found(ill=25 if period == 1 else 60, period=period) == {}
+
+
+def test_who_stands_at_work_is_given_the_time_for_one_poll() -> None:
+    assert not set(found(reads=False)) & set(DROPPED)
+
+
+def test_where_nobody_commits_the_group_has_stopped() -> None:
+    assert set(found(others=False)) == {("stopped", f"{GROUP}/orders")}
+
+
+def test_the_capture_begins_a_moment_before_or_after_the_last_commit() -> None:
+    assert set(found(ill=150, since=55)) == set(DROPPED)
+    assert set(found(ill=150, since=70)) == set(DROPPED)
