@@ -10,9 +10,11 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
-from pipeline.analysis.incidents.entities import PARTITION, Caller, Known
+from pipeline.analysis.incidents.entities import PARTITION, Known
 from pipeline.analysis.incidents.grouping import Bundle, Tree
+from pipeline.analysis.rules.callers import Caller
 from pipeline.analysis.rules.kafka.behind import MARKERS
+from pipeline.analysis.rules.kafka.speaking import LIBRARY
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
 from pipeline.analysis.rules.people import joined
 
@@ -105,6 +107,13 @@ class Case:
         if len(topics) == 1:
             return f"{len(found)} partitions of {topics.pop()}"
         return f"{len(found)} partitions of {len(topics)} topics"
+
+    @cached_property
+    def library(self) -> str | None:
+        """The client library of all findings of the root; None: it is not known, or not one."""
+        libraries = {one.details.get(LIBRARY) for one in self.bundle.findings}
+        (library,) = libraries if len(libraries) == 1 else (None,)
+        return library if isinstance(library, str) else None
 
     @property
     def kinds(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from pipeline.analysis.rules.callers import Caller, callers_in, host_of_address, texts_of
 from pipeline.analysis.rules.model import NAMELESS
 
 Entity = tuple[str, ...]
@@ -35,10 +36,6 @@ _NAMES = {
     "connection_id": CONNECTION, "connections": CONNECTION,
 }  # fmt: skip
 """Fields of ``details``, at any depth, whose texts name something."""
-_CALLERS = ("clients", "committers", "committer", "callers")
-"""Those that hold ``client_id at address``."""
-_CLIENT_NAMES, _CLIENT_HOSTS = ("client_id", "client", "application"), ("host", "client_ip", "address", "hosts")
-"""Fields of an object that names one client."""
 _SUBJECTS = {
     "fenced_producer": TRANSACTION, "hanging_transaction": TRANSACTION, "kip896_incompatible_client": CLIENT,
     "acks0_producer": CLIENT, "throttled": CLIENT, "fetch_session_churn": CLIENT, "latency_outlier": SERVER,
@@ -56,22 +53,10 @@ _PARTS: dict[str, tuple[str | None, str | None]] = {
 """Rules whose subject is made of two: what stands before and behind the last slash."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A client and the host that it runs on, as far as they are known."""
-
-    client_id: str | None
-    host: str | None
-
-    def __str__(self) -> str:
-        name = self.client_id or NAMELESS
-        return f"{name} ({self.host})" if self.host else name
-
-
 def names_of_each(processes: Iterable[Mapping[str, Any]]) -> list[str]:
     """Names of processes (``client_id``, ``address``, ``member_id``): with port and member where two are alike."""
     some = list(processes)
-    names = [str(Caller(one.get("client_id"), _host(str(one.get("address") or "")))) for one in some]
+    names = [str(Caller(one.get("client_id"), host_of_address(str(one.get("address") or "")))) for one in some]
     return [name if names.count(name) == 1 else _in_full(one) for name, one in zip(names, some, strict=True)]
 
 
@@ -136,7 +121,7 @@ class Known:
     def callers(self) -> tuple[Caller, ...]:
         """Clients that it names, those that it names first before the others, each once."""
         found: dict[str | None, Caller] = {}
-        for one in _callers_in(self.details):
+        for one in callers_in(self.details):
             if one.client_id not in found or found[one.client_id].host is None:
                 found[one.client_id] = one
         subject = [name for kind, name in self._of_subject() if kind == CLIENT]
@@ -162,7 +147,7 @@ class Known:
         for kind, name in self._of_subject():
             yield kind, (name,)
         yield from ((kind, (name,)) for kind, name in _names_in(self.details))
-        for one in _callers_in(self.details):
+        for one in callers_in(self.details):
             if one.client_id:
                 yield CLIENT, (one.client_id,)
             if one.host:
@@ -184,7 +169,7 @@ def _names_in(value: object) -> Iterator[tuple[str, str]]:
         for key, inner in value.items():
             kind = _NAMES.get(key)
             if kind is not None:
-                yield from ((kind, text) for text in _texts(inner))
+                yield from ((kind, text) for text in texts_of(inner))
             yield from _names_in(inner)
     elif isinstance(value, list):
         for inner in value:
@@ -201,37 +186,3 @@ def _places_in(details: Mapping[str, Any], topic: str | None) -> Iterator[tuple[
                 of, _, number = one.rpartition("-")
             if isinstance(of, str) and of and str(number).isdigit():
                 yield of, str(number)
-
-
-def _texts(value: object) -> Iterator[str]:
-    for one in value if isinstance(value, list) else (value,):
-        if isinstance(one, str):
-            yield one
-
-
-def _callers_in(value: object, key: str = "") -> Iterator[Caller]:
-    """Who stands in ``details``: ``client_id at address``, or an object with ``client_id`` and an address."""
-    if isinstance(value, dict):
-        name = next((value[key] for key in _CLIENT_NAMES if isinstance(value.get(key), str)), None)
-        host = next((one for key in _CLIENT_HOSTS for one in _texts(value.get(key))), None)
-        if name is not None or ("client_id" in value and host is not None):
-            yield Caller(name, None if host is None else _host(host))
-        for inner_key, inner in value.items():
-            yield from _callers_in(inner, inner_key)
-    elif isinstance(value, list):
-        for inner in value:
-            if isinstance(inner, str) and key in _CALLERS:
-                name, _, host = inner.rpartition(" at ")
-                known = None if name.startswith("a client without") else name or inner
-                yield Caller(known, _host(host) if name else None)
-            elif isinstance(inner, str) and key in ("client_ids", "writers"):
-                yield Caller(inner, None)
-            else:
-                yield from _callers_in(inner, key)
-
-
-def _host(address: str) -> str:
-    """The host of ``ip`` or ``ip:port``; an IPv6 address has many colons, and brackets if a port follows."""
-    if address.startswith("["):
-        return address[1:].partition("]")[0]
-    return address.partition(":")[0] if address.count(":") == 1 else address

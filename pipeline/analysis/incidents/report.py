@@ -16,6 +16,7 @@ from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.losses import what_may_be_lost
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
+from pipeline.analysis.libraries import spoken
 from pipeline.analysis.rules.kafka.behind import less_markers
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
 
@@ -56,7 +57,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "headline": words.headline(reported),
         "impact": _impact(case, words, reported),
         "do_now": _now(reported, words, case.state),
-        "fix": text_of(words.fix, reported),
+        "fix": spoken(text_of(words.fix, reported), reported.library),
         "certainty": certainty,
         "why": why,
         "culprit": words.culprit(reported) or None,
@@ -136,7 +137,7 @@ def _rank(severity: str, state: str) -> int:
 
 
 def _now(case: Case, words: Words, state: str) -> str:
-    now = words.now(case)
+    now = spoken(words.now(case), case.library)
     if state != "closed":
         return now
     return f"{OVER if _is_undone(case) else STAYS} {now[:1].lower()}{now[1:]}"

@@ -23,6 +23,7 @@ from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttl
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traffic, newest_versions
 from pipeline.analysis.rules.kafka.groups.coming_and_going import Step, steps
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
+from pipeline.analysis.rules.kafka.speaking import in_words_of_libraries
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.rule import all_rules, families
@@ -67,7 +68,8 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
         except Exception as error:
             contain(error, f"rule {', '.join(names)}")
             failed.update(names)
-    return Found(_once(found), frozenset(sources.ends), frozenset(failed))
+    stated = attempt("libraries of findings", lambda: in_words_of_libraries(found, tables), lambda: found)
+    return Found(_once(stated), frozenset(sources.ends), frozenset(failed))
 
 
 def _stated(findings: Iterable[Finding], failed: set[str]) -> Iterator[Finding]:

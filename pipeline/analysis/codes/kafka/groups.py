@@ -18,6 +18,7 @@ from pipeline.analysis.codes.model import (
     TRANSIENT,
     at,
 )
+from pipeline.analysis.libraries import WHEN_REVOKED
 
 _COORDINATOR: Final = (
     "If it stays, look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER "
@@ -32,8 +33,8 @@ _LATE_COMMIT: Final = (
     "again."
 )
 _LATE_COMMIT_FIX: Final = (
-    "commit only while the member owns the partition: finish or drop the work in onPartitionsRevoked (librdkafka: "
-    "rebalance_cb), and keep the work between two polls below max.poll.interval.ms (max.poll.records)."
+    "commit only while the member owns the partition: finish or drop the work when a partition is revoked "
+    f"({WHEN_REVOKED}), and keep the work between two polls below max.poll.interval.ms (max.poll.records)."
 )
 _COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
 _INSTANCE_FIX: Final = "a group.instance.id for each instance, such as the pod's name in a StatefulSet."

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.analysis.incidents.case import Case, arg, begun, count, listed
-from pipeline.analysis.incidents.entities import Caller, Known, names_of_each
+from pipeline.analysis.incidents.entities import Known, names_of_each
 from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Say, Words, advised, groups
 from pipeline.analysis.incidents.words.refusals import fix, now
+from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
+from pipeline.analysis.rules.callers import Caller
 from pipeline.analysis.rules.kafka.positions import loop_words, unread_words
 from pipeline.analysis.rules.people import joined
 
@@ -17,10 +19,7 @@ _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --grou
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 """Coordinators make member ids of the client id and this: no name for a headline."""
 _COMMANDS = 3
-_REVOKED = (
-    "Finish or drop a partition's work when it is revoked (ConsumerRebalanceListener.onPartitionsRevoked in Java, "
-    "rebalance_cb in librdkafka), and commit only what is assigned"
-)
+_REVOKED = f"Finish or drop a partition's work when it is revoked ({WHEN_REVOKED}), and commit only what is assigned"
 
 
 def _committer(case: Case) -> Caller:
@@ -289,7 +288,7 @@ COMMITS: dict[str, Words] = {
         _or_advised(
             "fix",
             "Let the whole process fail when one of its workers does, and store the offset of each record that was "
-            "processed (enable.auto.offset.store=false with offsets_store in librdkafka).",
+            f"processed ({STORED_BY}).",
         ),
         _or_reads(f"{SEEN}commits of the topic's other partitions go on without this one. {WHY_IS_NOT}"),
         STANDS,

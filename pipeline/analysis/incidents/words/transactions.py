@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipeline.analysis.incidents.case import Case
-from pipeline.analysis.incidents.entities import Caller
 from pipeline.analysis.incidents.words.model import SEEN, STANDS, Words, named_groups
+from pipeline.analysis.rules.callers import Caller
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
 from pipeline.analysis.rules.model import brief, clock, seconds
 

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from string import Formatter
 
+from pipeline.analysis.libraries import LIBRARIES, spoken
 from pipeline.analysis.rules.rule import Rule, all_rules
 
 
@@ -28,10 +29,15 @@ def whole(rule: Rule) -> list[str]:
 
 
 def comes_from(rule: Rule, advice: str) -> bool:
-    """Whether the rule has a text that gives this advice, with something in each of its placeholders."""
+    """Whether the rule has a text that gives this advice, with something in each of its placeholders.
+
+    The text may be in the words of a client library.
+    """
     return any(
-        _pattern(text).fullmatch(advice) and not any(f"{{{name}}}" in advice for name in names_in(text))
+        _pattern(spoken(text, library)).fullmatch(advice)
+        and not any(f"{{{name}}}" in advice for name in names_in(text))
         for text in whole(rule)
+        for library in (None, *LIBRARIES)
     )
 
 

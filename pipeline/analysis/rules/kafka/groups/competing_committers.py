@@ -18,6 +18,7 @@ from operator import attrgetter
 from shlex import quote
 from statistics import median
 
+from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
@@ -30,7 +31,7 @@ NAME = "competing_committers"
 ADVICE = (
     "Now: find out which of the clients owns the partition (`kafka-consumer-groups.sh --bootstrap-server BROKER "
     "--describe --group {group} --members --verbose`) and stop the other. Fix: end a worker's work when its partition "
-    "is revoked (onPartitionsRevoked, rebalance_cb); give each application that assigns partitions by hand a group.id "
+    f"is revoked ({WHEN_REVOKED}); give each application that assigns partitions by hand a group.id "
     "of its own; set offsets with a tool only while the group is stopped."
 )
 _REMEMBERED = 20

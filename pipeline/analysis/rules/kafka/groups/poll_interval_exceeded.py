@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
@@ -28,9 +29,9 @@ from pipeline.finding_settings import FindingSettings
 ADVICE = (
     "Now: look what {who} waits for (a database, a lock, a service downstream) and restart it if it hangs; what it "
     "works on is processed a second time by whoever has its partitions. Fix: fewer records between two polls "
-    "(max.poll.records, librdkafka: smaller batches of consume()), or a max.poll.interval.ms above the longest work; "
-    "hand long work to a thread and pause() the partitions while polling on; commit in onPartitionsRevoked / the "
-    "rebalance callback, not after it."
+    "by max.poll.records (librdkafka: smaller batches of consume()), or a max.poll.interval.ms above the longest work; "
+    "hand long work to a thread and pause() the partitions while polling on; commit when a partition is revoked "
+    f"({WHEN_REVOKED}), not after it."
 )
 RULE = Rule(
     "poll_interval_exceeded",

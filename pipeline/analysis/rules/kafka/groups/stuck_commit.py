@@ -18,6 +18,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
+from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.people import count
@@ -29,8 +30,7 @@ NAME = "stuck_commit"
 ADVICE = (
     "Now: restart the client that repeats the old offset: a worker of it still holds a partition that it no longer "
     "owns, or hangs in a retry. Until then a restart of the group reads again from the old offset. Fix: let workers "
-    "drop their work when the partition is revoked (Java ConsumerRebalanceListener.onPartitionsRevoked, librdkafka "
-    "rebalance_cb), and commit only what is assigned."
+    f"drop their work when the partition is revoked ({WHEN_REVOKED}), and commit only what is assigned."
 )
 _SLOW = (
     "Now: look what {who} is at work on, the record at offset {offset}; restart it if it hangs. Fix: bound what one "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Any
 
+from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
 from pipeline.analysis.rules.model import clock, seconds
 from pipeline.analysis.rules.people import count
 
@@ -18,10 +19,9 @@ ADVICE: Mapping[str, str] = {
     UNCOMMITTED: (
         f"Now: restart {{who}}: it reads again from the last commit of {{place}} (`{_DESCRIBE}` states it): see "
         "first that processing its records twice does no harm. Fix: mark or store the offset of each record that was "
-        "processed, for every partition that is assigned (sarama: MarkMessage and Commit of the session of this "
-        "generation, and return from ConsumeClaim when its context ends; librdkafka: offsets_store; Spring: "
-        "acknowledge each record, for one that is missing holds back all behind it), and end the process when the "
-        "worker of a partition ends."
+        f"processed, for every partition that is assigned ({STORED_BY}): with asynchronous acknowledgements one that "
+        "is missing holds back all behind it. Drop what belongs to a generation that is over when partitions are "
+        f"revoked ({WHEN_REVOKED}), and end the process when the worker of a partition ends."
     ),
     OUT_OF_RANGE: (
         "Now: restart {who}: it asks for its offset again, and begins where auto.offset.reset says. If it is "

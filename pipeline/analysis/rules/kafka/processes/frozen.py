@@ -19,7 +19,6 @@ import pyarrow as pa
 from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
-from pipeline.analysis.rules.kafka.processes.libraries import SESSION, property_of
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import Rule, finds
@@ -37,7 +36,7 @@ _SHARE = 2 / 3
 _ADVICE = (
     "Now: {again}look at what held {who} from {begin} to {end} UTC: its garbage collection log, the host's journal "
     "(suspended, migrated, SIGSTOP), CPU limits (nr_throttled) and swapping. Fix: shorten that halt (heap, CPU limit, "
-    "no live migration), or set {session} above the longest one (group.consumer.session.timeout.ms of the "
+    "no live migration), or set session.timeout.ms above the longest one (group.consumer.session.timeout.ms of the "
     "group with group.protocol=consumer)."
 )
 _BACK, _AWAY = "nothing has to be restarted, it has joined again; ", "restart it if it does not join again by itself; "
@@ -270,7 +269,6 @@ def _finding(some_halts: Sequence[Halt], sources: Sources, settings: FindingSett
         f"group {last.group}, and it did not leave{refused}{often}.{back}",
         advice=_ADVICE.format(
             who=name, begin=clock(last.first_us), end=clock(last.last_us), again=_BACK if last.back_us else _AWAY,
-            session=property_of(SESSION, last.client_id, host_of(last.client), sources.tables),
         ),
         evidence=[one.exchange_id for one in some_halts][-settings.max_evidence :],
         details={

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any
 
+from pipeline.analysis.libraries import STORED_BY
 from pipeline.analysis.rules.kafka.behind import records_behind
 from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track
@@ -191,8 +192,8 @@ SHARE_SILENT = (
 ADVICE: Mapping[str, tuple[str, ...]] = {
     track.LAG_GROWING: (
         "Now: start more members of the group, up to the number of partitions. Fix: make the work per record cheaper; "
-        "look at what members wait for (database, remote calls), let them take more at once (Java: max.poll.records, "
-        "fetch.min.bytes; librdkafka: consume in batches), and look at skewed keys if only some partitions lag.",
+        "look at what members wait for (database, remote calls), let them take more at once by fetch.min.bytes and "
+        "max.poll.records (librdkafka: consume in batches), and look at skewed keys if only some partitions lag.",
     ),
     track.STOPPED: (_STOPPED, _HUNG, _ANEW, SHARE_HANGING, SHARE_LEFT, SHARE_SILENT),
     track.STALLED: (
@@ -220,8 +221,8 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
     ),
     track.DROPPED: (
         "Now: restart the member named here; it holds the partition, and its worker for it died or no longer stores "
-        "its offsets. Fix: end the process when a worker dies; where the application stores offsets itself (librdkafka "
-        "enable.auto.offset.store=false, Java commitSync with a map), store them for every partition that is assigned.",
+        "its offsets. Fix: end the process when a worker dies; where the application stores offsets itself ("
+        f"{STORED_BY}), store them for every partition that is assigned.",
     ),
 }
 """By rule all that may be done; what else is not known of a trouble, the first."""
