@@ -3,22 +3,22 @@
 First the known ways to multiply (tests.hostile.amplifiers), then a search over recipes of traffic
 (tests.hostile.traffic) that makes derivations, rules, incidents and reports take more and more seconds, or memory, for
 each MB on the wire. Children of the worst take their places; of each place in the code where time goes the worst few
-stay.
+stay. ``--repeat 3`` counts the least time of three samples, each in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from pipeline.analysis.frames.kernel import decode_by_kernel  # noqa: F401 - loaded once, for all children
 from pipeline.analysis.rules.rule import families
 from tests.hostile.amplifiers import AMPLIFIERS, Amplifier, of_size
 from tests.hostile.amplifiers.plain import PLAIN
-from tests.hostile.judging_cost import MIB, Cost, cost
-from tests.hostile.traffic import Recipe, as_json, child, from_json, landed, recipes
+from tests.hostile.judging_cost import Cost, cost
+from tests.hostile.traffic import Landing, Recipe, as_json, child, from_json, landed, recipes
 
 OF_A_PLACE = 2
 """As many recipes are kept whose time goes to the same place."""
@@ -64,10 +64,43 @@ class Tried:
         )
 
 
-def tried(recipe: Recipe, size: int, base: Cost, limit_s: float) -> Tried:
-    """What a recipe costs."""
-    made = landed(recipe, size)
-    return Tried(recipe, cost(made.table(), limit_s), made.wire_bytes, base)
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """How traffic is measured: each sample in a process of its own, beside one of next to nothing.
+
+    A process begins as a copy of this one, with all code loaded. Others that run on the machine make a sample take
+    longer, never shorter, so that of several the least counts, and of memory the most.
+
+    Attributes:
+        size: bytes on the wire.
+        limit_s: CPU seconds after which a sample ends.
+        repeat: samples of each.
+    """
+
+    size: int
+    limit_s: float
+    repeat: int = 1
+
+    def of_recipe(self, recipe: Recipe) -> Tried:
+        """What a recipe costs."""
+        return self._of(recipe, landed(recipe, self.size))
+
+    def of_known(self, name: str, make: Amplifier) -> Tried:
+        """What a known way costs; printed."""
+        one = self._of(None, of_size(make, self.size))
+        print(f"{name:28}", one, flush=True)
+        return one
+
+    def _of(self, recipe: Recipe | None, made: Landing) -> Tried:
+        table, nothing = made.table(), landed(Recipe(1, (18,)), 1000).table()
+        bases, costs = zip(*((cost(nothing), cost(table, self.limit_s)) for _ in range(self.repeat)), strict=True)
+        return Tried(recipe, least(costs), made.wire_bytes, least(bases))
+
+
+def least(costs: Sequence[Cost]) -> Cost:
+    """The sample that took the least time, with the most memory that any took; the first that died, if one did."""
+    died = next((one for one in costs if one.died), None)
+    return died or replace(min(costs, key=lambda one: one.cpu_s), memory=max(one.memory for one in costs))
 
 
 def worst(all_tried: Iterable[Tried], of_a_place: int = OF_A_PLACE) -> list[Tried]:
@@ -90,13 +123,6 @@ def against(floor: Tried, case: Tried) -> str:
     )
 
 
-def _known(name: str, make: Amplifier, options: argparse.Namespace, base: Cost) -> Tried:
-    made = of_size(make, options.bytes)
-    one = Tried(None, cost(made.table(), options.limit), made.wire_bytes, base)
-    print(f"{name:28}", one, flush=True)
-    return one
-
-
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -106,17 +132,17 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=20.0, help="CPU seconds after which a trial ends")
     parser.add_argument("--replay", help="a recipe, as it was printed")
     parser.add_argument("--top", type=int, default=12)
+    parser.add_argument("--repeat", type=int, default=1, help="samples of each trial, of which the least time counts")
     options = parser.parse_args()
     source = random.Random(options.seed)
     fresh = recipes(source)
     families()
-    base = cost(landed(Recipe(1, (18,)), 1000).table())
-    print(f"base {base.cpu_s:.2f} s, {base.memory / MIB:.0f} MiB", flush=True)
+    trials = Trials(options.bytes, options.limit, options.repeat)
     if options.replay:
-        print(tried(from_json(options.replay), options.bytes, base, options.limit))
+        print(trials.of_recipe(from_json(options.replay)))
         return
-    floor = max((_known(name, make, options, base) for name, make in PLAIN.items()), key=lambda one: one.badness)
-    known = [_known(name, make, options, base) for name, make in AMPLIFIERS.items()]
+    floor = max((trials.of_known(name, make) for name, make in PLAIN.items()), key=lambda one: one.badness)
+    known = [trials.of_known(name, make) for name, make in AMPLIFIERS.items()]
     found: list[Tried] = []
     for number in range(options.rounds):
         parents = [one.recipe for one in found if one.badness > 0.2 and one.recipe][:PARENTS]
@@ -124,7 +150,7 @@ def main() -> None:
         recipe = (
             child(source, parents[min(source.randrange(len(parents)) for _ in range(2))]) if breeds else next(fresh)
         )
-        one = tried(recipe, options.bytes, base, options.limit)
+        one = trials.of_recipe(recipe)
         if one.badness > 1 or one.cost.died:
             print(number, one, flush=True)
         found = worst([*found, one])

@@ -25,7 +25,7 @@ from pipeline.tables import (
     TRANSACTIONS,
 )
 from tests.hostile.amplifiers import AMPLIFIERS, of_size, transactions
-from tests.hostile.amplify import Tried, against
+from tests.hostile.amplify import Tried, against, least
 from tests.hostile.judging_cost import Cost
 from tests.hostile.traffic import Landing, landed, recipes
 from tests.pipeline.rows import arrow
@@ -113,3 +113,9 @@ def test_the_worst_case_is_stated_against_the_floor() -> None:
     none = Cost(0.5, 0)
     floor, case = (Tried(None, Cost(0.5 + s, m), 1_000_000, none) for s, m in ((0.5, 50_000_000), (2.0, 200_000_000)))
     assert "it is 4.0 and 4.0 times as much" in against(floor, case)
+
+
+def test_of_several_samples_the_least_time_and_the_most_memory_count() -> None:
+    quick, slow, broken = Cost(1.0, 10), Cost(3.0, 30), Cost(0.5, 5, "MemoryError")
+    assert least([slow, quick]) == Cost(1.0, 30)
+    assert least([quick, broken, slow]) is broken

@@ -126,7 +126,10 @@ def markers_of(tables: Tables) -> dict[tuple[str, str], dict[int, list[int]]]:
 
 
 def lives(tables: Tables, facts: Facts, steps: Iterable[Step] = ()) -> dict[tuple[str, str], Life]:
-    """What is known of the members of each group, by cluster and group."""
+    """What is known of the members of each group, by cluster and group.
+
+    Of what members were given only partitions count that were written to, read or committed: others may be many.
+    """
     given, changes = _given(tables, facts)
     ended, unasked = _ended(tables), _unasked(tables)
     limits: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
@@ -151,9 +154,16 @@ _of_group = attrgetter("cluster", "group_id")
 def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
     rows = tables.rows(
         """
-        WITH TASKS
+        WITH TASKS, seen AS (
+            SELECT cluster, topic, partition FROM events UNION SELECT cluster, topic, partition FROM timeline
+        ), numbers AS (
+            SELECT DISTINCT cluster, partition FROM seen
+        )
         SELECT cluster, group_id, member_id, kind, epoch_us(ts) AS us,
-            list(DISTINCT row(topic, topic_id, partition)) AS parts
+            list(DISTINCT row(topic, topic_id, partition)) FILTER (WHERE kind = 'assignment' AND
+                CASE WHEN topic IS NULL THEN (cluster, partition) IN (FROM numbers)
+                ELSE (cluster, topic, partition) IN (FROM seen) END
+            ) AS parts
         FROM placed
         WHERE kind IN ('assignment', 'join') AND error_code = 0 AND group_id <> '' AND member_id <> ''
         GROUP BY cluster, group_id, member_id, kind, us, exchange_id
@@ -168,7 +178,7 @@ def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Giv
         if row.kind == "assignment":
             parts = frozenset(
                 (_named(row.cluster, topic, topic_id, facts), partition)
-                for topic, topic_id, partition in row.parts
+                for topic, topic_id, partition in row.parts or ()
                 if partition is not None
             )
             given[group].append(Given(row.us, row.member_id, parts))
