@@ -131,6 +131,12 @@ CLAIMS = (
     ),
     Claim(
         "stalled",
+        r"it fetched further, but the group has not committed beyond",
+        "The group fetched further at last, and has committed nothing beyond the offset.",
+        (seen("a fetch beyond it", "Fetch", names=("topic",)), _NO_COMMIT),
+    ),
+    Claim(
+        "stalled",
         r"it went on",
         "The group fetched further at last.",
         (seen("a fetch beyond it", "Fetch", names=("topic",)),),

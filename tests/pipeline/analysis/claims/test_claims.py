@@ -21,7 +21,7 @@ RECORDINGS = (
     "refused", "share_groups", "stale_readers", "troubled_broker", "unsure_writers", "lost_streams", "troubled_mongodb",
     "old_format", "stalled_lso", "stuck_commit", "version_negotiation", "answers_http", "only_closes",
     "loops", "looped", "processes", "reads_on", "reads_on_without", "out_of_range", "never_commits", "refused_once",
-    "owned", "stale_session", "stale_session_midway",
+    "looped_uncommitted", "owned", "stale_session", "stale_session_midway",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(

@@ -228,6 +228,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "out_of_range": lambda: out_of_range().pcap(),
     "never_commits": lambda: never_commits().pcap(),
     "refused_once": lambda: refused_once().pcap(),
+    "looped_uncommitted": lambda: loops(records_again, ill=70, after=3).pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
 }
 """Captures of servers that are no brokers, and of clients that none here is, by name."""

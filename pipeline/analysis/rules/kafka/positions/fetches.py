@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -95,8 +95,14 @@ class Entries:
         return bisect_right(times, last_us) > bisect_right(times, first_us)
 
 
-def stays_us(fetches: Sequence[Fetch], until_us: int) -> list[int]:
-    """How long a client stayed at offsets behind which records were, until it went on, before a time; µs."""
+def stays_us(fetches: Sequence[Fetch], until_us: int, ill: Container[int] = ()) -> list[int]:
+    """How long a client stayed at offsets behind which records were, until it went on, before a time; µs.
+
+    Args:
+        fetches: in order of time.
+        until_us: µs since the epoch.
+        ill: offsets at which it stood in vain: these are left out.
+    """
     found: list[int] = []
     since: tuple[int, int] | None = None
     for one in fetches:
@@ -105,7 +111,8 @@ def stays_us(fetches: Sequence[Fetch], until_us: int) -> list[int]:
         if one.at is None:
             continue
         if since is not None and one.at > since[0]:
-            found.append(one.us - since[1])
+            if since[0] not in ill:
+                found.append(one.us - since[1])
             since = None
         if since is None and one.waits_at(one.at):
             since = one.at, one.us

@@ -69,6 +69,8 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
     alive = "commits but " if commits else ""
     again = f" It committed {offset} {count(commits, 'time')} meanwhile." if commits else ""
     end = f" At {clock(moved)} UTC it went on." if moved else ""
+    if (read_on := details.get("read_on_us")) is not None:
+        end = f" At {clock(read_on)} UTC it fetched further, but the group has not committed beyond {offset} since."
     waits = "waits" if details["records_behind"] == 1 else "wait"
     return (
         f"Group {group} {alive}{does} on {place}: {details['clients']} fetched from offset {offset} "

@@ -104,9 +104,11 @@ class Loop:
     Attributes:
         hits: the fetches from it.
         beyond: how often it fetched further in between.
-        healed_us: when it went on; None: it did not.
+        healed_us: when it was over: the group committed beyond, or it fetched further where nothing shows that the
+            group still stands there by its commits; None: it is not.
         stays: how long it usually stays at an offset, µs, the latest.
         seen_end: the end of the log, if somebody saw it after the last of them.
+        read_on: when it fetched beyond first and last since, while the group stands there by its commits; None: never.
     """
 
     place: Place
@@ -118,6 +120,7 @@ class Loop:
     healed_us: int | None
     stays: Sequence[int]
     seen_end: int | None = None
+    read_on: tuple[int, int] | None = None
 
     @property
     def first_us(self) -> int:
@@ -126,8 +129,10 @@ class Loop:
 
     @property
     def last_us(self) -> int:
-        """When it went on, or fetched from there last."""
-        return self.hits[-1].us if self.healed_us is None else self.healed_us
+        """When it was over, or seen last."""
+        if self.healed_us is not None:
+            return self.healed_us
+        return self.read_on[1] if self.read_on else self.hits[-1].us
 
     @property
     def end(self) -> int:
@@ -152,10 +157,15 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     by_client = groupby(tables.each(_FETCHES), key=lambda row: (place_of(row), row.client_id))
     for (place, client_id), rows in by_client:
         for host, fetches in by_host(rows):
-            for offset in offsets[place, client_id]:
-                for loop in _loops(place, client_id, host, offset, fetches, commits.get(place, ()), entries):
+            ill: list[int] = []
+            for offset in sorted(offsets[place, client_id]):
+                before = ill if len(ill) < KNOWN_RHYTHM else ()  # what comes often is usual after all
+                for loop in _loops(place, client_id, host, offset, fetches, commits.get(place, ()), entries, before):
                     numbers = markers.get(place[:2], {}).get(place[2], ())
-                    if _is_later(loop, found.get(place)) and _lasts(loop, _behind(loop, numbers), settings):
+                    if not _lasts(loop, _behind(loop, numbers), settings):
+                        continue
+                    ill = [*ill, offset] if offset not in ill else ill
+                    if _is_later(loop, found.get(place)):
                         found[place] = loop
     ends = {(row.cluster, row.topic, row.partition): row.end for row in tables.rows(_ENDS)}
     known = [replace(loop, seen_end=None if loop.healed_us else ends.get(place[:3])) for place, loop in found.items()]
@@ -188,7 +198,7 @@ def _behind(loop: Loop, markers: Sequence[int]) -> Behind:
 
 def _loops(
     place: Place, client_id: str | None, host: str, offset: int, fetches: Sequence[Fetch],
-    commits: Sequence[tuple[int, int, bool]], entries: Entries,
+    commits: Sequence[tuple[int, int, bool]], entries: Entries, ill: Sequence[int],
 ) -> Iterator[Loop]:  # fmt: skip
     """Of the runs of fetches from an offset the longest and the last.
 
@@ -199,8 +209,11 @@ def _loops(
         return
     longest = max(runs, key=lambda run: run[0][-1].us - run[0][0].us)
     for hits, beyond, is_below in (longest, runs[-1])[: len(runs)]:
-        healed = None if is_below else _next(fetches, hits[-1].us, offset)
-        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays_us(fetches, hits[0].us))
+        read_on = None if is_below else _next(fetches, hits[-1].us, offset)
+        healed = _healed_us(commits, hits[-1].us, offset, read_on)
+        stays = stays_us(fetches, hits[0].us, ill)
+        on = None if healed or read_on is None else (read_on, fetches[-1].us)
+        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays, read_on=on)
 
 
 def _runs(
@@ -236,6 +249,17 @@ def _is_over(
 def _next(fetches: Sequence[Fetch], after_us: int, offset: int) -> int | None:
     """When it fetched beyond an offset after a time; None: it did not."""
     return next((one.us for one in fetches if one.us > after_us and (one.at or 0) > offset), None)
+
+
+def _healed_us(commits: Sequence[tuple[int, int, bool]], after_us: int, offset: int, read_on: int | None) -> int | None:
+    """When a loop that ended at a time was over; None: it is not.
+
+    A group whose last commit is not beyond the offset begins there again when it restarts, however far it has read.
+    """
+    beyond = next((us for us, committed, _ in commits if us > after_us and committed > offset), None)
+    if beyond is None and commits and commits[-1][1] <= offset:
+        return None
+    return min((us for us in (beyond, read_on) if us is not None), default=None)
 
 
 def _lasts(loop: Loop, behind: Behind, settings: FindingSettings) -> bool:
@@ -279,7 +303,7 @@ def _finding(
     shape = _shape(loop, batches)
     state: State = "closed"
     if loop.healed_us is None:
-        state = sources.state_unhealed(cluster, loop.first_us, hit.us, len(loop.hits))
+        state = sources.state_unhealed(cluster, loop.first_us, loop.last_us, len(loop.hits))
     enough = next(one.us for one in loop.hits if one.us - loop.first_us >= _patience_us(loop, settings))
     details = {
         "offset": loop.offset, "fetches": len(loop.hits), "again": shape, "commits": again, **behind.figures,
@@ -288,13 +312,16 @@ def _finding(
         "size": max((row.size or 0 for row in batches), default=0),
         "compression": next((row.compression for row in batches if row.compression not in (None, "none")), None),
         "moved_us": loop.healed_us, "enough_us": max(enough, loop.hits[settings.stalled_commits - 1].us),
-        **({"known_until_us": hit.us} if state == "unknown" else {}),
+        **({"read_on_us": loop.read_on[0]} if loop.read_on else {}),
+        **({"known_until_us": loop.last_us} if state == "unknown" else {}),
     }  # fmt: skip
     return Finding(
         rule=STALLED.name, severity="warning" if state == "closed" else "critical",
         subject=f"{group}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
         group_id=group, first_us=loop.first_us, last_us=loop.last_us,
-        summary=words.summary(group, f"{topic}-{partition}", loop.first_us, loop.last_us, details),
+        summary=words.summary(
+            group, f"{topic}-{partition}", loop.first_us, loop.read_on[0] if loop.read_on else loop.last_us, details
+        ),
         advice=words.ADVICE[shape].format(
             group=quote(group), topic=quote(topic), partition=partition, offset=loop.offset, after=loop.offset + 1,
             next=hit.next_offset if (hit.next_offset or 0) > loop.offset else loop.offset + 1,

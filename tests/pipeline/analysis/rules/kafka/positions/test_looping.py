@@ -58,6 +58,24 @@ def test_once_it_goes_on_it_is_over() -> None:
     assert "it went on" in row["summary"]
 
 
+def test_it_is_not_over_while_the_commit_stands_there() -> None:
+    """Commits come each five seconds: none yet since it fetched further."""
+    row = loops(ANSWERS[loop_words.SAME], after=3).findings()[STALLED]
+    assert (row["state"], row["severity"]) == ("open", "critical")
+    assert f"fetched further, but the group has not committed beyond {AT} since" in row["summary"]
+
+
+def test_without_commits_the_position_shows_that_it_is_over() -> None:
+    row = loops(ANSWERS[loop_words.SAME], after=3, committing=False).findings()[STALLED]
+    assert row["state"] == "closed"
+
+
+def test_a_commit_beyond_by_another_member_ends_it() -> None:
+    stage = loops(ANSWERS[loop_words.SAME])
+    stage.commit(WELL + ILL + 0.5, Client("other", GROUP, 43_000, "other-1", 2), {0: AT + 5})
+    assert stage.findings()[STALLED]["state"] == "closed"
+
+
 def test_a_seek_back_after_each_failure() -> None:
     stage = Stage()
     worker = Client("worker", GROUP, 42_000, "worker-1")
