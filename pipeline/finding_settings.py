@@ -25,7 +25,7 @@ class FindingSettings(BaseModel):
         "what its slowest worker has finished does this for a while in good health",
     )
     competing_returns: Count = Field(
-        default=2, description="Times that a committer comes back after another took over, without a rebalance"
+        default=2, description="Times that one committer comes back after another took over, without a rebalance"
     )
     lso_stalled_records: Count = Field(
         default=10, description="Growth of the high watermark while the last stable offset stands still"

@@ -4,7 +4,8 @@ Meaning: two believe that they own the partition. Records are processed twice, a
 spoke last.
 Evidence: a committer returns after another one had taken over (A … B … A), ``competing_returns`` times or more, without
 a newer generation: each rebalance raises the generation (or member epoch), so that a partition that is handed over and
-handed back in good order does not count; and without a time in between in which one of them committed alone.
+handed back in good order does not count; and without a time in between in which one of them committed alone. Returns
+of one and the same committer count: one late commit after a handover (A … B … A … B) makes each of them return once.
 Advice: see ADVICE.
 """
 
@@ -60,6 +61,15 @@ class _Bout:
     returns: list[tuple[int, str, Who]] = field(default_factory=list)
     last_us: int = 0
     over_us: int | None = None
+
+    def enough_us(self, returns: int) -> int | None:
+        """When one committer had returned so often; None: none did."""
+        by_who: Counter[Who] = Counter()
+        for us, _, who in self.returns:
+            by_who[who] += 1
+            if by_who[who] >= returns:
+                return us
+        return None
 
     @property
     def span(self) -> tuple[int, int]:
@@ -122,7 +132,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     longest_us = settings.episode_pause_seconds * 1_000_000
     for place, commits in groupby(sources.tables.each(_COMMITS), key=_of_partition):
         all_bouts = bouts(commits, settings.patience_periods, longest_us)
-        enough = [bout for bout in all_bouts if len(bout.returns) >= settings.competing_returns]
+        enough = [bout for bout in all_bouts if bout.enough_us(settings.competing_returns) is not None]
         if enough:
             found.append(_finding(place, enough, sources, settings))
     return found
@@ -158,6 +168,6 @@ def _finding(
         details={
             "committers": [who.details() for who in rivals], "returns": len(returns),
             "alone_us": bout.over_us, **earlier(each.span for each in all_bouts),
-            "enough_us": returns[settings.competing_returns - 1][0],
+            "enough_us": bout.enough_us(settings.competing_returns),
         },
     )  # fmt: skip

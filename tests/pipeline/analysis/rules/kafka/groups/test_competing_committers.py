@@ -40,6 +40,12 @@ def test_it_is_open_while_they_commit_by_turns() -> None:
     assert [one["client_id"] for one in finding.details["committers"]] == ["a", "b"]  # type: ignore[attr-defined]
 
 
+def test_a_late_commit_after_a_handover_is_no_second_return() -> None:
+    assert found([*alone("a", 0, 100), *turns(100, 2, who="ba"), *alone("b", 110, 400)]) == []
+    (finding,) = found([*alone("a", 0, 100), *turns(100, 4, who="ba"), *alone("b", 120, 400)])
+    assert finding.details["returns"] == 4
+
+
 def test_two_bouts_hours_apart_are_two_and_each_is_over_when_one_commits_alone() -> None:
     (finding,) = found([
         *alone("a", 0, 100), *turns(100, 10), *alone("a", 150, 8 * HOUR, 60), *turns(8 * HOUR, 10),
