@@ -13,6 +13,7 @@ from typing import cast
 
 from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.anew import not_back, of_its_log
+from pipeline.analysis.rules.kafka.progress.begun import silent_from_begin
 from pipeline.analysis.rules.kafka.progress.going_back import regressed, rewound
 from pipeline.analysis.rules.kafka.progress.growing import growing
 from pipeline.analysis.rules.kafka.progress.hung import hung
@@ -70,7 +71,8 @@ def judge(
         found += rewound(track, now_us, settings)
         others = [one for one in read_on.get(track.partition, ()) if not _is_silent(one, silent, topic)]
         found += latest(sorted([*_dropped(track, whole, now_us, settings), *others], key=lambda one: one.last_us))
-    return found
+    known = {(one.rule, one.partition) for one in found}
+    return [*found, *(one for one in silent_from_begin(whole, settings) if (one.rule, one.partition) not in known)]
 
 
 def _is_silent(one: Trouble, silent: Sequence[Trouble], topic: str) -> bool:
@@ -283,6 +285,7 @@ def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[
     runs = [list(some) for _, some in groupby(track.commits, key=lambda p: p.committed)]
     if not any(run[-1].ts_us - run[0].ts_us >= micros(settings.stalled_seconds) for run in runs):
         return
+    later = _later_stays(track, runs, topic.life)
     for number, run in enumerate(runs):
         is_last = number + 1 == len(runs)
         first_us, last_us, offset = run[0].ts_us, run[-1].ts_us, run[0].committed or 0
@@ -306,6 +309,8 @@ def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[
             continue
         unlike = {hit.first_us for hit in hits} if len(hits) < KNOWN_RHYTHM else set()
         ordinary = [stay for begun_us, stay in stays[max(known - _REMEMBERED, 0) : known] if begun_us not in unlike]
+        already = number == 0 and bool(later)
+        ordinary = later if already else ordinary
         owner = run[-1].owner
         alone = any(_gets_on(one, owner, middle, last_us) for one in topic.tracks_of(owner) if one is not track)
         patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.patience_periods) or 0
@@ -316,11 +321,26 @@ def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[
         evidence = tuple(p.exchange_id for p in run if p.exchange_id)[: settings.max_evidence]
         figures: dict[str, int | str | None] = {
             "offset": offset, "commits": times, **behind.figures, "alone": int(alone),
-            "client_id": run[-1].client_id, **track.lost(last_us, offset),
+            "client_id": run[-1].client_id, **track.lost(last_us, offset), **({"already": 1} if already else {}),
         }  # fmt: skip
         enough = since_us + patience
         hits.append(Trouble(STALLED, track.partition, first_us, last_us, enough, is_last, evidence, figures))
     yield from latest(hits)
+
+
+def _later_stays(track: Track, runs: Sequence[Sequence[Point]], life: Life) -> list[int]:
+    """How long the group stayed at offsets after the first one, µs, if it stood there when the capture began.
+
+    By these the first is judged, which nothing precedes; none if they are too few to be its rhythm.
+    """
+    if life.begun_us is None or life.settled(0, runs[0][-1].ts_us):
+        return []
+    found = [
+        after[0].ts_us - since_us
+        for run, after in pairwise(runs[1 : _REMEMBERED + 1])
+        if (since_us := track.waiting_since(run[0].committed or 0, run[0].ts_us, after[0].ts_us, 1)) is not None
+    ]
+    return found if len(found) >= KNOWN_RHYTHM else []
 
 
 def _gets_on(track: Track, owner: str, first_us: int, last_us: int) -> bool:

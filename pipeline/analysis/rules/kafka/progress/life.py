@@ -34,6 +34,7 @@ class Life:
         commits_unasked: whether its clients commit in the background while they process (KIP-848's Java consumer).
         limits: by member how long it may be at work between two polls, µs, where it has stated that.
         goodbyes: by member when it left, µs since the epoch, ascending.
+        begun_us: the first heartbeat, if no member was seen to join before it: the group is older than the capture.
     """
 
     changes: Sequence[int] = ()
@@ -42,6 +43,7 @@ class Life:
     commits_unasked: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
     goodbyes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    begun_us: int | None = None
 
     def settled(self, first_us: int, last_us: int) -> int:
         """The last rebalance in this time, or its beginning."""

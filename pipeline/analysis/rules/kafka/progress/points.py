@@ -131,7 +131,7 @@ def lives(tables: Tables, facts: Facts, steps: Iterable[Step] = ()) -> dict[tupl
     Of what members were given only partitions count that were written to, read or committed: others may be many.
     """
     given, changes = _given(tables, facts)
-    ended, unasked = _ended(tables), _unasked(tables)
+    ended, unasked, begun = _ended(tables), _unasked(tables), _begun(tables)
     limits: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     goodbyes: defaultdict[tuple[str, str], defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for step in steps:
@@ -142,9 +142,9 @@ def lives(tables: Tables, facts: Facts, steps: Iterable[Step] = ()) -> dict[tupl
     return {
         group: Life(
             sorted(changes.get(group, ())), ended.get(group, ()), given.get(group, ()), group in unasked,
-            limits.get(group, {}), goodbyes.get(group, {}),
+            limits.get(group, {}), goodbyes.get(group, {}), begun.get(group),
         )
-        for group in {*given, *changes, *ended, *unasked, *limits, *goodbyes}
+        for group in {*given, *changes, *ended, *unasked, *limits, *goodbyes, *begun}
     }  # fmt: skip
 
 
@@ -213,3 +213,14 @@ def _unasked(tables: Tables) -> set[tuple[str, str]]:
         "SELECT DISTINCT cluster, group_id FROM states WHERE group_protocol = 'consumer' AND group_id <> ''"
     )
     return {_of_group(row) for row in rows}
+
+
+def _begun(tables: Tables) -> dict[tuple[str, str], int]:
+    rows = tables.rows("""
+        SELECT cluster, group_id, epoch_us(min(ts) FILTER (kind = 'heartbeat' AND error_code = 0)) AS us
+        FROM states WHERE kind IN ('join', 'assignment', 'heartbeat') AND group_id <> ''
+        GROUP BY cluster, group_id
+        HAVING min(ts) FILTER (kind = 'heartbeat' AND error_code = 0)
+            < coalesce(min(ts) FILTER (kind <> 'heartbeat'), 'infinity'::TIMESTAMP)
+    """)
+    return {_of_group(row): row.us for row in rows}

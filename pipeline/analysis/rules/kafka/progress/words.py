@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any
 
 from pipeline.analysis.libraries import STORED_BY
+from pipeline.analysis.rules.already import from_before
 from pipeline.analysis.rules.kafka.behind import records_behind
 from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track
@@ -50,6 +51,8 @@ def _lost(figures: Mapping[str, Any]) -> str:
 
 
 def _span(trouble: Trouble) -> str:
+    if trouble.figures.get("already"):
+        return from_before(trouble.first_us, trouble.last_us)
     return f"from {clock(trouble.first_us)} to {clock(trouble.last_us)} UTC"
 
 
@@ -110,6 +113,12 @@ def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
 
 
 def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    if figures.get("already"):
+        return (
+            f"Group {group} left {place} out of its commits {_span(trouble)}, while {records_behind(figures)} came to "
+            f"wait there and {figures['owner'] or 'the same client'}, which commits it since, committed other "
+            f"partitions of the topic {count(figures['other_commits'], 'time')}."
+        )
     return (
         f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
         f"{figures['committed']}, {records_behind(figures)} behind, while other partitions of the "
