@@ -39,7 +39,7 @@ RULE = Rule(
     ("critical", "warning"),
     "A client takes longer between two polls than it may, and falls out of its group.",
     ("poll_exceeded_times",),
-    ("exchanges", "events", "batches"),
+    ("exchanges", "events", "batches", "states"),
     advice=(ADVICE,),
 )
 _POLL = "poll"
@@ -72,7 +72,9 @@ class Left:
 
     Attributes:
         entered: how the member had entered; None: that was not seen.
+        begun_us: when a member that was not seen to enter sent its first heartbeat; 0: it sent none.
         back_us: when the same connection entered the group again; None: it did not.
+        back_limit_us: how long it may take between two polls, as it stated then; 0: not known.
         anew_us: when its client entered by a connection that was not there before: it was restarted; None: it was not.
         refused, tried_us: exchange ids of its commits that were refused afterwards, and when the last of them was.
         advanced_us, commits: its last accepted commit before, and how many it made since it had entered; 0: none.
@@ -81,7 +83,9 @@ class Left:
 
     step: Step
     entered: Step | None = None
+    begun_us: int = 0
     back_us: int | None = None
+    back_limit_us: int = 0
     anew_us: int | None = None
     refused: tuple[str, ...] = ()
     tried_us: int = 0
@@ -102,18 +106,24 @@ class Left:
     @property
     def limit_us(self) -> int:
         """How long it may take between two polls; 0: not known."""
-        return self.entered.limit_us if self.entered is not None else 0
+        return self.entered.limit_us if self.entered is not None else self.back_limit_us
+
+    @property
+    def was_in_since_us(self) -> int | None:
+        """From when on it was a member, as far as that was seen; None: never before it left."""
+        return self.begun_us or None if self.entered is None else self.entered.answered_us
 
 
 def is_exceeded(left: Left) -> bool:
     """Whether the library left because the application did not poll, and nobody asked it to leave."""
     if left.step.reason:
         return _POLL in left.step.reason.lower()
-    if not left.lives_on or left.entered is None or not left.limit_us:
+    since_us = left.was_in_since_us
+    if not left.lives_on or since_us is None or not left.limit_us:
         return False
-    quiet_us = left.step.us - max(left.advanced_us, left.entered.answered_us)
+    quiet_us = left.step.us - max(left.advanced_us, since_us)
     in_hand = any(held.is_unfinished for held in left.held)
-    was_in_us = left.step.us - left.entered.answered_us
+    was_in_us = left.step.us - since_us
     if left.refused and was_in_us >= _NEAR * left.limit_us:
         return in_hand
     return in_hand and quiet_us >= _NEAR * left.limit_us
@@ -138,7 +148,7 @@ def departures(of_groups: Iterable[Step], refused: Mapping[tuple[str, str], Sequ
             client = (step.cluster, step.group, step.host, step.client_id)
             if place in waiting:
                 number = waiting.pop(place)
-                found[number] = replace(found[number], back_us=step.us)
+                found[number] = replace(found[number], back_us=step.us, back_limit_us=step.limit_us)
                 gone[client] = [one for one in gone[client] if one != number]
             elif place not in known and gone[client]:
                 number = gone[client].pop(0)
@@ -166,6 +176,12 @@ _REFUSED = """
     SELECT DISTINCT group_id, client, epoch_us(ts) AS us, exchange_id FROM events
     WHERE kind = 'commit_rejected' AND group_id IS NOT NULL ORDER BY us, exchange_id
 """
+_BEGUN = """
+    SELECT cluster, group_id, member_id, min(epoch_us(ts)) AS us FROM states
+    WHERE kind = 'heartbeat' AND error_code = 0 AND list_contains($members, member_id)
+    GROUP BY ALL ORDER BY ALL
+"""
+"""When members of which no JoinGroup was seen sent their first heartbeat."""
 _HELD = r"""
     WITH fetches AS (
         SELECT l.number, e.topic, e.partition, arg_max(e."offset", (e.ts, e.exchange_id)) AS fetched_from,
@@ -224,7 +240,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     refused: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for row in tables.rows(_REFUSED):
         refused[row.group_id, row.client].append((row.us, row.exchange_id))
-    suspects = departures(all_steps, refused)
+    suspects = _with_begun(departures(all_steps, refused), tables)
     by_client: defaultdict[tuple[str, str, str | None], list[Left]] = defaultdict(list)
     for left in _with_work(suspects, tables):
         if is_exceeded(left):
@@ -250,6 +266,20 @@ def _is_over(last: Left, at_us: int) -> bool:
     """It is over once it has been back for twice as long as it may take between two polls."""
     back_us = last.returned_us
     return back_us is not None and at_us - back_us >= 2 * last.limit_us
+
+
+def _with_begun(suspects: Sequence[Left], tables: Tables) -> list[Left]:
+    """With the first heartbeats of members that joined before the capture began."""
+    members = sorted({left.step.member for left in suspects if left.entered is None})
+    if not members:
+        return list(suspects)
+    begun = {(row.cluster, row.group_id, row.member_id): row.us for row in tables.rows(_BEGUN, members=members)}
+    return [
+        replace(left, begun_us=begun.get((left.step.cluster, left.step.group, left.step.member), 0))
+        if left.entered is None
+        else left
+        for left in suspects
+    ]
 
 
 def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:

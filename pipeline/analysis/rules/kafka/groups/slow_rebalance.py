@@ -5,7 +5,8 @@ the longest rebalance timeout (``max.poll.interval.ms``) or, of a member that is
 Meanwhile those who wait have no assignment.
 Evidence: the first JoinGroup of a generation and its answer; the heartbeats of the one that is late, which are answered
 REBALANCE_IN_PROGRESS meanwhile, or its silence. While it lasts: those heartbeats, and joins that wait for their answer
-(:mod:`pipeline.analysis.rules.kafka.groups.held_up`). The consumer protocol (KIP-848) has no such wait.
+(:mod:`pipeline.analysis.rules.kafka.groups.held_up`); where the capture begins within it, those heartbeats alone. The
+consumer protocol (KIP-848) has no such wait.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from operator import attrgetter
 from statistics import median
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.already import from_before
 from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.groups.begun_rebalances import Begun, begun_rebalances
 from pipeline.analysis.rules.kafka.groups.held_up import HeldUp, held_up, members_of, waiting_joins
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
@@ -130,7 +133,9 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
                 over[cluster, group] = slow
     lasting = dict(_lasting(sources, over, settings))
     ended = [_finding(*place, slow, settings) for place, slow in over.items() if place not in lasting]
-    return [*ended, *lasting.values()]
+    begun = begun_rebalances(sources.tables, least_us)
+    older = [_begun_finding(one, settings) for one in begun if (one.cluster, one.group) not in {*over, *lasting}]
+    return [*ended, *lasting.values(), *older]
 
 
 def _lasting(
@@ -263,6 +268,24 @@ def _finding(cluster: str, group: str, slow: Sequence[tuple[Round, Late]], setti
             "rejoined_us": late.rejoined_us, "waiting_members": len(one.joins), "times": len(slow),
             **earlier((each.first_us, each.last_us) for each, _ in slow),
             "enough_us": min(round_.first_us for round_, _ in slow) + int(settings.slow_rebalance_seconds * 1_000_000),
+        },
+    )  # fmt: skip
+
+
+def _begun_finding(one: Begun, settings: FindingSettings) -> Finding:
+    client = who(one.client_id, one.host)
+    did = "did not join" if one.rejoined_us is None else f"joined at {clock(one.rejoined_us)} UTC only"
+    return Finding(
+        rule=RULE.name, severity="warning", subject=one.group, state="closed", cluster=one.cluster, topic=None,
+        partition=None, group_id=one.group, first_us=one.first_us, last_us=one.last_us,
+        summary=f"Group {one.group} waited for an assignment for {seconds(one.last_us - one.first_us)} at least, "
+        f"{from_before(one.first_us, one.last_us)}: {client} went on with its work and {did}, while the others waited.",
+        advice=_BUSY.format(who=client), evidence=list(one.evidence)[: settings.max_evidence],
+        details={
+            "waited_us": one.last_us - one.first_us, "member_id": one.member, "client_id": one.client_id,
+            "host": one.host, "is_silent": False, "rejoined_us": one.rejoined_us, "times": 1,
+            **earlier([(one.first_us, one.last_us)]),
+            "enough_us": one.first_us + int(settings.slow_rebalance_seconds * 1_000_000),
         },
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from tests.pipeline.analysis.rules.kafka.group_rows import (
     event,
     fetched,
     leaves,
+    member,
     with_steps,
 )
 
@@ -85,6 +86,17 @@ def test_a_member_of_a_share_group_states_no_limit() -> None:
 )
 def test_a_client_that_leaves_on_purpose(exchanges: list[Row], events: list[Row]) -> None:
     assert found(exchanges, events) == []
+
+
+@pytest.mark.parametrize(("first_s", "is_found"), [(0, True), (20, False)])
+def test_a_member_that_joined_before_the_capture(first_s: float, is_found: bool) -> None:
+    exchanges = [leaves(31, "a"), enters(35, "a", member="m2")]
+    (step, _) = with_steps(exchanges=exchanges).steps
+    beat = member("heartbeat", first_s, "a", member_id="m1", cluster=step.cluster)
+    some = poll_interval_exceeded.find(
+        with_steps(exchanges=exchanges, events=IN_HAND, states=[beat]), FindingSettings()
+    )
+    assert [(one.subject, one.details["max_poll_interval_ms"]) for one in some] == [("g/a", 30_000)] * is_found
 
 
 def test_it_names_the_limit_the_period_and_what_it_was_at() -> None:

@@ -76,6 +76,27 @@ def test_a_member_that_never_joined_was_waited_for_as_well() -> None:
     assert "a at 10.0.0.9 went on with its work and did not join" in finding.summary
 
 
+def test_a_wait_that_began_before_the_capture_names_the_busy_member() -> None:
+    (finding,) = found([*BUSY, joins("a", 2, 44.9, 45)])
+    assert (finding.subject, finding.state, finding.details["waited_us"]) == ("g", "closed", 15_000_000)
+    assert (
+        "from before 12:00:30 UTC, when the capture begins, to 12:00:45 UTC: a at 10.0.0.9 went on" in finding.summary
+    )
+    assert "joined at 12:00:45 UTC only" in finding.summary
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param([*BUSY[:2], joins("a", 2, 34, 34)], id="short"),
+        pytest.param([beats("b", 1, 29), *BUSY, joins("a", 2, 44.9, 45)], id="that was in order when it began"),
+        pytest.param([*BUSY, goes("a", 43), joins("b", 2, 44.9, 45)], id="of a member that leaves"),
+    ],
+)
+def test_no_other_wait_began_before_the_capture(steps: list[Pair]) -> None:
+    assert found(steps) == []
+
+
 def test_it_names_the_silent_member() -> None:
     (finding,) = found([*FIRST, joins("c", 2, 25, 50), joins("b", 2, 26, 50)])
     assert (finding.details["client_id"], finding.details["is_silent"]) == ("a", True)
