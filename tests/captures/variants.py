@@ -26,7 +26,11 @@ def pcap_of(path: Path) -> bytes:
 def joined_after(pcap: bytes, share: float) -> bytes:
     """What of a recording is left for who comes after this share (0 to 1) of its time."""
     begin = _seconds(pcap, _HEADER)
-    since = begin + share * (_last_seconds(pcap) - begin)
+    return joined_at(pcap, begin + share * (_last_seconds(pcap) - begin))
+
+
+def joined_at(pcap: bytes, since: float) -> bytes:
+    """The packets from this time on, seconds since the epoch."""
     at = _HEADER
     while at < len(pcap) and _seconds(pcap, at) < since:
         at = _next(pcap, at)
