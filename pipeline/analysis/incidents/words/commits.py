@@ -90,19 +90,26 @@ def _dropped(case: Case) -> str:
     if case.details.get("shape"):
         return unread_words.headline(case.group, case.places, case.details)
     waits = f"{count(case.records, 'record')} wait there" if case.records else "records wait there"
-    owner = case.details.get("owner")
-    by = f"{_AT_RANDOM.sub('', str(owner))} of group" if owner else "Group"
+    owner = _owner(case)
+    by = f"{owner} of group" if owner else "Group"
     return f"{by} {case.group} no longer commits {case.places}: {waits}, while the topic's other partitions get on"
+
+
+def _owner(case: Case) -> str:
+    """The process that holds the partition; by its member id, without what is random in it, where no more is known."""
+    if name := case.details.get("owner_name"):
+        return str(name)
+    return case.who if case.callers else _AT_RANDOM.sub("", str(case.details.get("owner") or ""))
 
 
 def _dropped_now(case: Case) -> str:
     if case.details.get("shape"):
         return _advised(case, "now")
+    members = f"`{_MEMBERS} {arg(case.group)} --members --verbose`"
+    if case.callers:
+        return f"Restart {_owner(case)}: a worker in it has died or hangs."
     owner = case.details.get("owner") or f"the member that owns {case.places}"
-    return (
-        f"Restart {owner} (`{_MEMBERS} {arg(case.group)} --members --verbose` gives its host): a worker in it has "
-        "died or hangs."
-    )
+    return f"Restart {owner} ({members} gives its host): a worker in it has died or hangs."
 
 
 def _stopped(case: Case) -> str:

@@ -128,19 +128,24 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 _MEMBERS = r"""
-    SELECT member_id, coalesce(arg_max(client_id, ts), '') AS client_id,
-        arg_max(regexp_replace(client, ':\d+$', ''), ts) AS host, max(epoch_us(ts)) AS seen_us
-    FROM states
-    WHERE cluster = $cluster AND group_id = $group AND list_contains($members, member_id)
-        AND coalesce(error_code, 0) = 0 AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
-    GROUP BY member_id ORDER BY member_id
+    WITH seen AS (
+        SELECT member_id, coalesce(arg_max(client_id, ts), '') AS client_id, arg_max(client, ts) AS address,
+            arg_max(regexp_replace(client, ':\d+$', ''), ts) AS host, max(epoch_us(ts)) AS seen_us
+        FROM states
+        WHERE cluster = $cluster AND group_id = $group AND member_id <> ''
+            AND coalesce(error_code, 0) = 0 AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
+        GROUP BY member_id
+    )
+    SELECT *, count(*) OVER (PARTITION BY client_id, host) > 1 AS has_twins FROM seen
+    QUALIFY list_contains($members, member_id) ORDER BY member_id
 """
 """What members stated themselves; who hands out assignments in the classic protocol is another one."""
 
 
 def _named(one: _Found, sources: Sources) -> _Found:
     """With the client ids and hosts of the members that a trouble names, and when these were seen last."""
-    members = one.trouble.figures.get("members")
+    owner = one.trouble.figures.get("owner") if one.trouble.rule == track.DROPPED else None
+    members = one.trouble.figures.get("members") or ([owner] if owner else None)
     if not members:
         return one
     rows = sources.tables.rows(_MEMBERS, cluster=one.cluster, group=one.group_id, members=members)
@@ -152,6 +157,9 @@ def _named(one: _Found, sources: Sources) -> _Found:
         return replace(one, trouble=replace(one.trouble, figures=figures))
     if not rows:
         return one
+    if owner:
+        twin = {"owner_name": f"{names[0]} (member {owner}, {rows[0].address})"} if rows[0].has_twins else {}
+        return replace(one, trouble=replace(one.trouble, figures={**one.trouble.figures, "clients": names, **twin}))
     figures = {**one.trouble.figures, "clients": names, "heard_us": min(row.seen_us for row in rows)}
     return replace(one, trouble=replace(one.trouble, figures=figures))
 

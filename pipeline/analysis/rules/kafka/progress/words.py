@@ -113,16 +113,17 @@ def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
 
 
 def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
+    owner = figures.get("owner_name") or first_of(figures.get("clients", ())) or figures["owner"] or "the same client"
     if figures.get("already"):
         return (
             f"Group {group} left {place} out of its commits {_span(trouble)}, while {records_behind(figures)} came to "
-            f"wait there and {figures['owner'] or 'the same client'}, which commits it since, committed other "
+            f"wait there and {owner}, which commits it since, committed other "
             f"partitions of the topic {count(figures['other_commits'], 'time')}."
         )
     return (
         f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
         f"{figures['committed']}, {records_behind(figures)} behind, while other partitions of the "
-        f"topic were committed {count(figures['other_commits'], 'time')} by {figures['owner'] or 'the same client'}, "
+        f"topic were committed {count(figures['other_commits'], 'time')} by {owner}, "
         "which holds it."
     )
 
