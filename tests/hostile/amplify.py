@@ -13,8 +13,8 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.analysis.frames.kernel import decode_by_kernel  # noqa: F401 - loaded once, for all children
 from pipeline.analysis.rules.rule import families
+from pipeline.embedded.diagnosis import decoded
 from tests.hostile.amplifiers import AMPLIFIERS, Amplifier, of_size
 from tests.hostile.amplifiers.plain import PLAIN
 from tests.hostile.judging_cost import Cost, cost
@@ -137,6 +137,7 @@ def main() -> None:
     source = random.Random(options.seed)
     fresh = recipes(source)
     families()
+    decoded(landed(Recipe(1, (18,)), 1000).table(), by_kernel=True)  # loads the kernel, for all samples
     trials = Trials(options.bytes, options.limit, options.repeat)
     if options.replay:
         print(trials.of_recipe(from_json(options.replay)))

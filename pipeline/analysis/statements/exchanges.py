@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,9 @@ from decoder.kafka.facts.exchanges import FACT_FIELDS
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
-from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, statements
+from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, in_one_column, kind_of, statements
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.arrow import arrow_array, arrow_type, int_values
+from pipeline.arrow import arrow_array, int_values
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 _AT_ONCE = 20_000
@@ -44,7 +45,7 @@ _MONGODB = f"""
 """
 _NOTHING = pa.schema(
     [pa.field(name, pa.int64() if name == "ts_us" else pa.string()) for name in CONTEXT]
-    + [pa.field(name, pa.struct([(c.name, arrow_type(c.type)) for c in part.columns])) for name, part in PARTS.items()]
+    + [pa.field(name, kind_of(part)) for name, part in PARTS.items()]
 )
 TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS}
 """Where statements of each kind go, by the names of PARTS."""
@@ -55,30 +56,43 @@ def statement_rows(exchanges: pa.Table) -> pa.Table:
 
     Beside it stands which exchange states it (``CONTEXT``).
     """
+    found = [in_one_column(*one) for one in _statements(exchanges)]
+    return pa.Table.from_batches(found) if found else _NOTHING.empty_table()
+
+
+def _statements(exchanges: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
     tables = Tables({"exchanges": exchanges})
     try:
         inputs = tables.table(_KAFKA)
     finally:
         tables.close()
-    found = [one for batch in inputs.combine_chunks().to_batches(_AT_ONCE) for one in statements(batch) if one.num_rows]
-    return pa.Table.from_batches(found) if found else _NOTHING.empty_table()
+    for batch in inputs.combine_chunks().to_batches(_AT_ONCE):
+        yield from statements(batch)
 
 
 class KafkaStatements:
     """What completed Kafka exchanges state, as :data:`pipeline.analysis.statements.kafka.PARTS` sorts it."""
 
-    def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows
+    def __init__(self, parts: Mapping[str, pa.Table]) -> None:
+        self._parts = parts
 
     @classmethod
     def of(cls, exchanges: pa.Table) -> KafkaStatements:
         """What these rows of ``silver.exchanges`` state."""
-        return cls(statement_rows(exchanges))
+        found = defaultdict(list)
+        for name, batch in _statements(exchanges):
+            found[name].append(batch)
+        return cls({name: pa.Table.from_batches(batches) for name, batches in found.items()})
+
+    @classmethod
+    def in_columns(cls, rows: pa.Table) -> KafkaStatements:
+        """The same from what :func:`statement_rows` gave."""
+        return cls({name: _part(rows, name) for name in PARTS})
 
     def facts(self) -> list[Fact]:
         """What is stated of clusters and topic ids, each statement once."""
-        rows = self._part("fact")
-        if not rows.num_rows:
+        rows = self._parts.get("fact")
+        if rows is None or not rows.num_rows:
             return []
         tables = Tables({"facts": rows})
         try:
@@ -92,19 +106,20 @@ class KafkaStatements:
 
     def table(self, part: str, facts: Facts) -> pa.Table:
         """Rows of ``silver.offset_events`` (event), ``record_batches`` (batch) or ``state_events`` (state)."""
-        rows, table = self._part(part), TABLES[part]
-        if not rows.num_rows:
+        rows, table = self._parts.get(part), TABLES[part]
+        if rows is None or not rows.num_rows:
             return schema_of(table).empty_table()
         us = rows.column("ts_us")
         timed = rows.append_column("ts", us.cast(pa.timestamp("us", "UTC")))
         dated = timed.append_column("date", us.cast(pa.timestamp("us")).cast(pa.date32(), safe=False))
         return placed(fit(dated, table), facts)
 
-    def _part(self, name: str) -> pa.Table:
-        rows = self._rows.select([*CONTEXT, name]).filter(pc.is_valid(self._rows.column(name)))
-        values = rows.column(name).combine_chunks()
-        columns = {field.name: values.field(number) for number, field in enumerate(values.type)}
-        return pa.table({**{key: rows.column(key) for key in CONTEXT}, **columns})
+
+def _part(rows: pa.Table, name: str) -> pa.Table:
+    found = rows.select([*CONTEXT, name]).filter(pc.is_valid(rows.column(name)))
+    values = found.column(name).combine_chunks()
+    columns = {field.name: values.field(number) for number, field in enumerate(values.type)}
+    return pa.table({**{key: found.column(key) for key in CONTEXT}, **columns})
 
 
 def placed(rows: pa.Table, facts: Facts) -> pa.Table:

@@ -7,6 +7,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from decoder.fields import elements, parsed
@@ -39,6 +40,8 @@ _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "cli
 """Columns that follow from the exchange, not from its bodies."""
 _ROWS_AT_ONCE = 20_000
 """Statements that are Python objects at a time: a message of 1 MB makes a quarter of a million."""
+_ARE_MANY = 256
+"""Statements of one :class:`Repeated` from which on they become columns without a row of each."""
 _OF_SOME = {"subtopology"}
 """The last columns, which most statements do not have."""
 BODIES = (
@@ -89,7 +92,7 @@ Rows = Callable[[object], Iterable[tuple[Any, ...]]]
 """What gives the values of a statement's columns; of one that stands for many, those of each."""
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """One kind of statement: which apis make it, its columns, and what extracts it from an exchange."""
 
     apis: frozenset[int]
@@ -102,19 +105,16 @@ def _own(table: Table) -> tuple[Column, ...]:
 
 
 PARTS = {
-    "event": _Part(frozenset(offsets.OFFSET_APIS), _own(OFFSET_EVENTS), _events),
-    "batch": _Part(frozenset(exchanges.BATCH_APIS), _own(RECORD_BATCHES), _batches),
-    "state": _Part(frozenset({*state.STATE_APIS, *new_groups.APIS}), _own(STATE_EVENTS), _states),
-    "fact": _Part(frozenset(exchanges.FACT_APIS), FACT, _facts),
+    "event": Part(frozenset(offsets.OFFSET_APIS), _own(OFFSET_EVENTS), _events),
+    "batch": Part(frozenset(exchanges.BATCH_APIS), _own(RECORD_BATCHES), _batches),
+    "state": Part(frozenset({*state.STATE_APIS, *new_groups.APIS}), _own(STATE_EVENTS), _states),
+    "fact": Part(frozenset(exchanges.FACT_APIS), FACT, _facts),
 }
 
 
-def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[pa.RecordBatch]:
-    """For each kind of statement a batch with its rows, in which the columns of the other kinds are null."""
-    types = {
-        name: pa.struct([(column.name, arrow_type(column.type)) for column in part.columns])
-        for name, part in PARTS.items()
-    }
+def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """What exchanges state, in batches of one kind each: its name in PARTS, and rows with ``context`` and columns."""
+    types = {name: kind_of(part) for name, part in PARTS.items()}
     rows_of = {name: _rows_of(part.columns) for name, part in PARTS.items()}
     found: dict[str, list[Any]] = {name: [] for name in PARTS}
     sources: dict[str, list[int]] = {name: [] for name in PARTS}
@@ -132,36 +132,81 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
             new_groups.check_size(item.api_key, item.request, item.response)
         except TooMuchToJudge as error:
             report(error, _STEP, exchange_ids[number].as_py())
-        for name, rows in stated.items():
+        for name, (rows, many) in stated.items():
             found[name] += rows
             sources[name] += [number] * len(rows)
-            if len(found[name]) >= _ROWS_AT_ONCE:
-                yield _as_batch(found.pop(name), name, types, who.take(arrow_array(sources.pop(name), pa.int32())))
+            if many or len(found[name]) >= _ROWS_AT_ONCE:
+                yield from _of_rows(found.pop(name), name, types[name], who, sources.pop(name))
                 found[name], sources[name] = [], []
+            for one in many:
+                yield (
+                    name,
+                    _beside(_repeated(who.slice(number, 1), len(one)), _columns_of(one, types[name]), types[name]),
+                )
     for name, rows in found.items():
-        if rows:
-            yield _as_batch(rows, name, types, who.take(arrow_array(sources[name], pa.int32())))
+        yield from _of_rows(rows, name, types[name], who, sources[name])
 
 
-def _as_batch(
-    rows: list[Any], name: str, types: Mapping[str, pa.StructType], context: pa.RecordBatch
-) -> pa.RecordBatch:
-    """Statements of one kind in its column, beside those who make them."""
-    fields = [
-        fitting_array(column, field.type) for column, field in zip(zip(*rows, strict=True), types[name], strict=True)
+def _of_rows(
+    rows: list[Any], name: str, kinds: pa.StructType, who: pa.RecordBatch, sources: list[int]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """A batch of rows, if there are any; ``sources``: of each the exchange in ``who``."""
+    if rows:
+        columns = zip(zip(*rows, strict=True), kinds, strict=True)
+        values = [fitting_array(column, field.type) for column, field in columns]
+        yield name, _beside(who.take(arrow_array(sources, pa.int32())), values, kinds)
+
+
+def _columns_of(many: Repeated[Any], kinds: pa.StructType) -> list[pa.Array]:
+    """The columns of statements that differ in some of them."""
+    return [
+        fitting_array(many.columns[field.name], field.type)
+        if field.name in many.columns
+        else _repeated(fitting_array([getattr(many.statement, field.name, None)], field.type), len(many))
+        for field in kinds
     ]
-    structs = pa.StructArray.from_arrays(fields, fields=list(types[name]))
-    others = [structs if kind == name else pa.nulls(len(rows), types[kind]) for kind in types]
-    return pa.RecordBatch.from_arrays([*context.columns, *others], names=[*context.schema.names, *types])
 
 
-def _stated(item: ParsedExchange, rows_of: Mapping[str, Rows]) -> dict[str, list[tuple[Any, ...]]]:
-    """Of each kind that the exchange's api can state the statements, as values of their columns."""
-    return {
-        name: [row for one in part.extract(item) for row in rows_of[name](one)]
-        for name, part in PARTS.items()
-        if item.api_key in part.apis
-    }
+def _repeated(one: Any, times: int) -> Any:
+    """An array or batch of one row, so many times."""
+    return one.take(pa.array(np.zeros(times, np.int32)))
+
+
+def _beside(context: pa.RecordBatch, values: list[pa.Array], kinds: pa.StructType) -> pa.RecordBatch:
+    names = [*context.schema.names, *(field.name for field in kinds)]
+    return pa.RecordBatch.from_arrays([*context.columns, *values], names=names)
+
+
+def kind_of(part: Part) -> pa.StructType:
+    """The type of a statement."""
+    return pa.struct([(column.name, arrow_type(column.type)) for column in part.columns])
+
+
+def in_one_column(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of one kind with the statement as a struct in the column of that name; those of other kinds are null."""
+    kinds = {other: kind_of(part) for other, part in PARTS.items()}
+    context, values = rows.columns[: len(CONTEXT)], rows.columns[len(CONTEXT) :]
+    structs = pa.StructArray.from_arrays(values, fields=list(kinds[name]))
+    others = [structs if kind == name else pa.nulls(rows.num_rows, kinds[kind]) for kind in kinds]
+    return pa.RecordBatch.from_arrays([*context, *others], names=[*CONTEXT, *kinds])
+
+
+_Stated = tuple[list[tuple[Any, ...]], list[Repeated[Any]]]
+"""Statements as values of their columns; and those that are many and differ in a few columns."""
+
+
+def _stated(item: ParsedExchange, rows_of: Mapping[str, Rows]) -> dict[str, _Stated]:
+    """The statements of each kind that the exchange's api can make."""
+    found: dict[str, _Stated] = {}
+    for name, part in PARTS.items():
+        if item.api_key in part.apis:
+            rows, many = found.setdefault(name, ([], []))
+            for one in part.extract(item):
+                if isinstance(one, Repeated) and len(one) >= _ARE_MANY:
+                    many.append(one)
+                else:
+                    rows.extend(rows_of[name](one))
+    return found
 
 
 def _rows_of(columns: Sequence[Column]) -> Rows:

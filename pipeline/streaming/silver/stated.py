@@ -120,7 +120,7 @@ def _with_inferred(known: Facts, rows: DataFrame) -> Facts:
     if rows.where(stated & ~F.col("event.topic_id").isin(list(known.names()))).isEmpty():
         return known
     first = rows.where("event IS NOT NULL").limit(_STATEMENTS_COMPARED).toArrow()
-    return known.with_inferred(inferred_names(KafkaStatements(first).table("event", known), known))
+    return known.with_inferred(inferred_names(KafkaStatements.in_columns(first).table("event", known), known))
 
 
 def statement_frame(complete: DataFrame) -> DataFrame:
@@ -132,10 +132,10 @@ def statement_frame(complete: DataFrame) -> DataFrame:
 
 
 def _facts(rows: pa.Table) -> pa.Table:
-    found = [astuple(fact) for fact in KafkaStatements(rows).facts()]
+    found = [astuple(fact) for fact in KafkaStatements.in_columns(rows).facts()]
     names = [column.name for column in _FACT]
     return pa.Table.from_pylist([dict(zip(names, fact, strict=True)) for fact in found], arrow_schema(_FACT))
 
 
 def _table_of(part: str, known: Facts) -> Callable[[pa.Table], pa.Table]:
-    return lambda rows: KafkaStatements(rows).table(part, known)
+    return lambda rows: KafkaStatements.in_columns(rows).table(part, known)
