@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
+from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
 
 Row = dict[str, Any]
@@ -30,6 +31,14 @@ LASTING = frozenset({
 })  # fmt: skip
 """Rules whose evidence is what no longer happens: that their last sign came before the cut excuses nothing."""
 
+_SETTINGS = FindingSettings()
+PATIENCE = {
+    "stalled": _SETTINGS.poll_seconds,
+    "partition_dropped_from_commits": 2 * _SETTINGS.fetched_again_seconds,
+    "request_refused": _SETTINGS.in_vain_seconds,
+    "hanging_transaction": _SETTINGS.transaction_seconds,
+}
+"""By rule the seconds that it demands where the subject's own past is unknown."""
 OF_RHYTHM = frozenset({"stopped", "stalled", "partition_dropped_from_commits", "lag_growing"})
 """Rules that judge a group by the rhythm of its own commits."""
 
@@ -174,6 +183,12 @@ def _left_too_soon(one: Silent) -> bool:
         *(list(one.row["evidence"]), int(ApiKey.LEAVE_GROUP)),
     )
     return bool(limit_us and leaves) and all(us - one.at_us < limit_us for (us,) in leaves)
+
+
+def _needs_more_patience(one: Silent) -> bool:
+    """What follows is shorter than the time that settings demand where nothing that precedes it is known."""
+    least_s = PATIENCE.get(one.row["rule"], 0.0)
+    return one.rest_us < least_s * 1_000_000
 
 
 REASONS: Mapping[str, tuple[Callable[[Silent], bool], str]] = {

@@ -13,7 +13,7 @@ from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.kafka.progress.silence import micros, severity_of_silence
 from pipeline.analysis.rules.kafka.progress.topic import Topic
-from pipeline.analysis.rules.kafka.progress.track import DROPPED, SPAN_US, STOPPED, Track, Trouble
+from pipeline.analysis.rules.kafka.progress.track import DROPPED, SPAN_US, STOPPED, Point, Track, Trouble
 from pipeline.finding_settings import FindingSettings
 
 
@@ -61,17 +61,27 @@ def _wait(
     """What came to wait in this time, if it was for longer than the later commits let anything wait."""
     begin_us, until_us = span
     known = track.waits(track.commit_times[-1], topic.life.ended)
-    ends = [p for p in track.between(begin_us - SPAN_US, until_us) if p.end is not None]
+    ends = [(p.ts_us, track.end_at(p.ts_us) or 0) for p in _ends(track, begin_us - SPAN_US, until_us)]
     patience = patience_of(known, len(known), floor, settings.patience_periods, usual)
     if len(known) < KNOWN_RHYTHM or patience is None or not ends or until_us - begin_us < max(patience, micros(floor)):
         return None
-    stood, worth = ends[0].end or 0, settings.behind_records
-    since_us = next((p.ts_us for p in ends if (p.end or 0) >= stood + worth), None)
+    stood, worth = ends[0][1], settings.behind_records
+    since_us = next((us for us, end in ends if end >= stood + worth), None)
     if since_us is None or until_us - since_us < patience or track.waits_in_vain(stood, begin_us, until_us, worth):
         return None
     if not any(end - begin >= patience for begin, end in topic.life.calm(since_us, until_us)):
         return None
-    return _Wait(track, since_us, (ends[-1].end or 0) - stood, patience)
+    return _Wait(track, since_us, ends[-1][1] - stood, patience)
+
+
+def _ends(track: Track, first_us: int, last_us: int) -> list[Point]:
+    """Points that state an end; none if a transaction is open there and the group may wait for it.
+
+    Whether a group reads only what is committed is unknown while none of its fetches is seen.
+    """
+    points = [p for p in track.between(first_us, last_us) if p.end is not None]
+    is_open = any(p.stable is not None and p.stable_end is not None and p.stable < p.stable_end for p in points)
+    return [] if is_open and all(p.is_committed_only is None for p in track.points) else points
 
 
 def _trouble(

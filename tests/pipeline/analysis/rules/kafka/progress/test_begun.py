@@ -87,3 +87,10 @@ def test_nothing_is_reported_of_a_group_that_gets_nothing() -> None:
 
 def test_nothing_is_reported_where_the_rhythm_is_not_known() -> None:
     assert judged(OLD, [*log(42), *commits(40, 42)]) == []
+
+
+@pytest.mark.parametrize("mode", [None, True])
+def test_nothing_is_reported_of_a_group_that_may_wait_for_a_transaction(mode: bool | None) -> None:
+    held = [replace(p, stable=0, stable_end=p.end) if p.ts_us < 40 * SEC else p for p in log(90)]
+    fetches = [] if mode is None else [replace(fetch(1, 0, 0), is_committed_only=mode)]
+    assert judged(OLD, [*held, *fetches, *commits(40)]) == []
