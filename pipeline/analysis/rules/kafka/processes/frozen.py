@@ -9,10 +9,13 @@ and leaves by itself (poll_interval_exceeded); one that ended comes back by new 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -175,7 +178,8 @@ def halts(tables: Tables) -> list[Halt]:
         f"SELECT * FROM ({_ACCEPTED}) WHERE list_contains($groups, group_id) ORDER BY us",
         groups=sorted({one.group_id for one in signs}),
     )  # fmt: skip
-    twins = [_has_twin(one, accepted) for one in signs]
+    of_clients = _by(accepted, _client_of)
+    twins = [_has_twin(one, of_clients.get(_client_of(one), ())) for one in signs]
     tables.add("halts", pa.table({
         "number": list(range(len(signs))), "client_ip": [one.client_ip for one in signs],
         "client_id": pa.array([one.client_id for one in signs], pa.string()),
@@ -203,16 +207,23 @@ def halts(tables: Tables) -> list[Halt]:
     return _with_ends(sorted(found.values(), key=lambda one: one.first_us), accepted, tables)
 
 
-def _has_twin(sign: Row, accepted: Sequence[Row]) -> bool:
-    """Whether another member of the same client id and host was in the group meanwhile, on another connection."""
-    return any(
-        one.client_id == sign.client_id
-        and one.client != sign.client
-        and host_of(one.client) == host_of(sign.client)
-        and one.member_id != sign.member_id
-        and sign.since_us < one.us < sign.asked_us
-        for one in accepted
-    )
+def _client_of(row: Row) -> tuple[str | None, str]:
+    return row.client_id, host_of(row.client)
+
+
+def _by(rows: Iterable[Row], key: Callable[[Row], Any]) -> Mapping[Any, Sequence[Row]]:
+    """Rows by a key, each in their order."""
+    found: defaultdict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
+
+
+def _has_twin(sign: Row, of_client: Sequence[Row]) -> bool:
+    """Whether another member was in the group meanwhile, on another connection; of the same client id and host."""
+    begin, end = bisect_right(of_client, sign.since_us, key=_us), bisect_left(of_client, sign.asked_us, key=_us)
+    meanwhile = islice(of_client, begin, max(begin, end))
+    return any(one.client != sign.client and one.member_id != sign.member_id for one in meanwhile)
 
 
 def _longest(times_us: Sequence[int]) -> tuple[int, int]:
@@ -231,18 +242,44 @@ def _sessions(tables: Tables) -> Mapping[tuple[str, str | None], int]:
 
 def _with_ends(some: Sequence[Halt], accepted: Sequence[Row], tables: Tables) -> list[Halt]:
     """The same with what was refused afterwards, and when the process was back."""
-    refused = tables.rows(f"SELECT * FROM ({_REFUSED}) ORDER BY us, exchange_id") if some else []
+    rows = tables.rows(f"SELECT * FROM ({_REFUSED}) ORDER BY us, exchange_id") if some else []
+    refused = _by(rows, lambda r: (r.cluster, r.group_id, r.member_id))
+    since = {
+        member: list(accumulate(reversed(of_it), _and_later, initial=_NOTHING)) for member, of_it in refused.items()
+    }
+    of_places = _by(accepted, lambda r: (r.cluster, r.group_id, *_client_of(r)))
     found = []
     for one in some:
         member = one.cluster, one.group, one.member
-        own = [r for r in refused if (r.cluster, r.group_id, r.member_id) == member and r.us >= one.last_us]
-        place = one.cluster, one.group, one.client_id, host_of(one.client)
-        of_it = [r for r in accepted if (r.cluster, r.group_id, r.client_id, host_of(r.client)) == place]
-        others = {r.member_id for r in of_it if one.first_us < r.us < one.last_us}
-        back = (r.us for r in of_it if r.us > one.last_us and r.member_id not in others)
-        ended = replace(one, refused=len(own), commits=sum(r.commits for r in own), back_us=next(back, None))
-        found.append(replace(ended, errors=tuple(sorted({r.error_name for r in own}))))
+        own = refused.get(member, ())
+        after = len(own) - bisect_left(own, one.last_us, key=_us)
+        later = since[member][after] if after else _NOTHING
+        of_it = of_places.get((one.cluster, one.group, one.client_id, host_of(one.client)), ())
+        begin, end = bisect_right(of_it, one.first_us, key=_us), bisect_left(of_it, one.last_us, key=_us)
+        others = {r.member_id for r in islice(of_it, begin, max(begin, end))}
+        after_it = islice(of_it, bisect_right(of_it, one.last_us, key=_us), None)
+        back = (r.us for r in after_it if r.member_id not in others)
+        ended = replace(one, refused=after, commits=later.commits, back_us=next(back, None))
+        found.append(replace(ended, errors=tuple(sorted(later.errors))))
     return found
+
+
+class _Later(NamedTuple):
+    """What was refused from some time on."""
+
+    commits: int
+    errors: frozenset[str]
+
+
+_NOTHING = _Later(0, frozenset())
+_us = attrgetter("us")
+
+
+def _and_later(later: _Later, row: Row) -> _Later:
+    return _Later(
+        later.commits + row.commits,
+        later.errors if row.error_name in later.errors else later.errors | {row.error_name},
+    )
 
 
 def _finding(some_halts: Sequence[Halt], sources: Sources, settings: FindingSettings) -> Finding:
