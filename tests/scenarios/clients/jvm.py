@@ -21,8 +21,10 @@ from tests.scenarios.rhythm import Clock, Windows
 from tests.scenarios.truth import Truth
 
 FINDINGS: dict[str, set[tuple[str, str]]] = {
-    "sick_jvm_1s": {("stopped", "flink-failing-1s/jvm-events-1s")},
-    "sick_jvm_30s": {("stopped", f"{group}-30s/jvm-events-30s") for group in ("flink-failing", "spring-forgetful")},
+    f"sick_jvm_{suffix}": {
+        ("stopped", f"{group}-{suffix}/jvm-events-{suffix}") for group in ("flink-failing", "spring-forgetful")
+    }
+    for suffix in ("1s", "30s")
 }
 POSSIBLE = {"sick_jvm_30s": {("partition_dropped_from_commits", "spring-forgetful-30s/jvm-events-30s-0")}}
 UNKNOWN = {"sick_jvm_30s": {"joined midway": {("stopped", "flink-failing-30s/jvm-events-30s")}}}

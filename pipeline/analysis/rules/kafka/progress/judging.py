@@ -186,7 +186,7 @@ def _stopped(
         behind = [
             waiting
             for track in tracks
-            if (waiting := _waiting(track, first_us, last_us, seen_us, patience, settings)) is not None
+            if (waiting := _waiting(track, first_us, last_us, seen_us, patience, life, settings)) is not None
         ]
         if not behind:
             continue
@@ -221,12 +221,19 @@ def _stopped(
 
 
 def _waiting(
-    track: Track, first_us: int, last_us: int, seen_us: int, patience: int, settings: FindingSettings
+    track: Track, first_us: int, last_us: int, seen_us: int, patience: int, life: Life, settings: FindingSettings
 ) -> tuple[Track, int, Behind, Point] | None:
-    """Since when records wait for longer than usual in a silence, how many, and behind which commit."""
+    """Since when records wait for longer than usual in a silence, how many, and behind which commit.
+
+    Members that fetched a little and then nothing more have paused the partition: they do not wait in vain.
+    """
     last = track.commit_at(first_us)
     worth = settings.behind_records
-    if last is None or last.committed is None or track.waits_in_vain(last.committed, first_us, last_us, worth):
+    if last is None or last.committed is None:
+        return None
+    if track.waits_in_vain(last.committed, first_us, last_us, worth) and not (
+        life.stays(first_us, last_us) and track.is_paused(first_us, last_us)
+    ):
         return None
     behind = track.behind_at(last_us, last.committed)
     since_us = track.waiting_since(last.committed, first_us, last_us, worth)

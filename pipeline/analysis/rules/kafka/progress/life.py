@@ -70,6 +70,10 @@ class Life:
         spans = (left for left, back in self.ended if back is None and first_us - SPAN_US <= left <= last_us)
         return next(spans, None)
 
+    def stays(self, first_us: int, last_us: int) -> bool:
+        """Whether it was never without members in this time."""
+        return not any(first_us - SPAN_US <= left <= last_us for left, _ in self.ended)
+
     def pauses(self, until_us: int) -> list[int]:
         """How long it was away before, µs."""
         return [back - left for left, back in self.ended if back is not None and back <= until_us]

@@ -271,3 +271,8 @@ class Track:
         """Whether the group fetched in vain in this time: less than ``worth`` beyond ``committed`` was delivered."""
         positions = [p.position for p in self.between(first_us, last_us) if p.position is not None]
         return bool(positions) and max(positions) - committed < worth
+
+    def is_paused(self, first_us: int, last_us: int) -> bool:
+        """Whether the group fetched in the first half of this time, and no longer asks for more."""
+        fetched = [p.ts_us for p in self.between(first_us, last_us) if p.position is not None]
+        return bool(fetched) and fetched[-1] - first_us < last_us - fetched[-1]

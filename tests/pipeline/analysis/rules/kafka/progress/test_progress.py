@@ -144,3 +144,11 @@ def test_how_far_a_group_goes_back_costs_nothing() -> None:
     regressed, rewound = judged(points)
     assert (regressed.rule, rewound.rule, rewound.is_open) == ("commit_regressed", "rewound", True)
     assert (rewound.figures["before"], rewound.figures["after"]) == (far, 0)
+
+
+@pytest.mark.parametrize("rests", [True, False])
+def test_who_fetches_a_little_and_then_nothing_more_has_paused_and_who_asks_on_starves(rests: bool) -> None:
+    well = [point for n in range(1, 30) for point in (fetch(n - 0.5, 10 * n - 10, 10 * n), commit(n, 10 * n))]
+    asked = range(30, 33) if rests else range(30, 90)
+    some = [*log(90), *well, *(fetch(n, 290, 295) for n in asked)]
+    assert [one.rule for one in judged(some)] == (["stopped"] if rests else [])
