@@ -143,7 +143,12 @@ def table(cuts: Sequence[Cut]) -> str:
     lines += [
         f"| `{rule}` | {name} | {subject} | {' | '.join(words)} |" for (rule, name, subject), words in by_line.items()
     ]
-    head = f"{len(cuts)} cuts: {sums['found']} found, {len(cuts) - sums['found']} not, for these reasons:"
+    names = {one.recording for one in cuts}
+    silent = len(cuts) - sums["found"]
+    head = (
+        f"{len(cuts)} cuts of {len(names)} recordings: {sums['found']} found, {silent} not; of these "
+        f"{sums['not found']} without a reason, the others for one of these:"
+    )
     return f"{head}\n\n{legend}\n\n" + "\n".join(lines)
 
 

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.rules.connection_churn import _SPREAD_US
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
@@ -37,6 +38,10 @@ PATIENCE = {
     "partition_dropped_from_commits": 2 * _SETTINGS.fetched_again_seconds,
     "request_refused": _SETTINGS.in_vain_seconds,
     "hanging_transaction": _SETTINGS.transaction_seconds,
+    "stale_metadata": _SETTINGS.stale_metadata_seconds,
+    "fenced_leader_epoch": _SETTINGS.stale_metadata_seconds,
+    "slow_rebalance": _SETTINGS.slow_rebalance_seconds,
+    "connection_churn": _SPREAD_US / 1_000_000,
 }
 """By rule the seconds that it demands where the subject's own past is unknown."""
 OF_RHYTHM = frozenset({"stopped", "stalled", "partition_dropped_from_commits", "lag_growing"})
@@ -201,6 +206,7 @@ REASONS: Mapping[str, tuple[Callable[[Silent], bool], str]] = {
         "the LeaveGroup follows the cut sooner than max.poll.interval.ms: how long it was busy is unknown",
     ),
     "short": (_is_too_short, "the incident ends sooner after the cut than the rule takes to be sure"),
+    "patience": (_needs_more_patience, "the incident ends sooner than settings demand where the past is unknown"),
     "rhythm": (
         _has_no_rhythm,
         f"the group commits fewer than {KNOWN_RHYTHM} times after the cut: its rhythm is unknown",
