@@ -153,8 +153,10 @@ def _is_too_few(one: Silent) -> bool:
 
 
 def _is_too_short(one: Silent) -> bool:
-    """It is over sooner than the rule took to be sure."""
-    return one.rest_us < one.needed_us
+    """It is over sooner than the rule took to be sure, or takes where it knows of no stay before a loop."""
+    is_loop = "again" in one.row["details"]
+    least_us = int(2 * _SETTINGS.fetched_again_seconds * 1_000_000) if is_loop else 0
+    return one.rest_us < max(one.needed_us, least_us)
 
 
 def _has_no_rhythm(one: Silent) -> bool:
