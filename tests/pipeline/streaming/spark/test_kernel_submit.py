@@ -54,7 +54,7 @@ def test_spark_workers_load_the_kernel_from_a_zip(tmp_path: Path) -> None:
             "server_port": 2, "protocol": "kafka", "api_key": [s.api_key for s in samples],
             "api_version": [s.api_version for s in samples], "correlation_id": 7, "reply_to": None,
             "size": [len(s.data) for s in samples], "frame": [s.data for s in samples], "flags": 0, "flow_id": "f",
-            "payload_policy": "full",
+            "payload_policy": "full", "idle_us": None,
         }
     )  # fmt: skip
     rows = pa.RecordBatch.from_pandas(batch, arrow_schema(LANDING_COLUMNS))
