@@ -58,6 +58,7 @@ class CommandFacts:
         compressor, reply_compressor: by which each half came; None: not compressed.
         checksum_ok, reply_checksum_ok: None: none was sent, or it was not verified.
         is_answered_later: whether more replies follow this one by themselves (exhaust).
+        max_wire_version: of a reply to hello or isMaster, the newest wire version that the server speaks.
     """
 
     command: str | None = None
@@ -85,6 +86,7 @@ class CommandFacts:
     checksum_ok: bool | None = None
     reply_checksum_ok: bool | None = None
     is_answered_later: bool | None = None
+    max_wire_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ def _reply(document: Json) -> Json:
         "documents_out": len(batch) if isinstance(batch, list) else None,
         "n": _number(document.get("n")),
         "n_modified": _number(document.get("nModified")),
+        "max_wire_version": _number(document.get("maxWireVersion")),
     }
     if "nextBatch" in cursor:
         facts["command"] = "getMore"

@@ -235,6 +235,7 @@ MONGO_COMMANDS = Table(
         ),
         optional("reply_checksum_ok", "boolean", "The same of the reply"),
         optional("is_answered_later", "boolean", "Whether more replies follow this one by themselves (exhaust)"),
+        optional("max_wire_version", "int", "hello, isMaster: the newest wire version that the server speaks"),
         optional("latency_us", "bigint", "Last byte of the request to first byte of the reply, microseconds"),
         optional("request_size", "int", "Bytes of the request"),
         optional("response_size", "int", "Bytes of the reply"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.claims.model import Claim, Ground, Half, seen, silent
 
 _CLIENT = ("client",)
+_HELLO = "command IN ('hello', 'isMaster', 'ismaster')"
 
 
 def _mongo(words: str, where: str = "", half: Half = "exchange", least: int = 1) -> Ground:
@@ -18,6 +19,25 @@ CLAIMS = (
         r"failed|fails|asks .* for cursors|(refuses|refused) the login",
         "A command fails, and with which code.",
         (_mongo("the server's reply with its error", "len(error_codes) > 0", "response"),),
+    ),
+    Claim(
+        "mongo_command_failed",
+        r"is too old for the driver",
+        "A driver does not accept a server.",
+        (
+            _mongo("the client's handshake, which names the driver", _HELLO),
+            _mongo("the reply with the server's wire versions", _HELLO, "response"),
+        ),
+    ),
+    Claim(
+        "mongo_command_failed",
+        r"and sent no command",
+        "A driver asks a server nothing but hello.",
+        (
+            _mongo("the client's hello", _HELLO),
+            silent("no other command on the client's connections to the server", names=_CLIENT,
+                   where="protocol = 'mongodb'"),
+        ),
     ),
     Claim(
         "mongo_retry_storm",

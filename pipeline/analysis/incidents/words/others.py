@@ -16,6 +16,7 @@ from pipeline.analysis.incidents.words.model import (
     own_clients,
 )
 from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, MORE_ROOM, NOT_READ, WHOLE
+from pipeline.analysis.rules.mongodb.old_servers import AREA
 from pipeline.analysis.rules.mongodb.slow import advice_on
 
 
@@ -66,6 +67,14 @@ def _failed(case: Case) -> str:
     failed = f"{_command(case)} fails {_share(case)} ({case.kinds})"
     if area == "rate limit":
         return f"{case.who} exceeds the rate of requests that {_server(case)} allows: {failed}"
+    if area == AREA:
+        details = case.details
+        return (
+            f"{_server(case)} is too old for the driver of {case.who}: it speaks wire versions up to "
+            f"{details.get('wire_version')} (MongoDB {details.get('mongodb')}), {details.get('driver')} "
+            f"{details.get('driver_version')} needs {details.get('least_wire_version')} or newer "
+            f"(MongoDB {details.get('least_mongodb')})"
+        )
     if area == "too old":
         return f"The driver of {case.who} is too old for {_server(case)}: {failed}"
     return f"{_command(case)} of {case.who} fails {_share(case)}: {case.kinds} (at {_server(case)})"

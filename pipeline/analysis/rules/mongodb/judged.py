@@ -20,6 +20,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each, name
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.mongodb.old_servers import ADVICE, old_servers
 from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, wait_ms
 from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
 from pipeline.analysis.rules.people import count, first_of
@@ -51,10 +52,10 @@ FAILED_RULE = Rule(
     FAILED,
     "mongodb",
     ("warning", "info"),
-    "A MongoDB command fails again and again, or a server refuses a login.",
+    "A MongoDB command fails again and again, a server refuses a login, or a driver does not accept a server.",
     ("mongo_failures", "mongo_failure_share", "mongo_failure_run", "auth_failed_times"),
     ("commands", "exchanges"),
-    advice=(BY_CODE, _ELSEWHERE_ADVICE),
+    advice=(BY_CODE, _ELSEWHERE_ADVICE, ADVICE),
 )
 RETRIES_RULE = Rule(
     RETRIES,
@@ -76,6 +77,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rules."""
     yield from _slow(sources, settings)
     yield from _repeated(sources, settings)
+    yield from old_servers(sources, settings)
 
 
 def _many(sources: Sources, rule: str, least: int) -> list[Episode]:

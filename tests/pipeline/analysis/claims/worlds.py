@@ -39,6 +39,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     refused_once,
 )
 from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
+from tests.pipeline.analysis.rules.old_server import polls
 from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
 from tests.pipeline.capture.wire import pcap
 from tests.pipeline.commands.test_other_protocol import FIN, closing
@@ -219,6 +220,7 @@ def text_of(finding: Known, incident: Row) -> str:
 MADE: dict[str, Callable[[], bytes]] = {
     "answers_http": lambda: pcap(conversations(KAFKA, HTTP_400)),
     "only_closes": lambda: pcap(closing(KAFKA, FIN)),
+    "old_server": lambda: pcap(polls()),
     "loops": lambda: loops(records_again, ill=120).pcap(),
     "owned": lambda: owned().pcap(),
     "reads_on": lambda: reads_on(stated=7).pcap(),
