@@ -78,7 +78,7 @@ def refused(api_versions: Iterable[str]) -> dict[str, list[str]]:
 
 _HELD_TIMES = "epoch_us(first_ts) AS first_us, epoch_us(last_ts) AS last_us"
 _SEEN = "min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us"
-_SOFTWARE_IP = r"replace(replace(regexp_replace(client, ':\d+$', ''), '[', ''), ']', '')"
+_SOFTWARE_IP = "replace(replace(host_of(client), '[', ''), ']', '')"
 _SIGHTINGS = f"""
     SELECT {ADDRESS["server"]} AS server, client_id, client_ip, api_name, api_version, NULL AS software,
         'kafka' AS protocol, {_SEEN}

@@ -43,6 +43,7 @@ def numbers(*members: int) -> tuple[int, ...]:
     return tuple(map(int, members))
 
 
+_HOST_OF = r"CREATE MACRO host_of(address) AS regexp_replace(address, ':\d+$', '')"
 _ROWS_AT_ONCE = 20_000
 
 Row = Any
@@ -60,15 +61,21 @@ def _close_idle() -> None:
         _IDLE.pop().close()
 
 
+def _connected() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config=_SETTINGS)
+    connection.execute(_HOST_OF)
+    return connection
+
+
 class Tables:
-    """Arrow tables by name.
+    """Arrow tables by name. Queries may call ``host_of(address)``: ``ip:port`` without its port.
 
     Nulls come first where the order ascends and last where it descends, as in Spark. A query that needs an order asks
     for one: without, rows come in any.
     """
 
     def __init__(self, tables: Mapping[str, pa.Table | ds.Dataset]) -> None:
-        self._connection = _IDLE.pop() if _IDLE else duckdb.connect(":memory:", config=_SETTINGS)
+        self._connection = _IDLE.pop() if _IDLE else _connected()
         self._names: list[str] = []
         self._views: list[str] = []
         for name, table in tables.items():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from decoder.kafka.facts.state import GROUP_KINDS
 from pipeline.analysis.hours import GROUP_KNOWN_US, HOUR_US, first_hour_sql, hour_sql
 
-_HOST = r"regexp_replace(client, ':\d+$', '')"
+_HOST = "host_of(client)"
 _GROUP_KINDS = sorted(GROUP_KINDS)
 
-WITH_GROUP = rf"""
+WITH_GROUP = f"""
     naming AS (
         SELECT DISTINCT server, client, client_id, group_id AS named, {first_hour_sql("epoch_us(ts)")} AS first,
             {hour_sql("epoch_us(ts)")} AS own

@@ -22,7 +22,7 @@ from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 _BETWEEN = "\x1f"
-_HOST = r"regexp_replace(client, ':\d+$', '')"
+_HOST = "host_of(client)"
 
 _THING = f"""
     CASE WHEN api_key IN {numbers(*NAMING)} THEN regexp_extract(request_body, '{THING}', 1) ELSE '' END

@@ -29,7 +29,7 @@ _TOGETHER_US = 2_000_000
 """Outages that begin so shortly after another one ended belong to it: clients notice at different moments."""
 
 
-BY = rf"coalesce(nullif(client_id, ''), '{NAMELESS}') || ' at ' || regexp_replace(client, ':\d+$', '')"
+BY = f"coalesce(nullif(client_id, ''), '{NAMELESS}') || ' at ' || host_of(client)"
 """Of a row of ``events`` or ``states`` who was refused, as SQL: see Attempt."""
 
 

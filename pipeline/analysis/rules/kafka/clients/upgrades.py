@@ -109,8 +109,8 @@ def _old_kerberos(sources: Sources) -> set[tuple[str, str]]:
         return set()
     by_kerberos = {client for e in logins for client in e.clients}
     rows = sources.tables.rows(
-        r"""
-        SELECT DISTINCT coalesce(client_id, '') AS client_id, regexp_replace(client, ':\d+$', '') AS client_ip,
+        """
+        SELECT DISTINCT coalesce(client_id, '') AS client_id, host_of(client) AS client_ip,
             software_name, software_version
         FROM states WHERE kind = 'software' AND contains(software_name || software_version, 'rdkafka')
         ORDER BY ALL

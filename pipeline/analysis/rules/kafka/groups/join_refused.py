@@ -98,7 +98,7 @@ _JOINS = f"""
         SELECT DISTINCT cluster, group_id, client_id FROM tries
         WHERE error_code IN {tuple(map(int, REFUSALS))} AND group_id IS NOT NULL
     )
-    SELECT DISTINCT t.cluster, t.group_id, t.client_id, regexp_replace(t.client, ':\\d+$', '') AS host,
+    SELECT DISTINCT t.cluster, t.group_id, t.client_id, host_of(t.client) AS host,
         epoch_us(t.ts) AS us, t.exchange_id, t.error_code, t.error_name
     FROM tries AS t SEMI JOIN refused AS r ON t.cluster = r.cluster AND t.group_id = r.group_id
         AND t.client_id IS NOT DISTINCT FROM r.client_id

@@ -215,11 +215,11 @@ def _gets_on(place: Place, one: Standstill, commits: Mapping[Place, Sequence[tup
     return bool(offsets) and offsets[-1] > offsets[0]
 
 
-_FETCHED = r"""
+_FETCHED = """
     SELECT l.number, e.topic, e.partition, min(e."offset") AS fetched_from, max(e.next_offset) AS fetched_to,
         arg_max(e.exchange_id, (e.ts, e.exchange_id)) AS exchange_id
     FROM (
-        SELECT *, epoch_us(ts) AS us, coalesce(client_id, '') AS who, regexp_replace(client, ':\d+$', '') AS host
+        SELECT *, epoch_us(ts) AS us, coalesce(client_id, '') AS who, host_of(client) AS host
         FROM events WHERE kind = 'fetched' AND records > 0 AND next_offset IS NOT NULL AND topic IS NOT NULL
     ) AS e ASOF JOIN lives AS l ON e.cluster = l.cluster AND e.who = l.who AND e.host = l.host AND e.us >= l.since_us
     WHERE e.us <= l.until_us GROUP BY l.number, e.topic, e.partition ORDER BY l.number, e.topic, e.partition

@@ -182,14 +182,14 @@ _BEGUN = """
     GROUP BY ALL ORDER BY ALL
 """
 """When members of which no JoinGroup was seen sent their first heartbeat."""
-_HELD = r"""
+_HELD = """
     WITH fetches AS (
         SELECT l.number, e.topic, e.partition, arg_max(e."offset", (e.ts, e.exchange_id)) AS fetched_from,
             arg_max(e.next_offset, (e.ts, e.exchange_id)) AS fetched_to,
             arg_max(e.records, (e.ts, e.exchange_id)) AS records,
             arg_max(e.exchange_id, (e.ts, e.exchange_id)) AS exchange_id
         FROM departures AS l JOIN events AS e ON e.cluster = l.cluster
-            AND regexp_replace(e.client, ':\d+$', '') = l.host AND e.client_id IS NOT DISTINCT FROM l.client_id
+            AND host_of(e.client) = l.host AND e.client_id IS NOT DISTINCT FROM l.client_id
         WHERE e.kind = 'fetched' AND e.records > 0 AND e.next_offset IS NOT NULL
             AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
         GROUP BY l.number, e.topic, e.partition
@@ -203,11 +203,11 @@ _HELD = r"""
     SELECT * FROM fetches FULL JOIN commits USING (number, topic, partition) ORDER BY number, topic, partition
 """
 """What the member had fetched and committed in this life, by partition."""
-_WORK = r"""
+_WORK = """
     WITH numbered AS (
         SELECT cluster, host, client_id, us, row_number() OVER (PARTITION BY cluster, host, client_id ORDER BY us) AS n
         FROM (
-            SELECT cluster, regexp_replace(client, ':\d+$', '') AS host, coalesce(client_id, '') AS client_id,
+            SELECT cluster, host_of(client) AS host, coalesce(client_id, '') AS client_id,
                 epoch_us(ts) AS us
             FROM events WHERE kind = 'fetched' AND records > 0 AND next_offset IS NOT NULL
         )

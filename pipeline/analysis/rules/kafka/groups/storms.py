@@ -229,12 +229,12 @@ _Lives = defaultdict[tuple[str, str], list[Life]]
 def lives_of(tables: Tables, groups: Sequence[str]) -> _Lives:
     """By cluster and group the members of some groups, in order of their beginning."""
     rows = tables.rows(
-        r"""
+        """
         WITH stated AS (
             SELECT *, kind <> 'assignment' OR group_protocol <> 'classic' AS own FROM states
         )
         SELECT cluster, group_id, member_id, coalesce(arg_min(client_id, ts) FILTER (own), '?') AS client_id,
-            coalesce(arg_min(regexp_replace(client, ':\d+$', ''), ts) FILTER (own), '?') AS client_ip,
+            coalesce(arg_min(host_of(client), ts) FILTER (own), '?') AS client_ip,
             min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
             coalesce(arg_min(client, ts) FILTER (own), '') AS client, bool_or(kind = 'leave') AS has_left
         FROM stated

@@ -24,10 +24,10 @@ _SCHEMA = pa.schema(
         ("partition", pa.int32()), ("since_us", pa.int64()),
     ]
 )  # fmt: skip
-_UNFETCHED = r"""
+_UNFETCHED = """
     WITH members AS (
         SELECT cluster, group_id, member_id, arg_max(client_id, ts) AS client_id, max(epoch_us(ts)) AS alive_us,
-            arg_max(regexp_replace(client, ':\d+$', ''), ts) AS host FROM states
+            arg_max(host_of(client), ts) AS host FROM states
         WHERE member_id <> '' AND coalesce(error_code, 0) = 0
             AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
         GROUP BY ALL
@@ -49,7 +49,7 @@ _UNFETCHED = r"""
         arg_max(e.exchange_id, e.ts) AS last_exchange
     FROM written AS w JOIN events AS e ON e.cluster = w.cluster AND e.topic = w.topic AND e.server = w.server
         AND e.kind = 'fetched' AND e.client_id IS NOT DISTINCT FROM w.client_id
-        AND regexp_replace(e.client, ':\d+$', '') = w.host AND epoch_us(e.ts) > w.since_us
+        AND host_of(e.client) = w.host AND epoch_us(e.ts) > w.since_us
     GROUP BY ALL ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
 """
 

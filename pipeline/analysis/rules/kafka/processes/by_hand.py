@@ -24,8 +24,8 @@ _OUTSIDE = """
     SELECT bool_and(coalesce(member_id, '') = '' AND coalesce(generation, -1) < 0) AS outside
     FROM events WHERE list_contains($ids, exchange_id) AND kind LIKE '%commit_rejected'
 """
-_MEMBERS = r"""
-    SELECT client_id, regexp_replace(client, ':\d+$', '') AS host FROM states
+_MEMBERS = """
+    SELECT client_id, host_of(client) AS host FROM states
     WHERE group_id = $group AND cluster = $cluster AND error_code = 0 AND kind IN ('join', 'heartbeat')
         AND epoch_us(ts) BETWEEN $first_us AND $last_us
     GROUP BY ALL ORDER BY ALL

@@ -54,7 +54,7 @@ _REFUSED = f"""
 """
 _ATTEMPTS = f"""
     WITH refused AS ({_REFUSED})
-    SELECT e.cluster, e.topic, e.partition, e.client_id, regexp_replace(e.client, ':\\d+$', '') AS host,
+    SELECT e.cluster, e.topic, e.partition, e.client_id, host_of(e.client) AS host,
         epoch_us(e.ts) AS us, e.exchange_id, e.kind, e.error_code, e.error_name, coalesce(b.ordinal, 0) AS ordinal,
         coalesce(b.records, e.records, 0) AS records, coalesce(b.size, 0) AS size, b.base_timestamp, b.max_timestamp,
         b.base_sequence

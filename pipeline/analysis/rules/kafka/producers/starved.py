@@ -18,7 +18,7 @@ def starved_readers(tables: Tables, settings: FindingSettings) -> dict[int, list
     and each fetch of the session counts.
     """
     rows = tables.rows(
-        r"""
+        """
         WITH placed AS (
             SELECT number, exchange_id, ts, server, client, client_id, session_id, first_us, last_us, lso,
                 last_value(coalesce(next_offset, "offset") IGNORE NULLS) OVER (
@@ -46,7 +46,7 @@ def starved_readers(tables: Tables, settings: FindingSettings) -> dict[int, list
             WHERE timeline.kind = 'fetched' AND timeline.group_id <> ''
             GROUP BY ALL
         )
-        SELECT number, client_id, regexp_replace(client, ':\d+$', '') AS host, reader_group, count(*) AS fetches,
+        SELECT number, client_id, host_of(client) AS host, reader_group, count(*) AS fetches,
             max(exchange_id) AS exchange_id, min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
             list(epoch_us(ts) ORDER BY ts)[$enough] AS enough_us
         FROM fetches LEFT JOIN groups USING (number, client)

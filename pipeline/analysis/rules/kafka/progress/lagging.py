@@ -127,10 +127,10 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     return [_judged(one, seen, sources) for one in found]
 
 
-_MEMBERS = r"""
+_MEMBERS = """
     WITH seen AS (
         SELECT member_id, coalesce(arg_max(client_id, ts), '') AS client_id, arg_max(client, ts) AS address,
-            arg_max(regexp_replace(client, ':\d+$', ''), ts) AS host, max(epoch_us(ts)) AS seen_us
+            arg_max(host_of(client), ts) AS host, max(epoch_us(ts)) AS seen_us
         FROM states
         WHERE cluster = $cluster AND group_id = $group AND member_id <> ''
             AND coalesce(error_code, 0) = 0 AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
