@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.incidents.words.commits import COMMITS
 from pipeline.analysis.incidents.words.members import MEMBERS
 from pipeline.analysis.incidents.words.model import LOSES, REFUSED, SLOW, STANDS, WASTES, Words
+from pipeline.analysis.incidents.words.mongodb import MONGODB
 from pipeline.analysis.incidents.words.others import OTHERS
 from pipeline.analysis.incidents.words.processes import PROCESSES
 from pipeline.analysis.incidents.words.producers import PRODUCERS
@@ -12,7 +13,7 @@ from pipeline.analysis.incidents.words.refusals import REFUSALS
 from pipeline.analysis.incidents.words.transactions import TRANSACTIONS
 
 WORDS: dict[str, Words] = {
-    **COMMITS, **TRANSACTIONS, **MEMBERS, **PROCESSES, **PRODUCERS, **REFUSALS, **OTHERS,
+    **COMMITS, **TRANSACTIONS, **MEMBERS, **PROCESSES, **PRODUCERS, **REFUSALS, **MONGODB, **OTHERS,
 }  # fmt: skip
 """By rule."""
 

@@ -60,6 +60,11 @@ def brokers(case: Case) -> str:
     return f"{'broker' if len(names) == 1 else 'brokers'} {listed(names)}" if names else ""
 
 
+def server(case: Case) -> str:
+    """The server that the lead is about."""
+    return str(case.details.get("server") or case.lead.row["cluster"])
+
+
 def sufferers(case: Case) -> str:
     """Groups and clients that wait for it."""
     return " and ".join(one for one in (named_groups(case.groups) if case.groups else "", clients(case)) if one)

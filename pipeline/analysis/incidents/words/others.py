@@ -1,32 +1,20 @@
-"""Words for incidents of MongoDB and of the capture itself."""
+"""Words for incidents of the capture itself, and of servers of another protocol."""
 
 from __future__ import annotations
 
-from pipeline.analysis.incidents.case import ADVICE, Case, begun, count, listed
+from pipeline.analysis.incidents.case import Case, begun, count, listed
 from pipeline.analysis.incidents.words.model import (
     LATER,
     REFUSED,
     SEEN,
-    SLOW,
-    WASTES,
     Words,
     advised,
     nobody,
     not_why,
     own_clients,
+    server,
 )
 from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, MORE_ROOM, NOT_READ, WHOLE
-from pipeline.analysis.rules.mongodb.old_servers import AREA
-from pipeline.analysis.rules.mongodb.slow import advice_on
-
-
-def _command(case: Case) -> str:
-    commands = sorted({str(one.row["subject"]).rpartition("/")[2] for one in case.bundle.findings})
-    return f"{listed(commands)} on {_namespace(case)}"
-
-
-def _namespace(case: Case) -> str:
-    return listed(sorted({str(one.row["subject"]).rpartition("/")[0] for one in case.bundle.findings}))
 
 
 def _misunderstood(case: Case) -> str:
@@ -34,83 +22,8 @@ def _misunderstood(case: Case) -> str:
     asked = f"the {details.get('asks')} requests of {case.who}"
     connections = count(int(details.get("connections_seen") or 0), "connection")
     if details.get("answers"):
-        return f"{_server(case)} answers {details['answers']} to {asked} ({connections})"
-    return f"{_server(case)} closes each connection before it answers anything to {asked} ({connections})"
-
-
-def _counts(case: Case) -> tuple[int, int]:
-    """How many of how many that were sent."""
-    stated = [(one.details.get("failed"), one.details.get("sent")) for one in case.bundle.findings]
-    known = [(failed, sent) for failed, sent in stated if isinstance(failed, int) and isinstance(sent, int)]
-    return sum(failed for failed, _ in known), sum(sent for _, sent in known)
-
-
-def _share(case: Case) -> str:
-    failed, sent = _counts(case)
-    return f"{failed:,} of {sent:,} times" if failed < sent else "each time"
-
-
-def _server(case: Case) -> str:
-    return str(case.details.get("server") or case.lead.row["cluster"])
-
-
-def _failed(case: Case) -> str:
-    opened_at = [str(name) for name in case.details.get("opened_at", ())]
-    if opened_at:
-        return (
-            f"{case.who} asks {_server(case)} for cursors on {_namespace(case)} that {listed(opened_at)} opened: "
-            f"{case.kinds}, {_share(case)}"
-        )
-    area = case.details.get("area")
-    if area == "login":
-        return f"{_server(case)} refuses the login of {case.who} {_often(case)}: {case.kinds}"
-    failed = f"{_command(case)} fails {_share(case)} ({case.kinds})"
-    if area == "rate limit":
-        return f"{case.who} exceeds the rate of requests that {_server(case)} allows: {failed}"
-    if area == AREA:
-        details = case.details
-        return (
-            f"{_server(case)} is too old for the driver of {case.who}: it speaks wire versions up to "
-            f"{details.get('wire_version')} (MongoDB {details.get('mongodb')}), {details.get('driver')} "
-            f"{details.get('driver_version')} needs {details.get('least_wire_version')} or newer "
-            f"(MongoDB {details.get('least_mongodb')})"
-        )
-    if area == "too old":
-        return f"The driver of {case.who} is too old for {_server(case)}: {failed}"
-    return f"{_command(case)} of {case.who} fails {_share(case)}: {case.kinds} (at {_server(case)})"
-
-
-def _often(case: Case) -> str:
-    return count(case.times, "time") if case.times > 1 else "once"
-
-
-def _slow_commands(case: Case) -> list[str]:
-    """Slow commands with their namespaces, the slowest first."""
-    slowest = sorted(case.bundle.findings, key=lambda one: -float(one.details.get("peak") or 0))
-    named = (str(one.row["subject"]).rpartition("/") for one in slowest)
-    return list(dict.fromkeys(f"{command} on {namespace}" for namespace, _, command in named))
-
-
-def _slow(case: Case) -> str:
-    peak = max(float(one.details.get("peak") or 0) for one in case.bundle.findings) / 1_000_000
-    waits = "waits" if len(case.callers) <= 1 else "wait"
-    return f"{_server(case)} takes up to {peak:.1f} s for {listed(_slow_commands(case))}: {case.clients} {waits}"
-
-
-def _slow_part(case: Case, part: str) -> str:
-    found = ADVICE.match(advice_on(str(one.row["subject"]).rpartition("/")[2] for one in case.bundle.findings))
-    return found[part] if found else ""
-
-
-def _cursors(case: Case) -> str:
-    left = sum(int(one.details.get("cursors") or 0) for one in case.bundle.findings)
-    names = sorted({name for one in case.bundle.findings for name in one.details.get("namespaces", [])})
-    return f"{_leaker(case)} leaves {count(left, 'cursor')} on {listed(names)} open at {case.lead.row['cluster']}"
-
-
-def _leaker(case: Case) -> str:
-    application, _, host = str(case.lead.row["subject"]).rpartition("/")
-    return f"{application} ({host})"
+        return f"{server(case)} answers {details['answers']} to {asked} ({connections})"
+    return f"{server(case)} closes each connection before it answers anything to {asked} ({connections})"
 
 
 def _whole(case: Case) -> str:
@@ -162,44 +75,6 @@ def _lost(case: Case) -> str:
 
 
 OTHERS: dict[str, Words] = {
-    "mongo_slow_command": Words(
-        _slow,
-        lambda case: begun(_slow_part(case, "now")),
-        lambda case: begun(_slow_part(case, "fix")),
-        f"{SEEN}the time between command and reply. {not_why('server')}",
-        SLOW,
-        culprit=lambda case: listed(_slow_commands(case)),
-        hurt=own_clients,
-        is_cause=False,
-    ),
-    "mongo_command_failed": Words(
-        _failed,
-        lambda case: begun(advised(case, "now")),
-        lambda case: begun(advised(case, "fix")),
-        f"{SEEN}the server's own answer, with code and message in silver.mongo_commands.",
-        REFUSED,
-        hurt=own_clients,
-    ),
-    "mongo_retry_storm": Words(
-        lambda case: f"{case.who} repeats {_command(case)}, {_share(case)} ({case.kinds})",
-        lambda case: begun(advised(case, "now")),
-        lambda case: begun(advised(case, "fix")),
-        f"{SEEN}the same write with the same transaction number, or errors that ask for a repeat.",
-        SLOW,
-        hurt=own_clients,
-    ),
-    "mongo_cursor_leak": Words(
-        _cursors,
-        lambda case: (
-            f"Restart {_leaker(case)} if the server runs short of memory; else cursors end after ten idle minutes."
-        ),
-        "Close cursors where they are opened (`with collection.find(…) as cursor`, try-with-resources), also after "
-        "errors; ask for no more than is read (limit); cursorTimeoutMillis on the server.",
-        f"{SEEN}the cursors were opened, and neither read to their end nor killed.",
-        WASTES,
-        culprit=_leaker,
-        hurt=nobody,
-    ),
     "other_protocol": Words(
         _misunderstood,
         lambda case: begun(advised(case, "now")),
