@@ -288,4 +288,36 @@ CLAIMS = (
         (seen("a response that states where the log begins or ends", "ListOffsets", "Fetch", names=("topic",),
               half="response"),),
     ),
+    Claim(
+        "offset_reset",
+        r"lies beyond the end of the log",
+        "A group's committed offset lies beyond the end of the log.",
+        (
+            seen("an accepted commit of it, or the answer to OffsetFetch that states it", "OffsetCommit", "OffsetFetch",
+                 names=_AT_PLACE, half="response"),
+            seen("a response that states the log's end afterwards", "Fetch", "ListOffsets", names=("topic",),
+                 half="response"),
+        ),
+    ),
+    Claim(
+        "offset_reset",
+        r"restart (?:reads? all again|beg[ia]ns? at the end)",
+        "Where the group goes on when its commit lies beyond the end.",
+        (seen("a fetch from there", "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "offset_reset",
+        r"OFFSET_OUT_OF_RANGE was answered",
+        "Fetches of the group were refused, since its position lies beyond the end.",
+        (
+            seen("the refused fetches", "Fetch", names=("topic",), half="response",
+                 where="list_contains(error_names, 'OFFSET_OUT_OF_RANGE')"),
+        ),
+    ),
+    Claim(
+        "offset_reset",
+        r"committed (?:it at|inside the log)",
+        "Who committed beyond the end, and that the group committed inside the log since.",
+        (seen("the accepted commit", "OffsetCommit", names=_AT_PLACE, where=ACCEPTED, half="response"),),
+    ),
 )  # fmt: skip

@@ -30,6 +30,7 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
+from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     never_commits,
@@ -222,6 +223,8 @@ MADE: dict[str, Callable[[], bytes]] = {
     "only_closes": lambda: pcap(closing(KAFKA, FIN)),
     "old_server": lambda: pcap(polls()),
     "loops": lambda: loops(records_again, ill=120).pcap(),
+    "committed_beyond": lambda: beyond().pcap(),
+    "commits_beyond": lambda: commits_beyond(heals=True).pcap(),
     "owned": lambda: owned().pcap(),
     "reads_on": lambda: reads_on(stated=7).pcap(),
     "reads_on_without": lambda: reads_on().pcap(),

@@ -1,7 +1,8 @@
 """Rule ``offset_reset``: a group reads on elsewhere than where it stood, because its position is no longer there.
 
 Meaning: retention has deleted what the group had not read, the log is shorter than its position, or its commit is gone;
-``auto.offset.reset`` then decides, and records are skipped or read again without an error in the application.
+``auto.offset.reset`` then decides, and records are skipped or read again without an error in the application. A commit
+beyond the end of the log: see :mod:`pipeline.analysis.rules.kafka.positions.beyond_end`.
 Evidence: a Fetch answered OFFSET_OUT_OF_RANGE and the next one of the same client and partition; or an OffsetFetch that
 answers no commit, and a first Fetch at the end of a log that has records.
 """
@@ -9,13 +10,14 @@ answers no commit, and a first Fetch at the end of a log that has records.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
 import pyarrow as pa
 
 from pipeline.analysis.rules.coming_again import Span, apart, earlier
+from pipeline.analysis.rules.kafka.positions import beyond_end
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
@@ -60,9 +62,11 @@ RULE = Rule(
     ("critical", "warning", "info"),
     "A group goes on elsewhere than where it stood, because its position is gone.",
     ("reset_records",),
-    ("timeline",),
-    advice=(_SKIPPED, _SKIPPED_AND_LOST, _LOST, _AGAIN, _GONE, _NEVER_SEEN, *_FIX.values()),
-)
+    ("events", "timeline"),
+    advice=(
+        beyond_end.NOW, _SKIPPED, _SKIPPED_AND_LOST, _LOST, _AGAIN, _GONE, _NEVER_SEEN, *_FIX.values(), beyond_end.FIX,
+    ),
+)  # fmt: skip
 _SHOWN = 3
 
 
@@ -185,6 +189,13 @@ Place = tuple[str, str, int, str]
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
+    beyond = list(beyond_end.beyond_ends(sources))
+    resets = _resets(sources, settings, {one.place for one in beyond})
+    return beyond_end.with_findings(resets, beyond, RULE.name, sources, settings)
+
+
+def _resets(sources: Sources, settings: FindingSettings, known: Container[Place]) -> list[Finding]:
+    """Positions that were gone; but for those that are known to have been committed beyond the end."""
     tables = sources.tables
     marks = tables.table(_MARKS)
     if not marks.num_rows:
@@ -201,6 +212,8 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             before[row.cluster, row.topic, row.group_id].append((one.us, one.us))
     by_group: defaultdict[tuple[str, str, str], list[Reset]] = defaultdict(list)
     for place, one in _with_commits(_with_ends(latest, tables), tables).items():
+        if one.cause == BEYOND and place in known:
+            continue
         cluster, topic, _, group = place
         by_group[cluster, topic, group].append(one)
     pause_us = int(settings.still_open_seconds * 1_000_000)
