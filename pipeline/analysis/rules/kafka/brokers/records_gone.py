@@ -10,11 +10,9 @@ has another id.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from shlex import quote
 
 from pipeline.analysis.rules.coming_again import earlier
@@ -157,7 +155,7 @@ def falls(rows: Sequence[Row]) -> list[Fall]:
             and ``listed`` with ``ended``; each with ``us``, when it was answered, and ``asked_us``.
     """
     found: list[Fall] = []
-    acknowledged = _Ends()
+    stays, acknowledged = _Stays(rows), _Ends()
     watermarks: defaultdict[str, _Ends] = defaultdict(_Ends)
     for number, row in enumerate(rows):
         if row.kind == "produced":
@@ -167,7 +165,7 @@ def falls(rows: Sequence[Row]) -> list[Fall]:
                 acknowledged, watermarks = _Ends(), defaultdict(_Ends)
         else:
             before = watermarks[_of(row)].until(row.asked_us)
-            if before is not None and row.ended < before.ended and _stays(_soon(rows, number), row, before):
+            if before is not None and row.ended < before.ended and stays(number, before):
                 found.append(_fall(before, row, row.ended, is_given_again=False))
                 acknowledged, watermarks = _Ends(), defaultdict(_Ends)
             watermarks[_of(row)].add(row)
@@ -196,17 +194,37 @@ class _Ends:
         return next((row for row in reversed(self._rows) if row.us < us), None)
 
 
-def _soon(rows: Sequence[Row], number: int) -> Sequence[Row]:
-    """An answer and those of the next seconds."""
-    return rows[number : bisect_right(rows, rows[number].us + 2 * _LEAST_US, lo=number, key=attrgetter("us"))]
+class _Stays:
+    """Whether an end stays below an earlier one: the answers of the next seconds say, or of until nothing was seen.
 
+    What contradicts one answer contradicts those before it, too: it is looked for once.
+    """
 
-def _stays(soon: Sequence[Row], row: Row, before: Row) -> bool:
-    """Whether it stays below: what is answered in the next seconds, or until the end of what was seen."""
-    some_rows = [one for one in soon if one.kind != "produced" and _of(one) == _of(row)]
-    if any(one.ended >= before.ended for one in some_rows):
-        return False
-    return len(some_rows) >= _LEAST_TIMES and some_rows[-1].us - row.us >= _LEAST_US
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._above: dict[str, int] = {}
+
+    def __call__(self, number: int, before: Row) -> bool:
+        """Whether the answer of this number, and all of its kind in the next seconds, lie below ``before``."""
+        row = self._rows[number]
+        whose, until_us = _of(row), row.us + 2 * _LEAST_US
+        if self._rows[-1].us - row.us < _LEAST_US:
+            return False
+        known = self._above.get(whose, -1)
+        if known > number and self._rows[known].ended >= before.ended and self._rows[known].us <= until_us:
+            return False
+        times, last_us = 0, row.us
+        for index in range(number, len(self._rows)):
+            one = self._rows[index]
+            if one.us > until_us:
+                break
+            if one.kind == "produced" or _of(one) != whose:
+                continue
+            if one.ended >= before.ended:
+                self._above[whose] = index
+                return False
+            times, last_us = times + 1, one.us
+        return times >= _LEAST_TIMES and last_us - row.us >= _LEAST_US
 
 
 def _fall(before: Row, row: Row, after: int, *, is_given_again: bool) -> Fall:
