@@ -63,17 +63,26 @@ _SUSPECTS = f"""
         SELECT cluster, topic, partition,
             base < lag(ended) OVER (PARTITION BY cluster, topic, partition ORDER BY us, exchange_id, ordinal) AS falls
         FROM ends WHERE kind = 'produced'
+    ), timed AS (
+        SELECT e.*, CASE e.kind WHEN 'produced' THEN epoch_us(coalesce(x.request_ts, x.ts)) ELSE e.us END AS then_us
+        FROM ends AS e LEFT JOIN exchanges AS x ON e.kind = 'produced' AND e.exchange_id = x.exchange_id
+    ), seen AS (
+        SELECT *, max(CASE WHEN kind <> 'produced' THEN ended END) OVER (
+            PARTITION BY cluster, topic, partition ORDER BY then_us, kind DESC
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS seen_before
+        FROM timed
     )
     SELECT cluster, topic, partition FROM produced WHERE falls
     UNION
     SELECT cluster, topic, partition FROM ends WHERE kind <> 'produced'
     GROUP BY cluster, topic, partition HAVING max(ended) > arg_max(ended, (us, exchange_id, ordinal))
     UNION
-    SELECT cluster, topic, partition FROM ends GROUP BY cluster, topic, partition
-    HAVING max(ended) FILTER (kind = 'produced') > arg_max(ended, us) FILTER (kind <> 'produced')
+    SELECT cluster, topic, partition FROM seen WHERE kind = 'produced' AND base < seen_before
 """
+"""Partitions whose log may have become shorter: fewer records acknowledged, a lower watermark, or a write below one."""
 _OF_SUSPECTS = f"""
-    WITH ends AS ({_ENDS}), suspects AS ({_SUSPECTS}), repeated AS (
+    WITH ends AS ({_ENDS}), repeated AS (
         SELECT exchange_id, topic, partition FROM (
             SELECT exchange_id, topic, partition, row_number() OVER (
                 PARTITION BY cluster, topic, partition, producer_id, producer_epoch, base_sequence
@@ -83,7 +92,7 @@ _OF_SUSPECTS = f"""
         ) WHERE number > 1
     )
     SELECT e.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us, x.client_id, r.exchange_id IS NOT NULL AS repeated
-    FROM ends AS e SEMI JOIN suspects AS s
+    FROM ends AS e SEMI JOIN shorter AS s
         ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition
     JOIN exchanges AS x ON e.exchange_id = x.exchange_id
     LEFT JOIN repeated AS r ON e.exchange_id = r.exchange_id AND e.topic = r.topic AND e.partition = r.partition
@@ -126,6 +135,10 @@ class Fall:
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each partition."""
+    suspects = sources.tables.table(_SUSPECTS)
+    if not suspects.num_rows:
+        return
+    sources.tables.add("shorter", suspects)
     by_place: defaultdict[Place, list[Row]] = defaultdict(list)
     for row in sources.tables.each(_OF_SUSPECTS):
         by_place[row.cluster, row.topic, row.partition].append(row)

@@ -99,6 +99,18 @@ def test_a_log_that_has_grown_beyond_again_is_still_found() -> None:
     assert "40 acknowledged records" in row["summary"]
 
 
+def test_a_write_below_a_watermark_is_one_though_the_log_grows_on() -> None:
+    story = Story()
+    web, reader = story.peer("web"), story.peer("reader")
+    for number in range(10):
+        fetched(story, number, reader, 100)
+    grows(story, web, 30, 60)
+    for number in range(10):
+        fetched(story, 60 + number, reader, 160)
+    (row,) = found(story)
+    assert "40 acknowledged records of orders-0 are gone: the log end fell from 100 to 60" in row["summary"]
+
+
 def test_it_may_happen_twice() -> None:
     story = Story()
     web = story.peer("web")
