@@ -28,12 +28,18 @@ _ACCEPTED: Final = ("hello", "isMaster", "ismaster", "endSessions", "killCursors
 _ASKED: Final = f"""
     SELECT server, coalesce(application, '') AS application, client_ip, driver, driver_version,
         count(*) AS times, epoch_us(min(ts)) AS first_us, epoch_us(max(ts)) AS last_us,
-        arg_max(max_wire_version, ts) AS wire_version, array_agg(exchange_id ORDER BY ts, exchange_id) AS ids
+        arg_max(max_wire_version, ts) AS wire_version
     FROM commands WHERE driver IS NOT NULL
     GROUP BY server, application, client_ip, driver, driver_version
     HAVING count(*) FILTER (NOT list_contains({list(_ACCEPTED)}, coalesce(command, ''))) = 0
         AND max(max_wire_version) IS NOT NULL
     ORDER BY ALL
+"""
+_EVIDENCE: Final = """
+    SELECT exchange_id FROM commands
+    WHERE server = $server AND coalesce(application, '') = $application AND client_ip = $client_ip
+        AND driver = $driver AND driver_version = $version
+    ORDER BY ts DESC, exchange_id DESC LIMIT $most
 """
 
 
@@ -58,11 +64,16 @@ def _finding(row: Row, least: int, sources: Sources, settings: FindingSettings) 
         f"(MongoDB {has}), and {row.driver} {row.driver_version} needs {least} or newer (MongoDB {needs}). The driver "
         f"asked for hello {times(row.times, row.first_us, row.last_us)}, and sent no command."
     )
+    newest = sources.tables.rows(
+        _EVIDENCE, server=row.server, application=row.application, client_ip=row.client_ip, driver=row.driver,
+        version=row.driver_version, most=settings.max_evidence,
+    )  # fmt: skip
     return Finding(
         rule=FAILED, severity="warning", subject=f"admin/hello of {row.application or row.client_ip}",
         state=sources.state(row.server, row.first_us, row.last_us, row.times), cluster=row.server, topic=None,
         partition=None, group_id=None, first_us=row.first_us, last_us=row.last_us, summary=summary,
-        advice=ADVICE.format(has=has, client=client, server=row.server), evidence=row.ids[-settings.max_evidence :],
+        advice=ADVICE.format(has=has, client=client, server=row.server),
+        evidence=[one.exchange_id for one in reversed(newest)],
         details={
             "area": AREA, "server": row.server, "clients": [client], "times": row.times, "driver": row.driver,
             "driver_version": row.driver_version, "wire_version": row.wire_version, "least_wire_version": least,
