@@ -72,8 +72,13 @@ def sufferers(case: Case) -> str:
 
 def advised(case: Case, part: str) -> str:
     """What the lead's advice says to do ``now``, or as a ``fix``."""
-    found = ADVICE.match(str(case.lead.row["advice"]))
-    return found[part] if found else str(case.lead.row["advice"])
+    return part_of(str(case.lead.row["advice"]), part)
+
+
+def part_of(advice: str, part: str) -> str:
+    """What an advice says to do ``now``, or as a ``fix``; all of it where it has no such parts."""
+    found = ADVICE.match(advice)
+    return found[part] if found else advice
 
 
 def text_of(text: str | Say, case: Case) -> str:

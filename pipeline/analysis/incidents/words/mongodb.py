@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.incidents.case import ADVICE, Case, begun, count, listed
+from pipeline.analysis.incidents.case import Case, begun, count, listed
 from pipeline.analysis.incidents.words.model import (
     REFUSED,
     SEEN,
@@ -13,6 +13,7 @@ from pipeline.analysis.incidents.words.model import (
     nobody,
     not_why,
     own_clients,
+    part_of,
     server,
 )
 from pipeline.analysis.rules.mongodb.old_servers import AREA
@@ -84,8 +85,8 @@ def _slow(case: Case) -> str:
 
 
 def _slow_part(case: Case, part: str) -> str:
-    found = ADVICE.match(advice_on(str(one.row["subject"]).rpartition("/")[2] for one in case.bundle.findings))
-    return found[part] if found else ""
+    commands = (str(one.row["subject"]).rpartition("/")[2] for one in case.bundle.findings)
+    return begun(part_of(advice_on(commands), part))
 
 
 def _cursors(case: Case) -> str:
@@ -102,8 +103,8 @@ def _leaker(case: Case) -> str:
 MONGODB: dict[str, Words] = {
     "mongo_slow_command": Words(
         _slow,
-        lambda case: begun(_slow_part(case, "now")),
-        lambda case: begun(_slow_part(case, "fix")),
+        lambda case: _slow_part(case, "now"),
+        lambda case: _slow_part(case, "fix"),
         f"{SEEN}the time between command and reply. {not_why('server')}",
         SLOW,
         culprit=lambda case: listed(_slow_commands(case)),
