@@ -1,4 +1,4 @@
-"""Which clients does a finding name? Those in its ``details``, wherever a rule states them."""
+"""The clients that a finding names: those in its ``details``, wherever a rule states them."""
 
 from __future__ import annotations
 

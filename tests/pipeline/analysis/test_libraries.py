@@ -1,4 +1,4 @@
-"""Is each advice in the words of the library that the wire names?"""
+"""Each advice is in the words of the library that the wire names."""
 
 from __future__ import annotations
 

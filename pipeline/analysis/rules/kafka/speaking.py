@@ -1,4 +1,4 @@
-"""Which client library is each finding about? Its advice is then given in the words of that library."""
+"""The client library that each finding is about: its advice is given in the words of that library."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pipeline.analysis.tables import Tables
 LIBRARY: Final = "library"
 """Names the library of all clients of a finding in its ``details``; absent if it is not known, or not one."""
 _SOFTWARE: Final = """
-    SELECT client_id, client, arg_max(software_name, ts) AS software FROM states
-    WHERE kind = 'software' AND software_name IS NOT NULL GROUP BY client_id, client
+    SELECT client_id, host_of(client) AS host, arg_max(software_name, (ts, exchange_id)) AS software FROM states
+    WHERE kind = 'software' AND software_name IS NOT NULL GROUP BY ALL
 """
 _MEMBERS: Final = """
-    SELECT DISTINCT group_id, client_id, client FROM states
+    SELECT DISTINCT group_id, client_id, host_of(client) AS host FROM states
     WHERE kind IN ('join', 'heartbeat') AND list_contains($groups, group_id)
 """
 
@@ -32,14 +32,14 @@ def in_words_of_libraries(findings: Iterable[Finding], tables: Tables) -> list[F
         tables: ``states``: software by KIP-511, and members of groups.
     """
     found = list(findings)
-    named = [list(dict.fromkeys(callers_in(dict(finding.details)))) for finding in found]
-    nameless = {one.group_id for one, callers in zip(found, named, strict=True) if one.group_id and not callers}
     if not found:
         return found
-    software = {Caller(row.client_id, host_of_address(row.client)): row.software for row in tables.rows(_SOFTWARE)}
+    named = [list(dict.fromkeys(callers_in(dict(finding.details)))) for finding in found]
+    nameless = {one.group_id for one, callers in zip(found, named, strict=True) if one.group_id and not callers}
+    software = {Caller(row.client_id, host_of_address(row.host)): row.software for row in tables.rows(_SOFTWARE)}
     members: defaultdict[str, set[Caller]] = defaultdict(set)
     for row in tables.rows(_MEMBERS, groups=sorted(nameless)) if nameless else ():
-        members[row.group_id].add(Caller(row.client_id, host_of_address(row.client)))
+        members[row.group_id].add(Caller(row.client_id, host_of_address(row.host)))
     return [
         _spoken(finding, _of_all(callers or members.get(finding.group_id or "", ()), software))
         for finding, callers in zip(found, named, strict=True)
