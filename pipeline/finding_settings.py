@@ -77,6 +77,11 @@ class FindingSettings(BaseModel):
         description="How long a client may process what one poll gave (max.poll.interval.ms), where it is not known "
         "how long it usually takes",
     )
+    uncommitted_seconds: Annotated[float, Field(ge=60, allow_inf_nan=False)] = Field(
+        default=300.0,
+        description="How long a group reads on without any commit that is known, until that is stopped; four times as "
+        "long for who is no member of it",
+    )
     dropped_commits: Count = Field(
         default=5, description="Commits of other partitions of the topic by the same member without this one"
     )

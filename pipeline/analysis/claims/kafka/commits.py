@@ -217,6 +217,48 @@ CLAIMS = (
         (seen("a later request of the client", names=("client",), half="request"),),
     ),
     Claim(
+        "stopped",
+        r"commits nothing: ",
+        "A group reads on and commits nothing, and no commit of it is known.",
+        (seen("fetches of what comes", "Fetch", names=("topic",), least=5), _NO_COMMIT),
+    ),
+    Claim(
+        "stopped",
+        r"as OffsetFetch states: a restart|OffsetFetch states no commit",
+        "The group's commit as OffsetFetch states it, from which a restart would read.",
+        (seen("the answer to OffsetFetch", "OffsetFetch", names=("group",), half="response"),),
+    ),
+    Claim(
+        "stopped",
+        r"This time (?:that was|it began)",
+        "Where the group began to read without a commit.",
+        (seen("its first fetch", "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "stopped",
+        r"Its heartbeats go on",
+        "The client is a member of the group.",
+        (seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", names=("group",)),),
+    ),
+    Claim(
+        "stopped",
+        r"It is no member of the group",
+        "The client reads without being a member.",
+        (
+            seen("its requests that name the group", "OffsetFetch", names=("group",)),
+            silent("no heartbeat on any connection of the client", names=("client",)),
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"It began before the capture, or did not ask",
+        "No answer states the group's commit.",
+        (
+            seen("fetches of what comes", "Fetch", names=("topic",), least=5),
+            silent("no OffsetFetch on any connection of the group's members", "Heartbeat", names=("group",)),
+        ),
+    ),
+    Claim(
         "rewound",
         r"has never committed",
         "A group finds no commit at any of its starts, and reads again what it had read.",

@@ -33,6 +33,7 @@ from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
+    commits_nothing,
     never_commits,
     out_of_range,
     owned,
@@ -232,6 +233,9 @@ MADE: dict[str, Callable[[], bytes]] = {
     "stale_session_midway": lambda: stale(ill=90, since=70).pcap(),
     "out_of_range": lambda: out_of_range().pcap(),
     "never_commits": lambda: never_commits().pcap(),
+    "commits_nothing": lambda: commits_nothing(stated=10, ahead=20).pcap(),
+    "commits_nothing_by_hand": lambda: commits_nothing(member=False).pcap(),
+    "commits_nothing_midway": lambda: commits_nothing(asks=False).pcap(),
     "refused_once": lambda: refused_once().pcap(),
     "looped_uncommitted": lambda: loops(records_again, ill=70, after=3).pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),

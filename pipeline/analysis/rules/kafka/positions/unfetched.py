@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.positions.unread import DROPPED_RULE, finding_of
+from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, finding_of
 from pipeline.analysis.rules.kafka.progress.points import lives
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who

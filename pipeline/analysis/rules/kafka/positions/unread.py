@@ -11,30 +11,27 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 from decoder.fields import integers, items, parsed, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.progress.lagging import RULES
+from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, REWOUND_RULE, STOPPED_RULE, Place, finding_of
+from pipeline.analysis.rules.kafka.positions.whole_groups import of_whole_groups
 from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
-from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-_BY_NAME = {rule.name: rule for rule in RULES}
-DROPPED_RULE, STOPPED_RULE, REWOUND_RULE = (
-    _BY_NAME[name] for name in ("partition_dropped_from_commits", "stopped", "rewound")
-)
 _STARTS = 3
 """Starts that find no commit and read again."""
 _SHOWN = """
     SELECT coalesce(bool_or(kind = 'fetch_rejected' AND error_name = 'OFFSET_OUT_OF_RANGE'), false) AS out_of_range,
-        count(*) FILTER (kind = 'fetched_commit' AND event_offset IS NULL AND error_name = 'NONE') AS without
-    FROM timeline WHERE kind IN ('fetch_rejected', 'fetched_commit') AND group_id <> ''
+        count(*) FILTER (kind = 'fetched_commit' AND event_offset IS NULL AND error_name = 'NONE') AS without,
+        coalesce(epoch_us(max(ts) FILTER (kind = 'fetched')) - epoch_us(min(ts)), 0) AS read_us
+    FROM timeline WHERE kind IN ('fetched', 'fetch_rejected', 'fetched_commit') AND group_id <> ''
 """
 """What there is at all, so that nothing is asked in vain."""
 _UNCOMMITTED = """
@@ -148,8 +145,10 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     (shown,) = sources.tables.rows(_SHOWN)
     if shown.out_of_range:
         yield from _out_of_range(sources, settings)
-    if shown.without >= _STARTS:
-        yield from _never_committed(sources, settings)
+    each_time = list(_never_committed(sources, settings)) if shown.without >= _STARTS else []
+    yield from each_time
+    if shown.read_us >= settings.uncommitted_seconds * 1_000_000:
+        yield from of_whole_groups(sources, settings, {finding.subject for finding in each_time})
 
 
 def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
@@ -222,16 +221,8 @@ def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Fi
                 "alive_us": since.alive_us - row.us, "client_id": row.client_id,
                 "clients": who(row.client_id, row.client_ip), "enough_us": row.us + _patience_us(settings),
             }  # fmt: skip
-            place = _Place(cluster, topic, partition, group, row.exchange_id)
+            place = Place(cluster, topic, partition, group, row.exchange_id)
             yield finding_of(STOPPED_RULE, "critical", place, (row.us, since.alive_us), details, sources, settings)
-
-
-class _Place:
-    """A partition as rows of other queries name it."""
-
-    def __init__(self, cluster: str, topic: str, partition: int, group_id: str, exchange_id: str) -> None:
-        self.cluster, self.topic, self.partition, self.group_id = cluster, topic, partition, group_id
-        self.first_exchange = self.last_exchange = exchange_id
 
 
 def _asked(row: Row) -> Iterator[tuple[str, str, int]]:
@@ -267,25 +258,6 @@ def _never_committed(sources: Sources, settings: FindingSettings) -> Iterator[Fi
             "client_id": rows[-1].client_id, "clients": rows[-1].client_id or NAMELESS,
             "enough_us": rows[_STARTS - 1].us,
         }  # fmt: skip
-        place = _Place(cluster, topic, rows[-1].partition, group, rows[0].exchange_id)
+        place = Place(cluster, topic, rows[-1].partition, group, rows[0].exchange_id)
         place.last_exchange = rows[-1].exchange_id
         yield finding_of(REWOUND_RULE, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)
-
-
-def finding_of(
-    rule: Rule, severity: str, row: Row, span_us: tuple[int, int], details: dict[str, Any], sources: Sources,
-    settings: FindingSettings,
-) -> Finding:  # fmt: skip
-    """A finding about a place (cluster, topic, partition, group_id, first and last exchange), by its shape."""
-    partition = None if details["shape"] == words.NEVER_COMMITS else row.partition
-    place = row.topic if partition is None else f"{row.topic}-{partition}"
-    first_us, last_us = span_us
-    state: State = sources.state_unhealed(row.cluster, first_us, last_us, 1)
-    return Finding(
-        rule=rule.name, severity=severity, subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster,
-        topic=row.topic, partition=partition, group_id=row.group_id, first_us=first_us, last_us=last_us,
-        summary=words.summary(row.group_id, place, first_us, last_us, details),
-        advice=words.advice(row.group_id, row.topic, row.partition, details),
-        evidence=list(dict.fromkeys((row.first_exchange, row.last_exchange)))[: settings.max_evidence],
-        details={**details, **({"known_until_us": last_us} if state == "unknown" else {})},
-    )  # fmt: skip

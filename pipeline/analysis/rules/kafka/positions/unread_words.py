@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any
 
@@ -10,9 +10,15 @@ from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
 from pipeline.analysis.rules.model import clock, seconds
 from pipeline.analysis.rules.people import count
 
-UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED = (
-    "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched",
+UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_UNCOMMITTED = (
+    "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
 )  # fmt: skip
+OF_TOPICS = (NEVER_COMMITS, GROUP_UNCOMMITTED)
+"""Shapes of a group and topic; the others are those of a partition."""
+STATED, START, END, BETWEEN = "at the commit", "at the start", "at the end", "between"
+"""Where a group began to read: at the offset that OffsetFetch stated; without any at the start or end of the log, or
+elsewhere."""
+Details = Mapping[str, Any]
 _DESCRIBE = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}"
 _RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
 ADVICE: Mapping[str, str] = {
@@ -45,13 +51,21 @@ ADVICE: Mapping[str, str] = {
         "Fix: enable.auto.commit=true, or commit after each batch and once more before close(); a reader that needs no "
         "offsets needs no group.id: let it use assign()."
     ),
+    GROUP_UNCOMMITTED: (
+        f"Now: look at the log of {{who}} for commits that fail or never come (`{_DESCRIBE}` shows what the group has "
+        "committed), and restart nothing until you know that its records may be processed twice, or skipped. If it "
+        "keeps its offsets elsewhere, or commits more seldom than this (with each file that it writes), all is well. "
+        f"Fix: enable.auto.commit=true, or commit what is processed after each batch ({STORED_BY}) and once more "
+        "before close()."
+    ),
 }
 """By shape."""
 
 
 def summary(group: str, place: str, first_us: int, last_us: int, details: Mapping[str, Any]) -> str:
     """What happened, in plain words."""
-    return f"{headline(group, place, details)}, from {clock(first_us)} to {clock(last_us)} UTC.{_more(details)}"
+    more = _MORE[details["shape"]](details)
+    return f"{headline(group, place, details)}, from {clock(first_us)} to {clock(last_us)} UTC.{more}"
 
 
 def advice(group: str, topic: str, partition: int | None, details: Mapping[str, Any]) -> str:
@@ -63,57 +77,107 @@ def advice(group: str, topic: str, partition: int | None, details: Mapping[str, 
 
 def headline(group: str, place: str, details: Mapping[str, Any]) -> str:
     """The same in one line."""
-    who = details["clients"]
-    if details["shape"] == UNCOMMITTED:
-        from_to = f"from offset {details['begun_at']} up to {details['position']}"
-        return f"{who} of group {group} reads {place} on, {from_to}, and commits nothing of it{_others(details)}"
-    if details["shape"] == OUT_OF_RANGE:
-        at = clock(details["refused_us"])
-        if details["refusals"] > 1:
-            many = count(details["refusals"], "time")
-            return f"{place} of group {group} is refused to {who} with OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
-        return f"{place} of group {group} is not fetched any more since {who} got OFFSET_OUT_OF_RANGE at {at} UTC"
-    if details["shape"] == NEVER_FETCHED:
-        since = clock(details["since_us"])
-        many = count(details["records_behind"], "record")
-        return (
-            f"{who} of group {group} holds {place} since {since} UTC and has never fetched it, while it fetches others "
-            f"and {many} came to wait"
-        )
-    if details["shape"] == OFFSETS_REFUSED:
-        tries = "once" if details["refusals"] == 1 else count(details["refusals"], "time")
-        return (
-            f"{who} asked {tries} for the offsets of group {group}, was refused with {details['error']}, and has read "
-            f"nothing of {place} since"
-        )
+    return _HEADLINES[details["shape"]](group, place, details)
+
+
+def _read_on(group: str, place: str, details: Details) -> str:
+    from_to = f"from offset {details['begun_at']} up to {details['position']}"
+    others = ""
+    if details["other_commits"]:
+        whose = "it" if details["own_commits"] else "the group"
+        others = f", while {whose} commits other partitions ({count(details['other_commits'], 'time')})"
+    return f"{details['clients']} of group {group} reads {place} on, {from_to}, and commits nothing of it{others}"
+
+
+def _out_of_range(group: str, place: str, details: Details) -> str:
+    who, at = details["clients"], clock(details["refused_us"])
+    if details["refusals"] > 1:
+        many = count(details["refusals"], "time")
+        return f"{place} of group {group} is refused to {who} with OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
+    return f"{place} of group {group} is not fetched any more since {who} got OFFSET_OUT_OF_RANGE at {at} UTC"
+
+
+def _never_fetched(group: str, place: str, details: Details) -> str:
+    since, many = clock(details["since_us"]), count(details["records_behind"], "record")
     return (
-        f"Group {group} has never committed {place}: each of {details['starts']} starts of {who} began at offset "
-        f"{details['begun_at']} and read all again"
+        f"{details['clients']} of group {group} holds {place} since {since} UTC and has never fetched it, while it "
+        f"fetches others and {many} came to wait"
     )
 
 
-def _others(details: Mapping[str, Any]) -> str:
-    if not details["other_commits"]:
-        return ""
-    whose = "it" if details["own_commits"] else "the group"
-    return f", while {whose} commits other partitions ({count(details['other_commits'], 'time')})"
+def _offsets_refused(group: str, place: str, details: Details) -> str:
+    tries = "once" if details["refusals"] == 1 else count(details["refusals"], "time")
+    return (
+        f"{details['clients']} asked {tries} for the offsets of group {group}, was refused with {details['error']}, "
+        f"and has read nothing of {place} since"
+    )
 
 
-def _more(details: Mapping[str, Any]) -> str:
-    if details["shape"] == UNCOMMITTED:
-        stated = details["committed"]
-        seen_us = details.get("committed_us")
-        by = "as OffsetFetch states" if seen_us is None else f"at {clock(seen_us)} UTC"
-        known = "No commit of it is known." if stated is None else f"Its last commit, {by}, is {stated}."
-        least = ""
-        if not details.get("is_asked", True):
-            known, least = "Its last commit is older than the capture, or there never was one.", "at least "
-        return f" {known} After a restart it would read {least}{count(details['records_behind'], 'record')} again."
-    if details["shape"] == OUT_OF_RANGE:
-        waits = f" {count(details['records_behind'], 'record')} wait there." if details["records_behind"] else ""
-        return f" It asked for offset {details['offset']}.{waits}"
-    if details["shape"] == NEVER_COMMITS:
-        return f" In all {count(details['read_again'], 'record')} were read again."
-    if details["shape"] == NEVER_FETCHED:
-        return ""
-    return f" It is alive: its last request was seen {seconds(details['alive_us'])} later."
+def _never_committed(group: str, place: str, details: Details) -> str:
+    return (
+        f"Group {group} has never committed {place}: each of {details['starts']} starts of {details['clients']} began "
+        f"at offset {details['begun_at']} and read all again"
+    )
+
+
+def _nothing_committed(group: str, place: str, details: Details) -> str:
+    read = f"{count(details['read'], 'record')} of {place} in {seconds(details['read_us'])}"
+    return (
+        f"Group {group} commits nothing: {details['clients']} has read {read}, since {clock(details['since_us'])} UTC"
+    )
+
+
+_HEADLINES: Mapping[str, Callable[[str, str, Details], str]] = {
+    UNCOMMITTED: _read_on,
+    OUT_OF_RANGE: _out_of_range,
+    NEVER_FETCHED: _never_fetched,
+    OFFSETS_REFUSED: _offsets_refused,
+    NEVER_COMMITS: _never_committed,
+    GROUP_UNCOMMITTED: _nothing_committed,
+}
+
+
+def _known_commit(details: Details) -> str:
+    """The last commit of what is read on, and how much a restart would read again."""
+    stated = details["committed"]
+    seen_us = details.get("committed_us")
+    by = "as OffsetFetch states" if seen_us is None else f"at {clock(seen_us)} UTC"
+    known = "No commit of it is known." if stated is None else f"Its last commit, {by}, is {stated}."
+    least = ""
+    if not details.get("is_asked", True):
+        known, least = "Its last commit is older than the capture, or there never was one.", "at least "
+    return f" {known} After a restart it would read {least}{count(details['records_behind'], 'record')} again."
+
+
+def _asked_for(details: Details) -> str:
+    waits = f" {count(details['records_behind'], 'record')} wait there." if details["records_behind"] else ""
+    return f" It asked for offset {details['offset']}.{waits}"
+
+
+def _begun(details: Details) -> str:
+    """Where a group that commits nothing began, where a restart would begin, and whether it is a member."""
+    began, place = details["began"], details["place"]
+    again = count(details["read"], "record")
+    if not details["is_asked"]:
+        known = f"It began before the capture, or did not ask for its commit of {place}."
+    elif began == STATED:
+        stated = f"Its commit of {place} is {details['committed']}, as OffsetFetch states"
+        known = f"{stated}: a restart would read {again} again."
+    else:
+        known = f"OffsetFetch states no commit of {place}: a restart begins where auto.offset.reset says. "
+        known += {
+            START: f"This time that was the start of the log: it would read {again} again.",
+            END: "This time that was the end of the log: it would skip what comes until then.",
+        }.get(began, f"This time it began at offset {details['begun_at']}.")
+    member = "Its heartbeats go on." if details["is_member"] else "It is no member of the group (assign())."
+    return f" {known} {member}"
+
+
+_MORE: Mapping[str, Callable[[Details], str]] = {
+    UNCOMMITTED: _known_commit,
+    OUT_OF_RANGE: _asked_for,
+    NEVER_FETCHED: lambda _: "",
+    OFFSETS_REFUSED: lambda details: f" It is alive: its last request was seen {seconds(details['alive_us'])} later.",
+    NEVER_COMMITS: lambda details: f" In all {count(details['read_again'], 'record')} were read again.",
+    GROUP_UNCOMMITTED: _begun,
+}

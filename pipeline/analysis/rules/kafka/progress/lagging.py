@@ -66,9 +66,20 @@ RULES = (
         "kafka",
         ("critical", "warning", "info"),
         "A group, or a member of it, no longer commits what it holds of a topic, while records come to wait.",
-        ("behind_records", "stopped_seconds", "patience_periods", "poll_seconds", "fetched_again_seconds"),
+        (
+            "behind_records",
+            "stopped_seconds",
+            "patience_periods",
+            "poll_seconds",
+            "fetched_again_seconds",
+            "uncommitted_seconds",
+        ),
         reads=_READS,
-        advice=(*words.ADVICE[track.STOPPED], unread_words.ADVICE[unread_words.OFFSETS_REFUSED]),
+        advice=(
+            *words.ADVICE[track.STOPPED],
+            unread_words.ADVICE[unread_words.OFFSETS_REFUSED],
+            unread_words.ADVICE[unread_words.GROUP_UNCOMMITTED],
+        ),
     ),
     STALLED,
     Rule(

@@ -93,3 +93,37 @@ def refused_once(*, again: bool = False) -> Stage:
             stage.fetch(second + 0.5, worker, (0, 3 * second, 3 * second + 3, records(3 * second, 3)))
         stage.heartbeat(second + 0.6, worker)
     return stage
+
+
+def commits_nothing(
+    *, stated: int = -1, begins: int | None = None, ahead: int = 0, seconds: int = 330, member: bool = True,
+    asks: bool = True, commits_at: int | None = None, group: str = GROUP,
+) -> Stage:  # fmt: skip
+    """A group reads a partition on, and commits nothing.
+
+    Args:
+        stated: what OffsetFetch answers.
+        begins: from where it reads; None: from there, or from the start.
+        ahead: records that are there before.
+        member: whether it joins and sends heartbeats.
+        asks: whether its OffsetFetch is seen.
+        commits_at: second of one commit.
+    """
+    stage, worker = Stage(), Client("worker", group, 42_000, "worker-1" if member else "")
+    if ahead:
+        stage.produce(0.05, 0, 0, ahead)
+    if member:
+        stage.join(0.1, worker, [0])
+    if asks:
+        stage.offset_fetch(0.2, worker, {0: stated})
+    at = max(stated, 0) if begins is None else begins
+    for second in range(seconds):
+        end = ahead + second + 1
+        stage.produce(second + 0.3, 0, end - 1, 1)
+        stage.fetch(second + 0.5, worker, (0, at, end, records(at, end - at)))
+        at = end
+        if second == commits_at:
+            stage.commit(second + 0.7, worker, {0: end})
+        if member:
+            stage.heartbeat(second + 0.8, worker)
+    return stage
