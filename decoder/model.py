@@ -86,6 +86,10 @@ class FrameFlags(IntFlag):
 SPEAKS = "speaks "
 """How the ``method`` of a gap begins that is no loss: the server answers in the protocol named behind it."""
 
+MIDWAY = "midway "
+"""How the ``method`` of a gap begins that is no loss: the connection was joined midway, and these bytes belong to
+messages, or answer requests, that were sent before the capture began. Behind it how the first frame was found."""
+
 CLOSED = FrameFlags.CLOSED_BY_CLIENT | FrameFlags.CLOSED_BY_SERVER
 """Somebody ended the connection in the middle of the frame."""
 
@@ -169,8 +173,10 @@ class Gap:
         seq: ordinal in its direction of the first frame found after the loss.
         bytes_lost: bytes missing from the stream, the rest of a frame cut off by the loss, and bytes skipped while
             looking for the next frame.
-        method: how the stream was found again: ``segment_start``, ``scan``, ``length``, or ``none``. Or :data:`SPEAKS`
-            and the name of another protocol: the server answers in that one, so that its bytes are in no frame.
+        method: how the stream was found again: ``segment_start``, ``scan``, ``length``, or ``none``. With
+            :data:`MIDWAY` before it where the bytes precede all frames of a connection that the capture joined midway.
+            Or :data:`SPEAKS` and the name of another protocol: the server answers in that one, so that its bytes are in
+            no frame.
         confidence: 0 to 1.
     """
 
@@ -182,6 +188,11 @@ class Gap:
     bytes_lost: int
     method: str
     confidence: float
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the capture lacks bytes that were sent while it went on."""
+        return not self.method.startswith((SPEAKS, MIDWAY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.model import CLOSED, SPEAKS, Frame, FrameFlags, Gap
+from decoder.model import CLOSED, MIDWAY, Frame, FrameFlags, Gap
 from decoder.mongodb.codec.wire import OPCODES
 from pipeline.capture.packets.packet import DamagedCaptureError
 
@@ -99,6 +99,8 @@ class CaptureStats:
         frames: frames by protocol.
         gaps: losses.
         bytes_lost: bytes of recognised connections in gaps; see decoder.model.Gap.
+        joined_midway: directions of connections that began with bytes in no message when the capture met them.
+        bytes_midway: these bytes: of messages that had begun, and of responses to requests that had been sent.
         notices: what was unusual, and how often a limit was reached; see NOTICES.
         files: landing files published by this run, relative to the landing zone.
         files_present: landing files that were there already, with the same content.
@@ -125,6 +127,8 @@ class CaptureStats:
     closed: Counter[str] = field(default_factory=Counter)
     gaps: int = 0
     bytes_lost: int = 0
+    joined_midway: int = 0
+    bytes_midway: int = 0
     notices: Counter[str] = field(default_factory=Counter)
     files: list[str] = field(default_factory=list)
     files_present: list[str] = field(default_factory=list)
@@ -137,7 +141,11 @@ class CaptureStats:
     def count(self, item: Frame | Gap) -> None:
         """Count one row of the landing zone."""
         if isinstance(item, Gap):
-            self.gaps += not item.method.startswith(SPEAKS)
+            if item.method.startswith(MIDWAY):
+                self.joined_midway += 1
+                self.bytes_midway += item.bytes_lost
+                return
+            self.gaps += item.is_loss
             self.bytes_lost += item.bytes_lost
             return
         self.frames[item.protocol] += 1
@@ -192,6 +200,8 @@ class CaptureStats:
         for talk, connections in other.other_talk.items():
             self.count_other_talk(talk, connections)
         self.bytes_lost += other.bytes_lost
+        self.joined_midway += other.joined_midway
+        self.bytes_midway += other.bytes_midway
         self.skipped.update(other.skipped)
         self.connections.update(other.connections)
         self.not_recognised.update(other.not_recognised)

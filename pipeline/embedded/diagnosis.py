@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder import Codec
-from decoder.model import SPEAKS
 from pipeline.analysis.copies.copies import counted_sql
 from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.fit import fit
@@ -19,7 +18,7 @@ from pipeline.analysis.frames.effort import pays_for_kernel
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.safety.guard import InternalError, attempt, errors_table, noting
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import IS_LOSS, Tables
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, INCIDENTS, INTERNAL_ERRORS
@@ -149,11 +148,11 @@ def looked_at(derived: Derived) -> Looked:
                 (SELECT count(DISTINCT (cluster, topic, partition)) FROM gold_offset_timeline) AS partitions,
                 (SELECT count(*) FROM gold_clients) AS clients,
                 (SELECT count(DISTINCT (server_ip, server_port)) FROM halves) AS servers,
-                (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps) AS bytes_lost,
+                (SELECT coalesce(sum(bytes_lost), 0)::BIGINT FROM bronze_gaps WHERE {IS_LOSS}) AS bytes_lost,
                 (SELECT count(*) FROM counted WHERE (
                     status IN ('paired', 'no_response_expected')
                     OR status = 'unanswered' AND connection_id NOT IN (
-                        SELECT connection_id FROM bronze_gaps WHERE NOT starts_with(method, '{SPEAKS}')
+                        SELECT connection_id FROM bronze_gaps WHERE {IS_LOSS}
                     )
                 ) AND (
                     coalesce(request_status, '') IN ('ok', 'partial', 'redacted')

@@ -93,7 +93,7 @@ FRAMES = Table(
 GAPS = Table(
     "bronze",
     "gaps",
-    "Bytes that the capture lost, and how the stream was found again",
+    "Bytes of connections that are in no frame: lost by the capture, or under way when it began",
     (
         DATE,
         required("agent_id", "string", "Name of the capture agent"),
@@ -108,7 +108,8 @@ GAPS = Table(
             "method",
             "string",
             "How the next frame was found: length, segment_start, scan or none; budget: not read, it cost too much; "
-            "speaks NAME: no loss, the server answers in another protocol (HTTP, TLS …)",
+            "speaks NAME: no loss, the server answers in another protocol (HTTP, TLS …); midway METHOD: no loss, these "
+            "bytes began, or were asked for, before the capture met the connection",
         ),
         required("confidence", "double", "0 to 1"),
     ),

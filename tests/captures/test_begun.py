@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from decoder.model import Gap
 from pipeline.analysis.fit import schema_of
+from pipeline.capture.fast_path.block import read_blocks
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.runs.block_agent import BlockAgent
+from pipeline.capture.runs.one_capture import frames_of
+from pipeline.capture.stats import CaptureStats
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
-from tests.captures.begun.cuts import BEGIN, END, Cut, alarms_of, cuts_of, table
+from tests.captures.begun.cuts import BEGIN, END, Cut, alarms_of, cuts_of, rows_of, table
 from tests.captures.begun.reasons import Silent, Whole, reason_of
 from tests.captures.matrix import PAGE
+from tests.captures.variants import amid_bursts, pcap_of
 from tests.pipeline.analysis.rules.incidents import ALL, Recording, recordings
 
 PAGE_TABLE = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
 SICK = [one for one in recordings(ALL) if f"| {one.name} |" in PAGE_TABLE]
 """Recordings that the page has."""
 HEALTHY = [one for one in recordings(ALL) if one.is_healthy]
+NOTHING_UNDER_WAY = {"healthy_mongodb", "healthy_change_streams", "healthy_node_mongodb"}
+"""A request waits for its response here, and each comes in one segment."""
 SEC = 1_000_000
 _UNKNOWN = "why is not known yet"
 OPEN: dict[tuple[str, str], str] = {
@@ -50,6 +61,49 @@ def test_an_incident_under_way_is_found_or_a_reason_holds(recording: Recording) 
 @pytest.mark.parametrize("recording", HEALTHY, ids=lambda one: one.name)
 def test_who_comes_late_to_healthy_traffic_gets_no_alarm(recording: Recording) -> None:
     assert [(share, row["rule"], row["subject"]) for share, row in alarms_of(recording)] == []
+
+
+ALL_BRIEF = [one for one in HEALTHY if one.name in ("healthy", "healthy_sarama", "healthy_node_mongodb")]
+CUTS, PACKETS = 40, 1500
+
+
+@pytest.mark.parametrize(
+    ("recording", "cuts"),
+    [
+        *(pytest.param(one, 6, id=one.name) for one in ALL_BRIEF),
+        *(pytest.param(one, CUTS, id=f"{one.name}-often", marks=pytest.mark.proof) for one in HEALTHY),
+    ],
+)
+def test_what_was_under_way_when_the_capture_began_is_no_loss(recording: Recording, cuts: int, tmp_path: Path) -> None:
+    """Wherever healthy traffic is cut; read packet by packet and by the block."""
+    path = tmp_path / "rest.pcap"
+    midway = 0
+    for rest in amid_bursts(pcap_of(recording.pcap), cuts, PACKETS):
+        path.write_bytes(rest)
+        gaps = [one for one in frames_of(path) if isinstance(one, Gap)]
+        assert [one for one in gaps if one.is_loss] == []
+        assert Counter(by_blocks(path)) == Counter(gaps)
+        midway += len(gaps)
+    assert midway or recording.name in NOTHING_UNDER_WAY or cuts < CUTS
+
+
+def by_blocks(path: Path) -> list[Gap]:
+    """The gaps of a capture that is read by the block."""
+    agent = BlockAgent(Agent("local", "lengths", CaptureStats()))
+    rows = [row for block in read_blocks(str(path)) for row in agent.take_block(block)]
+    return [one for one in [*rows, *agent.finish()] if isinstance(one, Gap)]
+
+
+@pytest.mark.parametrize(
+    ("recording", "cuts"),
+    [
+        *(pytest.param(one, 2, id=one.name) for one in ALL_BRIEF),
+        *(pytest.param(one, 6, id=f"{one.name}-often", marks=pytest.mark.proof) for one in HEALTHY),
+    ],
+)
+def test_healthy_traffic_that_is_cut_within_a_burst_has_nothing_above_info(recording: Recording, cuts: int) -> None:
+    for rest in amid_bursts(pcap_of(recording.pcap), cuts):
+        assert [(row["rule"], row["subject"]) for row in rows_of(rest) if row["severity"] != "info"] == []
 
 
 def whole(*exchanges_s: float, **more: Any) -> Silent:

@@ -79,6 +79,7 @@ def test_what_was_not_declared_is_a_false_alarm_if_it_is_above_info() -> None:
     rows = (a_row("stopped", "a/b"), a_row("acks0_producer", "c", "info"), a_row("capture_loss", "d", "warning"))
     assert [row["rule"] for row in matrix.Judged(recording, rows).unexpected] == ["stopped", "capture_loss"]
     assert [row["rule"] for row in matrix.Judged(recording, rows, "with loss").unexpected] == ["stopped"]
+    assert len(matrix.Judged(recording, rows, "joined midway").unexpected) == 2
     text = matrix.tables([matrix.Judged(recording, rows)])
     assert "0.2 hours in 1 recordings, 2 findings above info: 12.0 false alarms an hour." in text
     assert "| healthy_made | healthy_made | 10 | `capture_loss`, `stopped` | `acks0_producer` |" in text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import zstandard
@@ -12,6 +13,8 @@ from tests.captures.losses import lose
 
 _HEADER = 24
 LOSE_EVERY = 60
+BURST_S = 0.0003
+"""Packets that follow each other sooner belong to one burst: messages are under way between them."""
 
 
 def pcap_of(path: Path) -> bytes:
@@ -35,6 +38,18 @@ def joined_at(pcap: bytes, since: float) -> bytes:
     while at < len(pcap) and _seconds(pcap, at) < since:
         at = _next(pcap, at)
     return pcap[:_HEADER] + pcap[at:]
+
+
+def amid_bursts(pcap: bytes, most: int, packets: int | None = None) -> Iterator[bytes]:
+    """What is left for who comes between two packets of a burst, of so many bursts; `packets`: at most."""
+    places = [_HEADER]
+    while places[-1] < len(pcap):
+        places.append(_next(pcap, places[-1]))
+    times = [_seconds(pcap, at) for at in places[:-1]]
+    within = [number for number in range(1, len(times)) if times[number] - times[number - 1] < BURST_S]
+    for number in sorted(random.Random(0).sample(within, min(most, len(within)))):
+        end = len(places) - 1 if packets is None else min(number + packets, len(places) - 1)
+        yield pcap[:_HEADER] + pcap[places[number] : places[end]]
 
 
 def _seconds(pcap: bytes, at: int) -> float:

@@ -14,7 +14,7 @@ from decoder.kafka.facts.transactions import FINAL, Transaction, TxnEvent, follo
 from pipeline.analysis.fit import fit, schema_of, table_of
 from pipeline.analysis.hours import DAY_US, span_us
 from pipeline.analysis.safety.guard import contain
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import IS_LOSS, Tables
 from pipeline.tables import TRANSACTIONS
 
 Values = tuple[Any, ...]
@@ -104,7 +104,8 @@ _EVENTS = f"""
     ), losses AS (
         SELECT DISTINCT used.cluster, used.producer_id, used.connection_id, gaps.ts,
             '' AS exchange_id, 'loss' AS kind, 0 AS producer_epoch, 0 AS error_code
-        FROM known AS used ASOF JOIN gaps ON used.connection_id = gaps.connection_id AND used.ts < gaps.ts
+        FROM known AS used ASOF JOIN (FROM gaps WHERE {IS_LOSS}) AS gaps
+            ON used.connection_id = gaps.connection_id AND used.ts < gaps.ts
     ), with_losses AS (
         SELECT * FROM known UNION ALL BY NAME SELECT * FROM losses
     )

@@ -117,6 +117,8 @@ def _losses(stats: CaptureStats) -> Iterator[str]:
         yield f"cut off: {many(stats.truncated, 'message')} whose end was not captured"
     if stats.gaps:
         yield f"lost: {many(stats.bytes_lost, 'byte')} in {many(stats.gaps, 'gap')}"
+    if stats.joined_midway:
+        yield f"under way when the capture began: {many(stats.bytes_midway, 'byte')} that are in no message, no loss"
 
 
 def _unusual(stats: CaptureStats) -> Iterator[str]:

@@ -75,6 +75,7 @@ class Recognition:
     Attributes:
         events: what is kept.
         dropped: bytes of each direction that were not kept.
+        harmed: of each direction whether some of these were lost, or not kept for want of memory.
         seen: what came so far, in bytes; each event counts at least MIN_EVENT_BYTES.
         verdict: why it was given up, see CaptureStats.not_recognised; empty before.
         tls: who talks to whom, if that is ``tls``.
@@ -85,6 +86,7 @@ class Recognition:
     def __init__(self, connection: Connection, protocols: Sequence[WireProtocol]) -> None:
         self.events: list[StreamEvent] = []
         self.dropped = [0, 0]
+        self.harmed = [False, False]
         self.seen = 0
         self.verdict = ""
         self.tls: TlsPeers | None = None
@@ -151,6 +153,7 @@ class Recognition:
             oldest = self.events[count]
             self._kept -= _cost(oldest)
             self.dropped[oldest.direction] += len(oldest.data) + oldest.lost
+            self.harmed[oldest.direction] |= bool(oldest.lost) or not keep_bytes
             count += 1
         del self.events[:count]
 

@@ -18,7 +18,7 @@ from pipeline.capture.sessions.recognition import Recognised, Recognition
 from pipeline.capture.sessions.sides import GoodOrder, Labels, OpenGap, Side
 from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
-from pipeline.capture.tcp.state import SessionState, SideState
+from pipeline.capture.tcp.state import SessionState
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
 
 REFUSED = "budget"
@@ -118,7 +118,7 @@ class Session:
         yield from self.relieve(ts)
         for side in self._sides.values():
             side.gap = side.gap or OpenGap(ts)
-            side.gap.method = REFUSED
+            side.gap.method, side.is_midway = REFUSED, False
 
     def note_skipped(self, skipped: Sequence[int], ts: int) -> None:
         """So many bytes of each direction were not read, and nothing that follows shows it."""
@@ -130,14 +130,16 @@ class Session:
             if count and side is not None:
                 side.gap = side.gap or OpenGap(ts)
                 side.gap.bytes_lost += count
-                side.gap.method = REFUSED
+                side.gap.method, side.is_midway = REFUSED, False
 
     def relieve(self, ts: int) -> Iterator[Frame | Gap]:
         """Free the memory: what is not finished is cut off, what is not recognised is forgotten."""
         self._early.drop(0)
         for side in self._sides.values():
             yield from self._outcome(side, side.framer.conclude(), ts)
-            yield from self._outcome(side, side.framer.relieve(), ts)
+            relieved = side.framer.relieve()
+            side.is_midway = side.is_midway and not relieved.bytes_skipped
+            yield from self._outcome(side, relieved, ts)
 
     def close(self, ts: int) -> Iterator[Frame | Gap]:
         """No more bytes: what was left open."""
@@ -200,6 +202,7 @@ class Session:
             since=early.events[0].ts if early.events else None,
             seen=early.seen - early.buffered,
             dropped=(early.dropped[0], early.dropped[1]),
+            harmed=(early.harmed[0], early.harmed[1]),
         )
 
     def resume(self, state: SessionState) -> None:
@@ -208,7 +211,7 @@ class Session:
         Raises:
             KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
         """
-        self._early.seen, self._early.dropped = state.seen, list(state.dropped)
+        self._early.seen, self._early.dropped, self._early.harmed = state.seen, list(state.dropped), list(state.harmed)
         self.verdict = state.verdict
         protocol = next((p for p in self._protocols if p.name == state.verdict), None)
         if protocol is None or state.client is None:
@@ -218,12 +221,8 @@ class Session:
         self._pairer = protocol.pairer(state.pairer)
         self._exchanges, self._sure_from = state.exchanges, state.sure_from
         for way, name, side in zip((state.client, 1 - state.client), _DIRECTIONS, state.sides, strict=True):
-            gap = OpenGap(*side.gap) if side.gap is not None else None
-            if side.framer.skipped:
-                gap = gap or OpenGap(side.framer.since or self._connection.first_ts)
-                gap.bytes_lost += side.framer.skipped
             framer = protocol.framer(name, self._pairer, side.framer)
-            self._sides[way] = Side(framer, name, way, side.frames, gap, side.is_started, side.is_lost, side.ended)
+            self._sides[way] = Side.resumed(side, framer, name, way, self._connection.first_ts)
 
     def in_good_order(self) -> GoodOrder | None:
         """All that must be known to go on with the connection, if both streams are in step; else None."""
@@ -263,27 +262,18 @@ class Session:
             cast(KafkaFramer, side.framer).go_on(*begun[way], (half.next or 0) - (origin or 0))
 
     def _recognised_state(self) -> SessionState:
-        framers = {way: side.framer.state() for way, side in self._sides.items()}
+        sides = {way: side.state() for way, side in self._sides.items()}
         return SessionState(
             self.verdict,
             next(iter(self._sides)),
-            (framers[0].unread, framers[1].unread),
-            min((f.since for f in framers.values() if f.since is not None), default=None),
-            tuple(
-                SideState(
-                    side.frames,
-                    side.gap.values() if side.gap else None,
-                    framers[way],
-                    side.is_started,
-                    side.is_lost,
-                    side.ended,
-                )
-                for way, side in self._sides.items()
-            ),
+            (sides[0].framer.unread, sides[1].framer.unread),
+            min((side.framer.since for side in sides.values() if side.framer.since is not None), default=None),
+            tuple(sides.values()),
             self._pairer.state(),
             self._exchanges,
             self._sure_from,
             dropped=(self._early.dropped[0], self._early.dropped[1]),
+            harmed=(self._early.harmed[0], self._early.harmed[1]),
             proxied=self._proxied,
             answers_as=self._answers_as,
         )
@@ -325,6 +315,7 @@ class Session:
         if not self._is_from_start(side.way):
             side.framer.lost(dropped, ts)
             self._mistrust(side)
+            side.is_midway = self._connection.is_midway and not self._early.harmed[side.way]
         elif side.direction == "response":
             self._opening = b""
 
@@ -353,6 +344,8 @@ class Session:
                 yield from self._in_order(side, raw)
             side.gap = side.gap or OpenGap(event.ts)
             side.gap.bytes_lost += event.lost
+            is_new = event.start + event.lost > self._connection.halves[event.direction].under_way
+            side.is_midway = side.is_midway and not is_new
             self._note(side, framed, event.ts)
             self._mistrust(side)
 
@@ -395,15 +388,15 @@ class Session:
             side.gap.bytes_lost += framed.bytes_skipped
 
     def _close_gap(self, side: Side) -> Iterator[Gap]:
-        gap, side.gap = side.gap, None
-        if gap is not None and gap.bytes_lost:
+        gap = side.take_gap()
+        if gap is not None:
             yield self._labels.gap(side, gap)
 
     def _frame(self, side: Side, raw: RawFrame) -> Frame:
         pair = self._pairer.request if side.direction == "request" else self._pairer.response
         key = pair(raw)
         self._exchanges = max(self._exchanges, key.exchange_ordinal + 1)
-        side.is_lost = False
+        side.is_lost = side.is_midway = False
         side.frames += 1
         return self._labels.frame(side, raw, key, self._exchange_id(key.exchange_ordinal))
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from decoder.kafka.stream.pairing import KafkaPairer
-from decoder.model import Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
+from decoder.limits import MAX_FRAME_BYTES
+from decoder.model import MIDWAY, Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
 from decoder.protocol import FrameKey, Framer
+from pipeline.capture.tcp.state import SideState
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class Side:
         way: its number in the connection.
         is_started: whether it was looked at where it begins.
         is_lost: whether frames may be missing behind the last one.
+        is_midway: whether the connection was joined midway, and of this direction neither a frame was found nor a byte
+            lost since: what is in no frame was under way when the capture began.
         ended: of responses: when the last byte of the last one came, µs since the epoch; None if that is not known.
     """
 
@@ -43,6 +47,34 @@ class Side:
     is_started: bool = False
     is_lost: bool = False
     ended: int | None = None
+    is_midway: bool = False
+
+    @classmethod
+    def resumed(cls, state: SideState, framer: Framer, direction: Direction, way: int, first_ts: int) -> Side:
+        """A side as :meth:`state` gave it, of a connection that began at ``first_ts``."""
+        gap = OpenGap(*state.gap) if state.gap is not None else None
+        if state.framer.skipped:
+            gap = gap or OpenGap(state.framer.since or first_ts)
+            gap.bytes_lost += state.framer.skipped
+        return cls(
+            framer, direction, way, state.frames, gap, state.is_started, state.is_lost, state.ended, state.is_midway
+        )
+
+    def state(self) -> SideState:
+        """What another process needs to go on here."""
+        gap = self.gap.values() if self.gap else None
+        return SideState(
+            self.frames, gap, self.framer.state(), self.is_started, self.is_lost, self.ended, self.is_midway
+        )
+
+    def take_gap(self) -> OpenGap | None:
+        """The loss that is to be reported now; none is open afterwards."""
+        gap, self.gap = self.gap, None
+        if gap is None or not gap.bytes_lost:
+            return None
+        if self.is_midway and gap.bytes_lost <= MAX_FRAME_BYTES:
+            gap.method = f"{MIDWAY}{gap.method}"
+        return gap
 
     def idle_us(self, raw: RawFrame) -> int | None:
         """The landing column ``idle_us`` of the next frame; the one after it begins its own count where this ends."""

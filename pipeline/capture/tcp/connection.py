@@ -94,8 +94,10 @@ class Connection:
         connection.client, connection.client_isn = state.client, state.client_isn
         connection._over = state.over
         connection._first_fin = state.first_fin
-        for half, (isn, first, following, fin) in zip(connection.halves, state.halves, strict=True):
-            half.isn, half.first, half.next, half.fin = isn, first, following, fin
+        for half, (isn, first, following, fin), sent in zip(
+            connection.halves, state.halves, state.under_way, strict=True
+        ):
+            half.isn, half.first, half.next, half.fin, half.under_way = isn, first, following, fin, sent
         return connection
 
     def state(self, unread: Sequence[int] = (0, 0)) -> ConnectionState:
@@ -118,6 +120,7 @@ class Connection:
             self._over,
             (forward, backward),
             self._first_fin,
+            (self.halves[0].under_way, self.halves[1].under_way),
         )
 
     def held_since(self) -> int | None:
@@ -133,6 +136,11 @@ class Connection:
         """Whether this direction was seen from its first byte on."""
         half = self.halves[direction]
         return half.isn is not None and half.first is not None and half.first % (1 << 32) == (half.isn + 1) % (1 << 32)
+
+    @property
+    def is_midway(self) -> bool:
+        """Whether it had begun before the capture did: no SYN of it was seen."""
+        return all(half.isn is None for half in self.halves)
 
     @property
     def waits(self) -> bool:
@@ -256,7 +264,7 @@ class Connection:
         ready: list[tuple[int, Piece]] = []
         for half in self.halves:
             if half.begins_late():
-                half.begin()
+                half.begin(is_midway=self.is_midway)
         for direction, half in enumerate(self.halves):
             self._held.hold(direction, half.drain())
             while half.has_hole():
@@ -328,7 +336,7 @@ class Connection:
             if since is None:
                 self._joined[direction] = (self._segments, now)
             elif self._is_grace_over(*since, now):
-                half.begin()
+                half.begin(is_midway=self.is_midway)
                 begun.append(direction)
         for direction in begun:
             self._held.hold(direction, self.halves[direction].drain())

@@ -83,13 +83,14 @@ class HalfStream:
         next: position of the next byte expected; None likewise.
         acked: position up to which the receiver has acknowledged everything; 0 if it has not.
         fin: position after the last byte, once a FIN has given it.
+        under_way: position before which all was sent before the capture began; 0 if it was not joined midway.
         pending_bytes: bytes that wait behind a hole.
         recent_bytes: delivered bytes kept to compare with copies.
     """
 
     __slots__ = (
         "_far_ack", "_lowest", "_pending", "_recent", "acked", "fin", "first", "isn", "next", "pending_bytes",
-        "recent_bytes",
+        "recent_bytes", "under_way",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -98,6 +99,7 @@ class HalfStream:
         self.next: int | None = None
         self.acked = 0
         self.fin: int | None = None
+        self.under_way = 0
         self.pending_bytes = 0
         self.recent_bytes = 0
         self._lowest: int | None = None  # of the positions seen before the begin is settled
@@ -190,9 +192,15 @@ class HalfStream:
         """Whether something was seen of a stream joined midway whose begin is not settled yet."""
         return self.next is None and self._lowest is not None
 
-    def begin(self) -> None:
-        """Settle where a stream joined midway begins: nothing older will be taken."""
+    def begin(self, *, is_midway: bool) -> None:
+        """Settle where a stream begins of which no SYN was seen: nothing older will be taken.
+
+        ``is_midway``: of neither direction: what was acknowledged by now and precedes the first segment was under way
+        when the capture began.
+        """
         self.next = self.first = self._lowest
+        if is_midway:
+            self.under_way = self._pending[0].start if self._pending else self._held_by_receiver()
 
     def drain(self) -> list[Piece]:
         """What follows the last delivered byte without a hole."""

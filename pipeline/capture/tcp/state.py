@@ -34,6 +34,7 @@ class ConnectionState:
     halves: tuple[HalfState, HalfState]
     first_fin: int | None = None
     """The direction of the first FIN."""
+    under_way: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class SideState:
     is_started: bool
     is_lost: bool
     ended: int | None = None
+    is_midway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class SessionState:
         sides: requests and responses of a recognised connection.
         exchanges, sure_from: ordinal of the next exchange, and of the first whose response cannot have been lost.
         seen, dropped: bytes of one that is not recognised yet, and those of each direction that were given up.
+        harmed: whether some of those given up were lost, or given up for want of memory.
         proxied: address and port of the client that a proxy's header named, of a recognised connection.
         answers_as: what the server speaks, if that is another protocol.
     """
@@ -77,6 +80,7 @@ class SessionState:
     sure_from: int = 0
     seen: int = 0
     dropped: tuple[int, int] = (0, 0)
+    harmed: tuple[bool, bool] = (False, False)
     proxied: tuple[str, int] | None = None
     answers_as: str = ""
 

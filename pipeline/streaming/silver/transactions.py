@@ -34,7 +34,7 @@ def refresh_transactions(rows: Rows, since_us: int, patience: timedelta) -> None
     )
     known = rows.as_arrow(starts, (Column("us", "bigint", ""),)).column("us").to_pylist()
     first = day_of(min([since_us, *known]))
-    gaps = rows.read(Wanted(GAPS, from_day=first, columns=("connection_id", "ts", "direction", "seq")))
+    gaps = rows.read(Wanted(GAPS, from_day=first, columns=("connection_id", "ts", "direction", "seq", "method")))
     made = rows.derive(
         lambda tables: transactions(**tables, patience=patience, since_us=since_us),
         {

@@ -22,7 +22,7 @@ from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from tests.captures.begun.reasons import REASONS, Row, Silent, Whole, reason_of
-from tests.captures.matrix import ALWAYS, PAGE, write
+from tests.captures.matrix import PAGE, write
 from tests.captures.variants import joined_at, pcap_of
 from tests.pipeline.analysis.rules.incidents import ALL, Recording, recordings
 
@@ -98,7 +98,7 @@ def alarms_of(recording: Recording) -> list[tuple[float, Row]]:
         (share, row)
         for share in SHARES
         for row in rows_from(pcap, int(begin_us + share * (end_us - begin_us)))
-        if row["severity"] != "info" and row["rule"] not in ALWAYS
+        if row["severity"] != "info"
     ]
 
 
@@ -113,9 +113,14 @@ def _longest(rows: Iterable[Row], recording: Recording) -> list[Row]:
 
 def rows_from(pcap: bytes, at_us: int) -> list[Row]:
     """Findings in what is left of a recording from a time on, µs since the epoch."""
+    return rows_of(joined_at(pcap, at_us / 1_000_000))
+
+
+def rows_of(pcap: bytes) -> list[Row]:
+    """Findings in a capture."""
     with tempfile.TemporaryDirectory() as folder:
         rest = Path(folder) / "rest.pcap"
-        rest.write_bytes(joined_at(pcap, at_us / 1_000_000))
+        rest.write_bytes(pcap)
         return _rows(diagnose(read_inputs([str(rest)]), StreamSettings()))
 
 

@@ -7,7 +7,7 @@ from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, INTERFACE, MO
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row
 from pipeline.finding_settings import FindingSettings
 
 NAME = "capture_loss"
@@ -46,7 +46,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             SELECT connection_id, agent_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
                 min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us,
                 bool_or(direction = 'request') AS lost_requests, bool_or(direction = 'response') AS lost_responses
-            FROM gaps WHERE NOT starts_with(method, '{SPEAKS}') GROUP BY ALL
+            FROM gaps WHERE {IS_LOSS} GROUP BY ALL
         ), halves AS (
             SELECT connection_id, {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, exchange_id,
                 status = 'paired' AS is_paired, request_ts IS NOT NULL AS is_asked,

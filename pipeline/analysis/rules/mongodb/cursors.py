@@ -17,7 +17,7 @@ from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import LEAK, NAMESPACE
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import Row, Tables
+from pipeline.analysis.tables import IS_LOSS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _ADVICE = (
@@ -84,7 +84,7 @@ _IDLE: Final = f"""
         SELECT *, lead(us) OVER same AS until_us, lead(is_open) OVER same AS goes_on FROM used
         WINDOW same AS (PARTITION BY server, cursor_id ORDER BY us, is_open DESC, exchange_id)
     ), lossy AS (
-        SELECT DISTINCT server, client_ip FROM commands SEMI JOIN gaps USING (connection_id)
+        SELECT DISTINCT server, client_ip FROM commands SEMI JOIN (FROM gaps WHERE {IS_LOSS}) USING (connection_id)
     )
     SELECT server, client_ip, application, us, exchange_id, namespace, until_us FROM next
     ANTI JOIN lossy USING (server, client_ip)

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.analysis.tables import IS_LOSS
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows
 from pipeline.errors import UserError
 
@@ -26,12 +27,12 @@ WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
   AND ($protocol IS NULL OR protocol = $protocol)
 """
 
-_LOST = """
+_LOST = f"""
 SELECT count(*) AS gaps, coalesce(sum(bytes_lost), 0)::BIGINT AS bytes_lost,
        count(DISTINCT connection_id) AS connections
 FROM bronze.gaps
-WHERE method NOT LIKE 'speaks %' AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-"""
+WHERE {IS_LOSS} AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+"""  # noqa: S608 - our own text
 
 # Losses have no server: those of connections that something was read of.
 _OF_CONNECTIONS = f"""

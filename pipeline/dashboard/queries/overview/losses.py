@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from pipeline.analysis.rules.capture.loss import NOTHING_READ
-from pipeline.analysis.tables import ADDRESS
+from pipeline.analysis.tables import ADDRESS, IS_LOSS
 from pipeline.dashboard.queries.scope import Scope, ask_rows
 
 CLIENTS = 12
@@ -19,7 +19,7 @@ OTHERS = "others"
 _LOSSES = f"""
 WITH lost AS (
   SELECT agent_id, connection_id, ts, bytes_lost FROM bronze.gaps AS g
-  WHERE method NOT LIKE 'speaks %' AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  WHERE {IS_LOSS} AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 ),
 touched AS (
   SELECT connection_id, {ADDRESS["server"]} AS server,

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from pipeline.analysis.tables import IS_LOSS
 from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.held import Hold, Stated, holds
 from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS, Member, label_of, label_of_client, members
@@ -143,14 +144,15 @@ GROUP BY generation HAVING count(*) FILTER (kind = 'assignment') > 0
 ORDER BY began LIMIT $most
 """
 
-_HAS_GAPS = """
-SELECT count(*) AS n FROM bronze.gaps WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
-"""
+_HAS_GAPS = f"""
+SELECT count(*) AS n FROM bronze.gaps
+WHERE {IS_LOSS} AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+"""  # noqa: S608 - our own text
 
 _LOSSES = f"""
 WITH gaps AS (
   SELECT connection_id, direction, ts, bytes_lost FROM bronze.gaps
-  WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
+  WHERE {IS_LOSS} AND date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 ),
 concerned AS (
   SELECT connection_id FROM silver.exchanges

@@ -13,6 +13,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
 
+from decoder.model import MIDWAY
+
 Kind = Literal["request", "response", "lost", "joined"]
 
 _PAUSES = 8
@@ -129,6 +131,12 @@ def _steps(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _loss(row: Mapping[str, Any]) -> dict[str, Any]:
     count, of = row["bytes_lost"], "from the client" if row["direction"] == "request" else "from the server"
     amount = "bytes" if not count else f"{count:,} byte{'s' if count != 1 else ''}"
+    if str(row.get("method") or "").startswith(MIDWAY):
+        words = f"{amount} {of} that began, or were asked for, before the capture met this connection"
+        return {
+            "ts": row["ts"], "kind": "joined", "exchange_id": None, "label": "joined midway", "words": words,
+            "direction": row["direction"],
+        }  # fmt: skip
     return {
         "ts": row["ts"], "kind": "lost", "exchange_id": None, "label": "not captured", "words": f"{amount} {of} lost",
         "direction": row["direction"],

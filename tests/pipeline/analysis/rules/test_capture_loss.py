@@ -38,6 +38,15 @@ def test_a_copy_and_another_protocol_are_no_loss_of_unknown_connections() -> Non
     assert loss.find(given, FindingSettings()) == []
 
 
+def test_what_was_under_way_when_the_capture_began_is_no_loss() -> None:
+    midway = row(GAPS, agent_id="a", connection_id="late", bytes_lost=5888, method="midway segment_start")
+    exchanges = [row(EXCHANGES, connection_id="late")]
+    assert loss.find(sources(gaps=[midway], exchanges=exchanges), FindingSettings()) == []
+    lost = row(GAPS, agent_id="a", connection_id="late", bytes_lost=7, seq=3, method="segment_start")
+    (found,) = loss.find(sources(gaps=[midway, lost], exchanges=exchanges), FindingSettings())
+    assert (found.details["gaps"], found.details["bytes_lost"]) == (1, 7)
+
+
 def test_a_loss_without_exchanges_weakens_what_rests_on_silence() -> None:
     gaps = [row(GAPS, agent_id="a", connection_id="unread", bytes_lost=9)]
     (lost,) = loss.find(sources(gaps=gaps), FindingSettings())

@@ -53,6 +53,30 @@ class TestExchanges:
         assert gaps
         assert answers == {1: None, 3: None, 4: 100}
 
+    def joined_within_a_response(self) -> Flow:
+        """The first response in segments of four bytes, of which the first precedes the capture."""
+        flow = Flow().open().send(0, request(1)).send(1, response(1), mss=4)
+        flow.send(0, request(2)).send(1, response(2)).send(0, request(3)).send(1, response(3)).close()
+        begun = next(at for at, packet in enumerate(flow.packets) if response(1)[:4] in packet.data)
+        flow.packets = flow.packets[begun + 1 :]
+        return flow
+
+    def test_the_rest_of_a_response_that_precedes_the_capture_was_under_way_and_is_no_loss(self, tmp_path):
+        frames, gaps, stats = read(self.joined_within_a_response().write(tmp_path / "x.pcap"))
+        assert [(f.direction, f.correlation_id) for f in frames] == [
+            ("request", 2), ("response", 2), ("request", 3), ("response", 3)
+        ]  # fmt: skip
+        rest = len(response(1)) - 4
+        assert [(g.method, g.seq, g.bytes_lost, g.is_loss) for g in gaps] == [("midway segment_start", 0, rest, False)]
+        assert (stats.gaps, stats.bytes_lost, stats.joined_midway, stats.bytes_midway) == (0, 0, 1, rest)
+
+    def test_a_hole_before_the_first_frame_of_a_connection_that_was_joined_midway_is_a_loss(self, tmp_path):
+        flow = self.joined_within_a_response()
+        del flow.packets[1]
+        _, gaps, stats = read(flow.write(tmp_path / "x.pcap"))
+        assert [(g.direction, g.seq, g.is_loss) for g in gaps] == [("response", 0, True)]
+        assert (stats.gaps, stats.joined_midway) == (1, 0)
+
     def test_unanswered_only_if_the_connection_closed(self, tmp_path):
         def flags(end: Callable[[Flow], Flow]) -> int:
             flow = end(Flow().open().send(0, request(1)))

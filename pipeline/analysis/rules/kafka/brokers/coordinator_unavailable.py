@@ -23,7 +23,7 @@ from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, fin
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Tables, numbers
+from pipeline.analysis.tables import ADDRESS, IS_LOSS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
@@ -188,7 +188,8 @@ _ASKED = f"""
     WHERE protocol = 'kafka' AND api_key = {ApiKey.FIND_COORDINATOR}
 """
 _LOSSY = f"""
-    SELECT DISTINCT {_BY_EXCHANGE} AS "by" FROM exchanges SEMI JOIN gaps USING (connection_id) WHERE protocol = 'kafka'
+    SELECT DISTINCT {_BY_EXCHANGE} AS "by" FROM exchanges SEMI JOIN (FROM gaps WHERE {IS_LOSS}) USING (connection_id)
+    WHERE protocol = 'kafka'
 """
 
 

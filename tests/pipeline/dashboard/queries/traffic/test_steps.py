@@ -45,6 +45,15 @@ def test_what_has_no_answer_waits_to_the_end_and_says_why() -> None:
     assert waits == {"gone": (4, "closed"), "waits": (4, "open"), "ok": (3, "answered")}
 
 
+def test_bytes_that_were_under_way_are_no_loss() -> None:
+    gap = {"ts": at(0), "direction": "response", "bytes_lost": 73, "method": "midway segment_start"}
+    (step,) = sequence([], [gap]).steps
+    assert (step.kind, step.label) == ("joined", "joined midway")
+    assert (
+        step.words == "73 bytes from the server that began, or were asked for, before the capture met this connection"
+    )
+
+
 def test_a_response_without_its_request_says_that_the_capture_came_late() -> None:
     late = exchange("a", None, 1, status="orphan_response", words="1 record")
     found = sequence([late, exchange("more", None, 2, status="following_response", words="2 docs")], [])
