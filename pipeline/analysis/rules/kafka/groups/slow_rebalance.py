@@ -109,14 +109,21 @@ _QUERY = f"""
         FROM states AS s LEFT JOIN answered AS a USING (exchange_id)
         WHERE s.kind IN ('join', 'heartbeat', 'leave') AND s.group_protocol = 'classic' AND s.member_id <> ''
     ), slow AS (
-        SELECT cluster, group_id, asked_us, us FROM members
-        WHERE kind = 'join' AND error_code = 0 AND us - asked_us >= $least_us
+        SELECT cluster, group_id, asked_us - $before_us AS begin_us,
+            max(us) OVER (PARTITION BY cluster, group_id ORDER BY asked_us) AS end_us
+        FROM members WHERE kind = 'join' AND error_code = 0 AND us - asked_us >= $least_us
+    ), of_slow AS (
+        SELECT DISTINCT * FROM members SEMI JOIN slow USING (cluster, group_id)
     )
-    SELECT DISTINCT m.* FROM members AS m JOIN slow AS s ON m.cluster = s.cluster AND m.group_id = s.group_id
-    WHERE m.kind <> 'heartbeat' OR m.us BETWEEN s.asked_us - $before_us AND s.us
+    SELECT m.* FROM of_slow AS m
+        ASOF LEFT JOIN slow AS s ON m.cluster = s.cluster AND m.group_id = s.group_id AND m.us >= s.begin_us
+    WHERE m.kind <> 'heartbeat' OR m.us <= s.end_us
     ORDER BY m.cluster, m.group_id, m.us, m.exchange_id, m.ordinal
 """
-"""What members did in groups in which a JoinGroup was answered late; heartbeats from shortly before it on."""
+"""What members did in groups in which a JoinGroup was answered late; heartbeats from shortly before it on.
+
+``end_us`` is that of the latest wait among those that had begun, so that one row answers for all of them.
+"""
 _ANY = f"SELECT api_key FROM exchanges WHERE api_key = {int(ApiKey.JOIN_GROUP)} AND latency_us >= $least_us LIMIT 1"
 _BEFORE_US = 600_000_000
 
