@@ -318,8 +318,7 @@ def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[
         ordinary = [stay for begun_us, stay in stays[max(known - _REMEMBERED, 0) : known] if begun_us not in unlike]
         already = number == 0 and bool(later)
         ordinary = later if already else ordinary
-        owner = run[-1].owner
-        alone = any(_gets_on(one, owner, middle, last_us) for one in topic.tracks_of(owner) if one is not track)
+        alone = topic.gets_on_beside(track, run[-1].owner, middle, last_us)
         patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.patience_periods) or 0
         if not patience or (topic.life.commits_unasked and not alone):
             patience = max(patience, micros(settings.poll_seconds))
@@ -348,9 +347,3 @@ def _later_stays(track: Track, runs: Sequence[Sequence[Point]], life: Life) -> l
         if (since_us := track.waiting_since(run[0].committed or 0, run[0].ts_us, after[0].ts_us, 1)) is not None
     ]
     return found if len(found) >= KNOWN_RHYTHM else []
-
-
-def _gets_on(track: Track, owner: str, first_us: int, last_us: int) -> bool:
-    """Whether the same member commits further here."""
-    some = [p.committed for p in track.between(first_us, last_us) if p.committed is not None and p.owner == owner]
-    return len(some) > 1 and some[-1] > some[0]

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import Usual, usual_us
+from pipeline.analysis.rules.kafka.progress.steps import Steps
 from pipeline.analysis.rules.kafka.progress.track import Point, Track
 
 Ill = Sequence[tuple[int, int | None]]
@@ -39,7 +40,7 @@ class Topic:
         found: dict[str, _Commits] = {}
         for track in self.tracks:
             for owner in {p.owner for p in track.commits}:
-                found.setdefault(owner, _Commits()).tracks.append(track)
+                found.setdefault(owner, _Commits(owner)).tracks.append(track)
             for point in track.commits:
                 found[point.owner].unsorted.add(point.ts_us)
         return found
@@ -72,14 +73,14 @@ class Topic:
         known = self._of_owners.get(owner)
         return 0 if known is None else known.usual(until_us, ill)
 
-    def tracks_of(self, owner: str) -> Sequence[Track]:
-        """The partitions that somebody ever committed."""
+    def gets_on_beside(self, track: Track, owner: str, first_us: int, last_us: int) -> bool:
+        """Whether a member commits further in this time, in another partition than this one."""
         known = self._of_owners.get(owner)
-        return () if known is None else known.tracks
+        return known is not None and known.steps.is_beside(track.partition, first_us, last_us)
 
     def is_at_work(self, owner: str, first_us: int, last_us: int) -> bool:
         """Whether a member committed anything in this time, or what it holds was committed under another name."""
-        known = self._of_owners.setdefault(owner, _Commits())
+        known = self._of_owners.setdefault(owner, _Commits(owner))
         if known.held is None:
             given = (self._numbered.get(number) for number in self.life.ever_given(owner, self.name))
             known.held = {one.partition: one for one in (*known.tracks, *given) if one is not None}
@@ -111,6 +112,7 @@ def _count(times: Sequence[int], first_us: int, last_us: int) -> int:
 class _Commits:
     """The commits of one owner, and the partitions that it committed or was ever given."""
 
+    owner: str
     tracks: list[Track] = field(default_factory=list)
     unsorted: set[int] = field(default_factory=set)
     held: dict[int, Track] | None = None
@@ -121,6 +123,10 @@ class _Commits:
     @cached_property
     def times(self) -> list[int]:
         return sorted(self.unsorted)
+
+    @cached_property
+    def steps(self) -> Steps:
+        return Steps.of(self.owner, self.tracks)
 
     @cached_property
     def _gaps(self) -> list[int]:
