@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pipeline.analysis.fit import fit, schema_of
+from pipeline.analysis.fit import fit
 from pipeline.analysis.holders.tasks import WITH_TOPICS
 from pipeline.analysis.statements.new_groups import TOPOLOGY
 from pipeline.analysis.tables import Tables
 from pipeline.tables import ASSIGNMENTS
 
+_COLUMNS = ", ".join(f'"{name}"' for name in ASSIGNMENTS.column_names)
 _ROWS = """
-    WITH TASKS, valid AS (
-        SELECT *, CASE WHEN kind = 'join' OR group_protocol <> 'classic' THEN client_id END AS own FROM placed
-        WHERE kind IN ('assignment', 'join') AND group_id IS NOT NULL AND member_id IS NOT NULL
-            AND generation IS NOT NULL AND error_code = 0
-    ), named AS (
-        SELECT *, min(own) OVER (PARTITION BY date, cluster, group_id, member_id) AS member_client,
-            coalesce(topic_id, topic) AS place
-        FROM valid
-    ), assigned AS (
-        SELECT *, {'server': server, 'exchange_id': exchange_id, 'group_protocol': group_protocol} AS source
-        FROM named WHERE kind = 'assignment'
+    WITH TASKS, own AS (
+        SELECT date, cluster, group_id, member_id, min(client_id) AS client_id FROM states
+        WHERE (kind = 'join' OR kind = 'assignment' AND group_protocol <> 'classic') AND group_id IS NOT NULL
+            AND member_id IS NOT NULL AND generation IS NOT NULL AND error_code = 0
+        GROUP BY date, cluster, group_id, member_id
     ), stated AS (
-        SELECT cluster, group_id, generation, member_id, place, partition, topic, topic_id, subtopology,
-            member_client AS client_id, ts AS first_ts, ts AS last_ts, source, exchange_id
-        FROM assigned
-        UNION ALL BY NAME
-        SELECT * EXCLUDE (server, group_protocol), coalesce(topic_id, topic) AS place,
-            {'server': server, 'exchange_id': exchange_id, 'group_protocol': group_protocol} AS source
-        FROM held
+        SELECT placed.cluster, placed.group_id, generation, placed.member_id, coalesce(topic_id, topic) AS place,
+            partition, topic, topic_id, subtopology, own.client_id AS client_id, ts AS first_ts, ts AS last_ts,
+            {'server': server, 'exchange_id': exchange_id, 'group_protocol': group_protocol} AS source, exchange_id
+        FROM placed LEFT JOIN own ON own.date IS NOT DISTINCT FROM placed.date
+            AND own.cluster IS NOT DISTINCT FROM placed.cluster AND own.group_id = placed.group_id
+            AND own.member_id = placed.member_id
+        WHERE kind = 'assignment' AND placed.group_id IS NOT NULL AND placed.member_id IS NOT NULL
+            AND generation IS NOT NULL AND error_code = 0
+        HELD
     ), merged AS (
         SELECT cluster, group_id, generation, member_id, partition, subtopology,
             min(topic) AS topic, min(topic_id) AS topic_id,
@@ -37,9 +34,14 @@ _ROWS = """
             unnest(arg_min(source, (first_ts, exchange_id)))
         FROM stated GROUP BY cluster, group_id, generation, member_id, place, partition, subtopology
     )
-    SELECT COLUMNS FROM merged EXCEPT SELECT COLUMNS FROM held
-""".replace("TASKS", WITH_TOPICS).replace("COLUMNS", ", ".join(f'"{name}"' for name in ASSIGNMENTS.column_names))
+    SELECT COLUMNS FROM merged
+""".replace("TASKS", WITH_TOPICS).replace("COLUMNS", _COLUMNS)
 """An assignment may be from the group's leader; a member's client id comes from the member itself."""
+_HELD = """UNION ALL BY NAME
+        SELECT * EXCLUDE (server, group_protocol), coalesce(topic_id, topic) AS place,
+            {'server': server, 'exchange_id': exchange_id, 'group_protocol': group_protocol} AS source
+        FROM held"""
+_CHANGED = f" EXCEPT SELECT {_COLUMNS} FROM held"
 KINDS = ("assignment", "join", TOPOLOGY)
 """The statements that the table is made of."""
 
@@ -53,9 +55,9 @@ def assignments(states: pa.Table, held: pa.Table | None = None) -> pa.Table:
         states: rows of ``silver.state_events`` of whole days.
         held: what the table holds of the same groups; of these rows only those that change are given.
     """
-    before = schema_of(ASSIGNMENTS).empty_table() if held is None else held
-    tables = Tables({"states": states, "held": before})
+    tables = Tables({"states": states} if held is None else {"states": states, "held": held})
+    query = _ROWS.replace("HELD", "") if held is None else _ROWS.replace("HELD", _HELD) + _CHANGED
     try:
-        return fit(tables.table(_ROWS), ASSIGNMENTS)
+        return fit(tables.table(query), ASSIGNMENTS)
     finally:
         tables.close()

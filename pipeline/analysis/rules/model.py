@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import orjson
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.clients.traffic import Traffic
     from pipeline.analysis.rules.kafka.groups.coming_and_going import Step
 
+T = TypeVar("T")
 State = Literal["open", "closed", "unknown"]
 STATE_WORDS = {"closed": "over", "unknown": "may go on"}
 """What people read in place of a state; nothing where it is open."""
@@ -47,6 +48,7 @@ class Sources:
         traffic: who uses which api.
         newest: by cluster and api key the newest version that a broker of it offers.
         steps: when members entered their groups and left them, in the order of time.
+        kept: see :meth:`once`.
     """
 
     tables: Tables
@@ -59,6 +61,14 @@ class Sources:
     traffic: Sequence[Traffic] = ()
     newest: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     steps: Sequence[Step] = ()
+    kept: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def once(self, what: str, work: Callable[[], T]) -> T:
+        """What several rules need, which the first of them works out."""
+        if what not in self.kept:
+            self.kept[what] = work()
+        found: T = self.kept[what]
+        return found
 
     def state(self, cluster: str, first_us: int, last_us: int, times: int, *, server: str | None = None) -> State:
         """What is known at the end of the data of a trouble seen ``times`` times from ``first_us`` to ``last_us``.

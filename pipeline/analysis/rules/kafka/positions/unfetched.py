@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, finding_of
-from pipeline.analysis.rules.kafka.progress.points import lives
+from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
@@ -77,7 +77,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
 def _owned(sources: Sources) -> pa.Table:
     """The partitions that members hold at the end, and since when."""
     rows = []
-    for (cluster, group), life in lives(sources.tables, sources.facts, sources.steps).items():
+    for (cluster, group), life in lives_of(sources).items():
         last_us = life.given[-1].ts_us if life.given else 0
         for topic, partition in sorted({place for given in life.given for place in given.partitions}):
             owner = life.owner(topic, partition, last_us)

@@ -15,7 +15,7 @@ from typing import Any
 from pipeline.analysis.rules.kafka.positions import loop_words, unread_words
 from pipeline.analysis.rules.kafka.progress import burrow, track, words
 from pipeline.analysis.rules.kafka.progress.judging import judge_lives
-from pipeline.analysis.rules.kafka.progress.points import group_points, lives, markers_of, points_of
+from pipeline.analysis.rules.kafka.progress.points import group_points, lives_of, markers_of, points_of
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import first_of, who
@@ -123,7 +123,7 @@ _RULES = {rule.name: rule for rule in RULES}
 @finds(*RULES)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
-    members, markers = lives(sources.tables, sources.facts, sources.steps), markers_of(sources.tables)
+    members, markers = lives_of(sources), markers_of(sources.tables)
     found = []
     for (cluster, topic, group_id), rows in groupby(group_points(sources.tables), key=_of_group):
         partitions = points_of(rows)
@@ -132,7 +132,8 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             members.get((cluster, group_id)), markers.get((cluster, topic)), topic,
         )  # fmt: skip
         in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
-        found += [_Found(cluster, topic, group_id, one, _beside_burrow(partitions, one)) for one in in_order]
+        beside = _burrow_partitions(partitions) if in_order else {}
+        found += [_Found(cluster, topic, group_id, one, _beside_burrow(beside, one)) for one in in_order]
     found = [_named(one, sources) for one in found]
     seen = _coordinators_seen(sources, [one for one in found if one.trouble.is_open])
     return [_judged(one, seen, sources) for one in found]
@@ -220,11 +221,15 @@ def burrow_state(points: Sequence[Point], until_us: int) -> burrow.BurrowState:
     return burrow_partition(points).state(until_us)
 
 
-def _beside_burrow(partitions: Mapping[int, list[Point]], trouble: Trouble) -> dict[str, Any]:
-    """What Burrow would report at the end of a trouble, and when it would have reported anything of it first."""
+def _burrow_partitions(partitions: Mapping[int, list[Point]]) -> dict[int, burrow.Partition]:
+    """What Burrow would know of a group's partitions, if it began with the first point of any."""
     since_us = min(points[0].ts_us for points in partitions.values() if points)
-    wanted = partitions if trouble.partition is None else {trouble.partition: partitions[trouble.partition]}
-    known = [burrow_partition(points, since_us) for points in wanted.values() if points]
+    return {number: burrow_partition(points, since_us) for number, points in partitions.items() if points}
+
+
+def _beside_burrow(partitions: Mapping[int, burrow.Partition], trouble: Trouble) -> dict[str, Any]:
+    """What Burrow would report at the end of a trouble, and when it would have reported anything of it first."""
+    known = [*partitions.values()] if trouble.partition is None else [partitions[trouble.partition]]
     at_us = trouble.last_us if trouble.is_open else trouble.last_us - 1  # before what healed it
     states = [one.state(at_us) for one in known]
     state = burrow.evaluate_group(states) if trouble.partition is None else states[0]

@@ -12,6 +12,7 @@ from pipeline.analysis.holders.tasks import WITH_TOPICS
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import Row, Tables
 
 _LEAST_AWAY_US = 2_000_000
@@ -125,6 +126,11 @@ def markers_of(tables: Tables) -> dict[tuple[str, str], dict[int, list[int]]]:
     return found
 
 
+def lives_of(sources: Sources) -> dict[tuple[str, str], Life]:
+    """:func:`lives` of what rules look at, which several of them ask for."""
+    return sources.once("lives of groups", lambda: lives(sources.tables, sources.facts, sources.steps))
+
+
 def lives(tables: Tables, facts: Facts, steps: Iterable[Step] = ()) -> dict[tuple[str, str], Life]:
     """What is known of the members of each group, by cluster and group.
 
@@ -158,15 +164,21 @@ def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Giv
             SELECT cluster, topic, partition FROM events UNION SELECT cluster, topic, partition FROM timeline
         ), numbers AS (
             SELECT DISTINCT cluster, partition FROM seen
+        ), stated AS (
+            SELECT DISTINCT cluster, group_id, member_id, kind, ts, exchange_id FROM states
+            WHERE kind IN ('assignment', 'join') AND error_code = 0 AND group_id <> '' AND member_id <> ''
+        ), given AS (
+            SELECT cluster, group_id, member_id, kind, ts, exchange_id,
+                list(DISTINCT row(topic, topic_id, partition)) AS parts
+            FROM placed
+            WHERE kind = 'assignment' AND error_code = 0 AND group_id <> '' AND member_id <> '' AND CASE
+                WHEN topic IS NULL THEN (cluster, partition) IN (FROM numbers)
+                ELSE (cluster, topic, partition) IN (FROM seen)
+            END
+            GROUP BY ALL
         )
-        SELECT cluster, group_id, member_id, kind, epoch_us(ts) AS us,
-            list(DISTINCT row(topic, topic_id, partition)) FILTER (WHERE kind = 'assignment' AND
-                CASE WHEN topic IS NULL THEN (cluster, partition) IN (FROM numbers)
-                ELSE (cluster, topic, partition) IN (FROM seen) END
-            ) AS parts
-        FROM placed
-        WHERE kind IN ('assignment', 'join') AND error_code = 0 AND group_id <> '' AND member_id <> ''
-        GROUP BY cluster, group_id, member_id, kind, us, exchange_id
+        SELECT cluster, group_id, member_id, kind, epoch_us(ts) AS us, parts
+        FROM stated LEFT JOIN given USING (cluster, group_id, member_id, kind, ts, exchange_id)
         ORDER BY cluster, group_id, us, exchange_id, member_id
         """.replace("TASKS", WITH_TOPICS)
     )
@@ -198,7 +210,10 @@ def _ended(tables: Tables) -> dict[tuple[str, str], list[tuple[int, int | None]]
             SELECT cluster, group_id, kind, epoch_us(ts) AS us, lead(epoch_us(ts)) OVER (
                 PARTITION BY cluster, group_id ORDER BY ts, exchange_id, ordinal
             ) AS next_us
-            FROM states WHERE kind IN ('join', 'assignment', 'heartbeat', 'leave') AND group_id <> ''
+            FROM (
+                SELECT cluster, group_id, kind, ts, exchange_id, max(ordinal) AS ordinal FROM states
+                WHERE kind IN ('join', 'assignment', 'heartbeat', 'leave') AND group_id <> '' GROUP BY ALL
+            )
         )
         WHERE kind = 'leave' AND (next_us IS NULL OR next_us - us >= $away)
         ORDER BY cluster, group_id, us
