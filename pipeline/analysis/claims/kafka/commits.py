@@ -11,6 +11,14 @@ _AT_PLACE = ("group", "topic")
 _ENDS = ("Fetch", "Produce", "ListOffsets", "ShareFetch")
 _GROWTH = seen("responses that state the log's end, or records that were written", *_ENDS, names=("topic",),
                half="response")  # fmt: skip
+_NOT_FETCHED_SINCE = (
+    seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
+    seen("the refused commit or OffsetFetch", "OffsetCommit", "OffsetFetch", names=("group",), where=REFUSED,
+         half="response"),
+    seen("records that were written", "Produce", names=("topic",), half="response"),
+    silent("no fetch of it on any connection of the client", "Fetch", names=("client",)),
+)  # fmt: skip
+_HEARTBEATS = seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", names=("group",))
 _NO_COMMIT = silent("no further commit on any connection of the group's members", *_COMMITS, names=("group",))
 
 CLAIMS = (
@@ -202,6 +210,24 @@ CLAIMS = (
         ),
     ),
     Claim(
+        "partition_dropped_from_commits",
+        r"has not fetched .* since its",
+        "A member has not fetched a partition since a request of it was refused, while it fetches others.",
+        _NOT_FETCHED_SINCE,
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"Its heartbeats go on",
+        "The member is alive.",
+        (_HEARTBEATS,),
+    ),
+    Claim(
+        "stopped",
+        r"has not fetched .* since its",
+        "A member has fetched nothing since a request of it was refused.",
+        _NOT_FETCHED_SINCE,
+    ),
+    Claim(
         "stopped",
         r"for the offsets of group",
         "A client asked for its offsets, was refused, and reads nothing since.",
@@ -238,7 +264,7 @@ CLAIMS = (
         "stopped",
         r"Its heartbeats go on",
         "The client is a member of the group.",
-        (seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", names=("group",)),),
+        (_HEARTBEATS,),
     ),
     Claim(
         "stopped",

@@ -39,6 +39,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     owned,
     reads_on,
     refused_once,
+    since_refused,
 )
 from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
 from tests.pipeline.analysis.rules.old_server import polls
@@ -233,6 +234,8 @@ MADE: dict[str, Callable[[], bytes]] = {
     "stale_session_midway": lambda: stale(ill=90, since=70).pcap(),
     "out_of_range": lambda: out_of_range().pcap(),
     "never_commits": lambda: never_commits().pcap(),
+    "since_refused": lambda: since_refused().pcap(),
+    "since_refused_nothing": lambda: since_refused(others=False, seconds=340).pcap(),
     "commits_nothing": lambda: commits_nothing(stated=10, ahead=20).pcap(),
     "commits_nothing_by_hand": lambda: commits_nothing(member=False).pcap(),
     "commits_nothing_midway": lambda: commits_nothing(asks=False).pcap(),

@@ -1,7 +1,9 @@
-"""A partition that a member holds and has never fetched, although it fetches others of the topic from the same broker.
+"""A partition that a member holds and does not fetch: never, or not since the coordinator refused a request of it.
 
-Findings of ``partition_dropped_from_commits``. Evidence: the assignment, heartbeats since, records that were written to
-the partition, fetches of others from the broker that took them; and no fetch of this one by any client of that name.
+Findings of ``partition_dropped_from_commits``; of ``stopped``, if the member fetches nothing at all since it was
+refused. Evidence: the assignment, heartbeats since, records that were written to the partition, fetches of others from
+the broker that took them; and no fetch of this one by any client of that name. Of a refusal: a commit or an OffsetFetch
+that was refused after the assignment, and no fetch, no accepted request of that kind and no JoinGroup since.
 """
 
 from __future__ import annotations
@@ -10,12 +12,16 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from decoder.kafka.apis import ApiKey
+from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, finding_of
+from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, STOPPED_RULE, finding_of
 from pipeline.analysis.rules.kafka.progress.points import lives_of
+from pipeline.analysis.rules.kafka.progress.rhythm import patience_us
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.tables import Row, numbers
 from pipeline.finding_settings import FindingSettings
 
 _SCHEMA = pa.schema(
@@ -24,25 +30,28 @@ _SCHEMA = pa.schema(
         ("partition", pa.int32()), ("since_us", pa.int64()),
     ]
 )  # fmt: skip
-_UNFETCHED = """
-    WITH members AS (
+_HELD = """
+    members AS (
         SELECT cluster, group_id, member_id, arg_max(client_id, ts) AS client_id, max(epoch_us(ts)) AS alive_us,
             arg_max(host_of(client), ts) AS host FROM states
         WHERE member_id <> '' AND coalesce(error_code, 0) = 0
             AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
         GROUP BY ALL
-    ), fetches AS (
-        SELECT DISTINCT cluster, topic, partition, client_id FROM events WHERE kind IN ('fetched', 'fetch_rejected')
     ), held AS (
-        SELECT o.*, m.client_id, m.host, m.alive_us FROM owned AS o
-            JOIN members AS m USING (cluster, group_id, member_id)
-            ANTI JOIN fetches AS f ON f.cluster = o.cluster AND f.topic = o.topic AND f.partition = o.partition
-                AND f.client_id IS NOT DISTINCT FROM m.client_id
+        SELECT o.*, m.client_id, m.host, m.alive_us FROM owned AS o JOIN members AS m
+            USING (cluster, group_id, member_id)
+    )
+"""
+_UNFETCHED = f"""
+    WITH {_HELD}, fetches AS (
+        SELECT DISTINCT cluster, topic, partition, client_id FROM events WHERE kind IN ('fetched', 'fetch_rejected')
     ), written AS (
         SELECT h.*, e.server, min(epoch_us(e.ts)) AS first_us, max(epoch_us(e.ts)) AS last_us,
             sum(e.records) AS written, arg_min(e.exchange_id, e.ts) AS first_exchange
         FROM held AS h JOIN events AS e ON e.cluster = h.cluster AND e.topic = h.topic AND e.partition = h.partition
             AND e.kind = 'produced' AND epoch_us(e.ts) > h.since_us
+            ANTI JOIN fetches AS f ON f.cluster = h.cluster AND f.topic = h.topic AND f.partition = h.partition
+                AND f.client_id IS NOT DISTINCT FROM h.client_id
         GROUP BY ALL
     )
     SELECT w.*, max(epoch_us(e.ts)) AS fetched_us, count(DISTINCT e.exchange_id) AS others,
@@ -52,16 +61,80 @@ _UNFETCHED = """
         AND host_of(e.client) = w.host AND epoch_us(e.ts) > w.since_us
     GROUP BY ALL ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
 """
+_REFUSALS = f"""
+    SELECT count(*) AS times FROM exchanges
+    WHERE api_key IN {numbers(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH)} AND coalesce(len(error_codes), 0) > 0
+"""
+_SINCE_REFUSED = f"""
+    WITH {_HELD}, answers AS (
+        SELECT cluster, group_id, topic, partition, client_id, host_of(client) AS host, epoch_us(ts) AS us, exchange_id,
+            coalesce(error_code, 0) AS code, kind FROM events
+        WHERE kind IN ('commit_rejected', 'fetched_commit')
+    ), whole AS (
+        SELECT client_id, client_ip AS host, epoch_us(ts) AS us, exchange_id, error_codes[1] AS code,
+            'fetched_commit' AS kind FROM exchanges ANTI JOIN answers USING (exchange_id)
+        WHERE api_key = {int(ApiKey.OFFSET_FETCH)} AND coalesce(len(error_codes), 0) > 0
+    ), refused AS (
+        SELECT h.*, a.us, a.exchange_id, a.code, a.kind FROM held AS h JOIN answers AS a
+            ON a.cluster = h.cluster AND a.group_id = h.group_id AND a.topic = h.topic AND a.partition = h.partition
+            AND a.client_id IS NOT DISTINCT FROM h.client_id AND a.host = h.host
+        WHERE a.us > h.since_us AND a.code <> 0
+        UNION ALL BY NAME
+        SELECT h.*, a.us, a.exchange_id, a.code, a.kind FROM held AS h JOIN whole AS a
+            ON a.client_id IS NOT DISTINCT FROM h.client_id AND a.host = h.host
+        WHERE a.us > h.since_us
+    ), latest AS (
+        SELECT * EXCLUDE (us), us AS refused_us FROM refused
+        QUALIFY row_number() OVER (
+            PARTITION BY cluster, group_id, member_id, topic, partition ORDER BY us DESC, exchange_id
+        ) = 1
+    ), went_on AS (
+        SELECT l.cluster, l.group_id, l.member_id, l.topic, l.partition FROM latest AS l JOIN events AS e
+            ON e.cluster = l.cluster AND e.topic = l.topic AND e.partition = l.partition
+            AND e.client_id IS NOT DISTINCT FROM l.client_id
+        WHERE epoch_us(e.ts) > l.refused_us AND (e.kind IN ('fetched', 'fetch_rejected', 'committed')
+            OR (e.kind = 'fetched_commit' AND l.kind = e.kind AND coalesce(e.error_code, 0) = 0))
+        UNION
+        SELECT l.cluster, l.group_id, l.member_id, l.topic, l.partition FROM latest AS l JOIN states AS s
+            ON s.cluster = l.cluster AND s.group_id = l.group_id AND s.client_id IS NOT DISTINCT FROM l.client_id
+        WHERE s.kind = 'join' AND epoch_us(s.ts) > l.refused_us
+    ), written AS (
+        SELECT l.*, e.server, min(epoch_us(e.ts)) AS first_us, max(epoch_us(e.ts)) AS last_us, sum(e.records) AS written
+        FROM latest AS l ANTI JOIN went_on USING (cluster, group_id, member_id, topic, partition)
+            JOIN events AS e ON e.cluster = l.cluster AND e.topic = l.topic AND e.partition = l.partition
+                AND e.kind = 'produced' AND epoch_us(e.ts) > l.refused_us
+        GROUP BY ALL
+    )
+    SELECT w.*, w.exchange_id AS first_exchange, count(DISTINCT e.exchange_id) AS fetches,
+        max(epoch_us(e.ts)) FILTER (e.server = w.server) AS fetched_us, max(epoch_us(e.ts)) AS any_us,
+        coalesce(arg_max(e.exchange_id, e.ts), any_value(w.exchange_id)) AS last_exchange
+    FROM written AS w LEFT JOIN events AS e ON e.kind = 'fetched' AND e.client_id IS NOT DISTINCT FROM w.client_id
+        AND host_of(e.client) = w.host AND epoch_us(e.ts) > w.refused_us
+    GROUP BY ALL ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
+"""
+"""Partitions that nobody of that name fetched since a request of their owner was refused, and what it fetches else."""
 
 
-@finds(DROPPED_RULE)
+@finds(DROPPED_RULE, STOPPED_RULE)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
-    """Apply the rule."""
+    """Apply the rules."""
     owned = _owned(sources)
     if not owned.num_rows:
         return
     sources.tables.add("owned", owned)
-    patience = int(2 * settings.fetched_again_seconds * 1_000_000)
+    refused: set[str] = set()
+    (refusals,) = sources.tables.rows(_REFUSALS)
+    if refusals.times:
+        for finding in _since_refused(sources, settings):
+            refused.add(finding.subject)
+            yield finding
+    for finding in _never_fetched(sources, settings):
+        if finding.subject not in refused:
+            yield finding
+
+
+def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    patience = patience_us(2 * settings.fetched_again_seconds, 0)
     for row in sources.tables.rows(_UNFETCHED):
         until_us = min(row.last_us, row.fetched_us, row.alive_us)
         if (row.written or 0) < settings.behind_records or until_us - row.first_us < patience:
@@ -72,6 +145,31 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             "members": [row.member_id], "enough_us": row.first_us + patience,
         }  # fmt: skip
         yield finding_of(DROPPED_RULE, "critical", row, (row.since_us, until_us), details, sources, settings)
+
+
+def _since_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Of a member that fetches nothing at all the partition of each topic with the lowest number stands for all."""
+    silent: dict[tuple[str, str, str, str], list[Row]] = {}
+    for row in sources.tables.rows(_SINCE_REFUSED):
+        fetched_us = row.fetched_us if row.fetched_us is not None else row.any_us
+        until_us = min(us for us in (row.last_us, fetched_us, row.alive_us) if us is not None)
+        floor = settings.poll_seconds if row.fetched_us is None else 2 * settings.fetched_again_seconds
+        patience = patience_us(floor, 0)
+        if (row.written or 0) < settings.behind_records or until_us - row.first_us < patience:
+            continue
+        details = {
+            "shape": words.SINCE_REFUSED, "refused_us": row.refused_us, "request": words.REQUESTS[row.kind],
+            "error": error_name(row.code), "other_fetches": row.fetches, "records_behind": int(row.written),
+            "client_id": row.client_id, "clients": who(row.client_id, row.host), "members": [row.member_id],
+            "enough_us": row.first_us + patience,
+        }  # fmt: skip
+        if row.fetches:
+            yield finding_of(DROPPED_RULE, "critical", row, (row.refused_us, until_us), details, sources, settings)
+            continue
+        others = silent.setdefault((row.cluster, row.group_id, row.topic, row.member_id), [])
+        others.append(row)
+        if len(others) == 1:
+            yield finding_of(STOPPED_RULE, "critical", row, (row.refused_us, until_us), details, sources, settings)
 
 
 def _owned(sources: Sources) -> pa.Table:

@@ -10,14 +10,17 @@ from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
 from pipeline.analysis.rules.model import clock, seconds
 from pipeline.analysis.rules.people import count
 
-UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_UNCOMMITTED = (
+UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_UNCOMMITTED, SINCE_REFUSED = (
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
+    "since_refused",
 )  # fmt: skip
 OF_TOPICS = (NEVER_COMMITS, GROUP_UNCOMMITTED)
 """Shapes of a group and topic; the others are those of a partition."""
 STATED, START, END, BETWEEN = "at the commit", "at the start", "at the end", "between"
 """Where a group began to read: at the offset that OffsetFetch stated; without any at the start or end of the log, or
 elsewhere."""
+REQUESTS = {"commit_rejected": "commit", "fetched_commit": "OffsetFetch"}
+"""What was refused, by the kind of the event."""
 Details = Mapping[str, Any]
 _DESCRIBE = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}"
 _RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
@@ -44,6 +47,12 @@ ADVICE: Mapping[str, str] = {
         "Now: restart {who}: it holds the partition, so no other member reads it. Fix: resume() what was paused in "
         "every path; seek to a known offset where the stored one could not be had; and end the process when the worker "
         "of a partition ends, so that another member takes it."
+    ),
+    SINCE_REFUSED: (
+        "Now: restart {who}: it holds the partition, so no other member reads it, and its worker has ended or waits "
+        "since that refusal. Fix: repeat what was refused if the error passes by itself, else drop what is in hand and "
+        "read on from the last commit; poll again, so that a member that was put out joins anew; and end the process "
+        "when the worker of a partition ends, so that another member takes it."
     ),
     NEVER_COMMITS: (
         "Now: nothing if {who} is meant to read everything at each start. Else commit where it stands before it ends "
@@ -105,6 +114,15 @@ def _never_fetched(group: str, place: str, details: Details) -> str:
     )
 
 
+def _since_refused(group: str, place: str, details: Details) -> str:
+    refused = f"its {details['request']} was refused with {details['error']} at {clock(details['refused_us'])} UTC"
+    others = "while it fetches others" if details["other_fetches"] else "it fetches nothing else"
+    return (
+        f"{details['clients']} of group {group} has not fetched {place} since {refused}, {others}, and "
+        f"{count(details['records_behind'], 'record')} came to wait"
+    )
+
+
 def _offsets_refused(group: str, place: str, details: Details) -> str:
     tries = "once" if details["refusals"] == 1 else count(details["refusals"], "time")
     return (
@@ -134,6 +152,7 @@ _HEADLINES: Mapping[str, Callable[[str, str, Details], str]] = {
     OFFSETS_REFUSED: _offsets_refused,
     NEVER_COMMITS: _never_committed,
     GROUP_UNCOMMITTED: _nothing_committed,
+    SINCE_REFUSED: _since_refused,
 }
 
 
@@ -180,4 +199,5 @@ _MORE: Mapping[str, Callable[[Details], str]] = {
     OFFSETS_REFUSED: lambda details: f" It is alive: its last request was seen {seconds(details['alive_us'])} later.",
     NEVER_COMMITS: lambda details: f" In all {count(details['read_again'], 'record')} were read again.",
     GROUP_UNCOMMITTED: _begun,
+    SINCE_REFUSED: lambda _: " Its heartbeats go on.",
 }

@@ -135,13 +135,16 @@ class Stage:
                 {"partitionIndex": number, "errorCode": error} for number in offsets]}]},
         )  # fmt: skip
 
-    def offset_fetch(self, at: float, who: Client, offsets: dict[int, int], error: int = 0) -> None:
-        """Ask for commits: -1 where there is none. With an error nothing is answered."""
+    def offset_fetch(
+        self, at: float, who: Client, offsets: dict[int, int], error: int = 0, errors: dict[int, int] | None = None
+    ) -> None:  # fmt: skip
+        """Ask for commits: -1 where there is none. With an error nothing is answered, or not of these partitions."""
         self.say(
             at, who, OFFSET_FETCH,
             {"groupId": who.group, "topics": [{"name": self.topic, "partitionIndexes": list(offsets)}]},
             {"errorCode": error, "topics": [] if error else [{"name": self.topic, "partitions": [
-                {"partitionIndex": number, "committedOffset": offset, "metadata": ""}
+                {"partitionIndex": number, "committedOffset": -1 if number in (errors or {}) else offset,
+                 "metadata": "", "errorCode": (errors or {}).get(number, 0)}
                 for number, offset in offsets.items()]}]},
         )  # fmt: skip
 
@@ -172,7 +175,7 @@ class Stage:
             path = Path(folder) / "stage.pcap"
             path.write_bytes(self.pcap())
             found = diagnose(read_inputs([str(path)]), StreamSettings())
-        assert not found.errors
+        assert not found.errors, found.errors
         return {
             (row["rule"], row["subject"]): {**row, "details": json.loads(row["details"])}
             for row in finding_rows(found.findings)

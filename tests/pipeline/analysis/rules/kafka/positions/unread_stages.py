@@ -127,3 +127,42 @@ def commits_nothing(
         if member:
             stage.heartbeat(second + 0.8, worker)
     return stage
+
+
+def since_refused(
+    *, request: str = "commit", seconds: int = 120, others: bool = True, again: bool = False, joins: bool = False,
+    beats: bool = True,
+) -> Stage:  # fmt: skip
+    """After 30 s a request about the second of two partitions is refused, and it is not fetched since.
+
+    Args:
+        request: ``commit``, ``part`` or ``whole``: OffsetFetch of that partition or as a whole, after a rebalance.
+        others: whether the member fetches the first one on.
+        again: whether it fetches the second one on as well.
+        joins: whether it joins again afterwards.
+        beats: whether its heartbeats go on.
+    """
+    stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
+    stage.join(0.1, worker, [0, 1])
+    for second in range(seconds):
+        base, end = 3 * second, 3 * (second + 1)
+        is_ill = second > 30
+        for partition in (0, 1):
+            stage.produce(second + 0.3 + partition / 50, partition, base, 3)
+        read = [n for n in (0, 1) if not is_ill or (again if n else others)]
+        if read:
+            stage.fetch(second + 0.5, worker, *((n, base, end, records(base, 3)) for n in read))
+        if second % 5 == 4 and read:
+            stage.commit(second + 0.7, worker, dict.fromkeys(read, end))
+        if second == 30 and request == "commit":
+            stage.commit(30.75, worker, {1: end}, error=25)
+        elif second == 30:
+            worker = Client("worker", GROUP, 42_000, "worker-1", generation=2)
+            stage.join(30.72, worker, [0, 1])
+            refused = {"error": 14} if request == "whole" else {"errors": {1: 88}}
+            stage.offset_fetch(30.76, worker, {0: end, 1: end}, **refused)  # type: ignore[arg-type]
+        if second == 60 and joins:
+            stage.join(60.72, worker, [0, 1])
+        if beats or not is_ill:
+            stage.heartbeat(second + 0.8, worker)
+    return stage

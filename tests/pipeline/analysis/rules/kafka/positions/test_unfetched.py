@@ -1,0 +1,53 @@
+"""A partition that its owner does not fetch since a request was refused is reported by what it fetches else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.rules.kafka.positions import unread_words as words
+from tests.pipeline.analysis.rules.kafka.positions.unread_stages import GROUP, since_refused
+
+DROPPED, STOPPED = ("partition_dropped_from_commits", f"{GROUP}/orders-1"), ("stopped", f"{GROUP}/orders-0")
+
+
+@pytest.mark.parametrize(
+    ("request_", "refused"),
+    [
+        pytest.param("commit", "its commit was refused with UNKNOWN_MEMBER_ID", id="commit"),
+        pytest.param("part", "its OffsetFetch was refused with UNSTABLE_OFFSET_COMMIT", id="OffsetFetch of one"),
+    ],
+)
+def test_a_partition_is_not_fetched_since_a_refusal(request_: str, refused: str) -> None:
+    row = since_refused(request=request_).findings()[DROPPED]
+    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "open", words.SINCE_REFUSED)
+    assert f"worker at 10.0.0.5 of group orders-app has not fetched orders-1 since {refused} at" in row["summary"]
+    assert "while it fetches others, and 267 records came to wait" in row["summary"]
+
+
+def test_a_refused_offset_fetch_stands_for_all_partitions() -> None:
+    row = since_refused(request="whole").findings()[DROPPED]
+    assert "its OffsetFetch was refused with COORDINATOR_LOAD_IN_PROGRESS" in row["summary"]
+
+
+def test_a_member_that_fetches_nothing_since_has_stopped() -> None:
+    found = since_refused(others=False, seconds=340).findings()
+    row = found["stopped", f"{GROUP}/orders-1"]
+    assert row["details"]["shape"] == words.SINCE_REFUSED
+    assert "it fetches nothing else, and 927 records came to wait" in row["summary"]
+    assert since_refused(others=False, seconds=200).findings().get(STOPPED, {}).get("details", {}).get("shape") is None
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        pytest.param({"again": True}, id="fetches it on"),
+        pytest.param({"joins": True}, id="joins again"),
+        pytest.param({"beats": False}, id="its heartbeats end"),
+        pytest.param({"seconds": 80}, id="not for long"),
+    ],
+)
+def test_who_goes_on_or_is_gone_is_no_such_member(less: dict[str, Any]) -> None:
+    found = since_refused(**less).findings()
+    assert [row["subject"] for row in found.values() if row["details"].get("shape") == words.SINCE_REFUSED] == []
