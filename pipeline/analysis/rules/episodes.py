@@ -17,9 +17,9 @@ from decoder.fields import parsed
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
-from pipeline.analysis.rules.kafka.groups.share_states import SHARE_APIS
 from pipeline.analysis.rules.kafka.processes.instance_ids import STATES_ONE
 from pipeline.analysis.rules.kafka.refusals import NAMING
+from pipeline.analysis.rules.kafka.share_groups.share_states import SHARE_APIS
 from pipeline.analysis.rules.kafka.symptoms import (
     INTRODUCED,
     SLOW_BY_DESIGN,

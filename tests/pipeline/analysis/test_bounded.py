@@ -13,8 +13,8 @@ from pipeline.analysis.holders.assignments import assignments
 from pipeline.analysis.holders.transactions import transactions
 from pipeline.analysis.incidents import grouping
 from pipeline.analysis.incidents.grouping import trees_of
-from pipeline.analysis.rules.kafka.groups.share_groups import suspects
-from pipeline.analysis.rules.kafka.groups.share_states import Delivery, SharePlace
+from pipeline.analysis.rules.kafka.share_groups.share_groups import suspects
+from pipeline.analysis.rules.kafka.share_groups.share_states import Delivery, SharePlace
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.timeline.rows import timeline
 from pipeline.tables import GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS

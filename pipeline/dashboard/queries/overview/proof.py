@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.analysis.rules.kafka.groups.share_states import SharePlace
+from pipeline.analysis.rules.kafka.share_groups.share_states import SharePlace
 from pipeline.dashboard.queries.overview.losses import Losses, losses
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen, group_seen
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.names import known_facts
-from pipeline.analysis.rules.kafka.groups.share_states import (
+from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
     REJECT,
     RELEASE,

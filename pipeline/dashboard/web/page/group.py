@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.analysis.rules.kafka.groups.share_states import SharePlace
+from pipeline.analysis.rules.kafka.share_groups.share_states import SharePlace
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
 from pipeline.dashboard.queries.scope import Scope

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.kafka.groups import competing_committers, stuck_commit
+from pipeline.analysis.rules.kafka.commits import competing_committers, stuck_commit
 from pipeline.analysis.rules.kafka.producers import lso_stalled
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings

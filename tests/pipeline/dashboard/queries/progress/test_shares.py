@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.analysis.rules.kafka.groups.share_states import ACCEPT, REJECT, RELEASE, Delivery, SharePlace
+from pipeline.analysis.rules.kafka.share_groups.share_states import ACCEPT, REJECT, RELEASE, Delivery, SharePlace
 from pipeline.dashboard.queries.progress.shares import Held, again, held, shares, shares_seen
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.rules.kafka.groups import offset_reset
+from pipeline.analysis.rules.kafka.positions import offset_reset
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from tests.pipeline.analysis.rules.kafka.group_rows import Row, at, known

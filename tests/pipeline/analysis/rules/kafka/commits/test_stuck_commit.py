@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.kafka.groups import stuck_commit
+from pipeline.analysis.rules.kafka.commits import stuck_commit
 from pipeline.finding_settings import FindingSettings
 from tests.pipeline.analysis.rules.kafka.group_rows import committed, known
 from tests.pipeline.analysis.sources import sources

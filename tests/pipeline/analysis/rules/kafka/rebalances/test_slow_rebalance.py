@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.groups import slow_rebalance
-from pipeline.analysis.rules.kafka.groups.held_up import members_of
+from pipeline.analysis.rules.kafka.rebalances import slow_rebalance
+from pipeline.analysis.rules.kafka.rebalances.held_up import members_of
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES

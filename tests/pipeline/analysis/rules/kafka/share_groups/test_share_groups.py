@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.groups import share_groups
-from pipeline.analysis.rules.kafka.groups.share_groups import silences, suspects
-from pipeline.analysis.rules.kafka.groups.share_states import Delivery, SharePlace, deliveries, starts_moved
+from pipeline.analysis.rules.kafka.share_groups import share_groups
+from pipeline.analysis.rules.kafka.share_groups.share_groups import silences, suspects
+from pipeline.analysis.rules.kafka.share_groups.share_states import Delivery, SharePlace, deliveries, starts_moved
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS

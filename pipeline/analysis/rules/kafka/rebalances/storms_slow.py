@@ -15,7 +15,7 @@ from statistics import median
 
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
-from pipeline.analysis.rules.kafka.groups.storms import (
+from pipeline.analysis.rules.kafka.rebalances.storms import (
     BIRTHS,
     LOOP_ADVICE,
     RULE,

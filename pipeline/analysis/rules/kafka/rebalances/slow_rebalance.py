@@ -5,8 +5,8 @@ the longest rebalance timeout (``max.poll.interval.ms``) or, of a member that is
 Meanwhile those who wait have no assignment.
 Evidence: the first JoinGroup of a generation and its answer; the heartbeats of the one that is late, which are answered
 REBALANCE_IN_PROGRESS meanwhile, or its silence. While it lasts: those heartbeats, and joins that wait for their answer
-(:mod:`pipeline.analysis.rules.kafka.groups.held_up`); where the capture begins within it, those heartbeats alone. The
-consumer protocol (KIP-848) has no such wait.
+(:mod:`pipeline.analysis.rules.kafka.rebalances.held_up`); where the capture begins within it, those heartbeats alone.
+The consumer protocol (KIP-848) has no such wait.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from statistics import median
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.already import from_before
 from pipeline.analysis.rules.coming_again import earlier
-from pipeline.analysis.rules.kafka.groups.begun_rebalances import Begun, begun_rebalances
-from pipeline.analysis.rules.kafka.groups.held_up import HeldUp, held_up, members_of, waiting_joins
+from pipeline.analysis.rules.kafka.rebalances.begun_rebalances import Begun, begun_rebalances
+from pipeline.analysis.rules.kafka.rebalances.held_up import HeldUp, held_up, members_of, waiting_joins
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import Rule, finds

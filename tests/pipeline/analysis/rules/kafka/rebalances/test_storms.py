@@ -11,9 +11,9 @@ import pytest
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episodes import Shown, collect_episodes
-from pipeline.analysis.rules.kafka.groups import storms, storms_slow
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
-from pipeline.analysis.rules.kafka.groups.storms import Life, Round, explain_generations
+from pipeline.analysis.rules.kafka.rebalances import storms, storms_slow
+from pipeline.analysis.rules.kafka.rebalances.storms import Life, Round, explain_generations
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import SEVERITIES, Finding
 from pipeline.finding_settings import FindingSettings

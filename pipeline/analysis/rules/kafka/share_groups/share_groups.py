@@ -18,7 +18,9 @@ from typing import NamedTuple
 from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
 from pipeline.analysis.rules.kafka.groups.poison_record import RULE as POISON_RECORD
 from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE
-from pipeline.analysis.rules.kafka.groups.share_states import (
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
+from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
+from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
     REJECT,
     RELEASE,
@@ -29,8 +31,6 @@ from pipeline.analysis.rules.kafka.groups.share_states import (
     deliveries,
     start_offsets,
 )
-from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
-from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds

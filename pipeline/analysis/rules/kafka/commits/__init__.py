@@ -1,0 +1,1 @@
+"""Rules about commits of one partition that several make, or one makes again and again."""

@@ -1,0 +1,1 @@
+"""Rules about rebalances: storms of them, and members that a group waits for."""
