@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decoder.columns import Ints
 from pipeline.tables import Column
@@ -22,6 +23,8 @@ _TYPES = {
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 
+_MOST_AT_ONCE = 2**30
+"""Bytes of an array of strings, which cannot hold more than twice of that."""
 _NUMBERS = {
     pa.int32(): np.int32,
     pa.int64(): np.int64,
@@ -103,6 +106,27 @@ def fitting_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     except OverflowError:
         most = 2**31 - 1 if kind == pa.int32() else 2**63 - 1
         return arrow_array([None if value is None or abs(value) > most else value for value in values], kind)
+
+
+def taken(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """Values of a string column by row number; a row that is null gives null.
+
+    An array of strings holds 2 GB at most: of a column that is larger than half of that, values are taken in pieces.
+    """
+    if texts.nbytes <= _MOST_AT_ONCE:
+        values = texts.combine_chunks()
+        return pa.chunked_array([values.take(rows)], texts.type)
+    values = texts.cast(pa.large_string()).combine_chunks()
+    sizes = pc.fill_null(pc.binary_length(values).take(rows), 0)
+    ends = pc.cumulative_sum(sizes.cast(pa.int64()))
+    pieces, begin = [], 0
+    while begin < len(rows):
+        before = ends[begin - 1].as_py() if begin else 0
+        fitting = pc.sum(pc.less_equal(ends, before + _MOST_AT_ONCE)).as_py()
+        end = max(fitting, begin + 1)
+        pieces.append(values.take(rows.slice(begin, end - begin)).cast(texts.type))
+        begin = end
+    return pa.chunked_array(pieces, texts.type)
 
 
 def byte_lengths(texts: pa.Array) -> Ints:

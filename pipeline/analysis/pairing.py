@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,7 +29,7 @@ from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.arrow import arrow_array, arrow_type, taken
 from pipeline.tables import EXCHANGES
 
 _CONTEXT = (
@@ -61,6 +62,8 @@ _ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
 _CLOCK_COLUMNS = ["connection_id", "direction", "seq", "ts", "flags"]
 _CLOCK = ", ".join(_CLOCK_COLUMNS)
 _CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
+_TEXTS = ("body", "embedded")
+"""Columns that may be large: they are taken by row number, since a query would copy them a few times."""
 _KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
 _EXCHANGES = f"""
     WITH halves AS (
@@ -109,8 +112,7 @@ _EXCHANGES = f"""
         CASE WHEN res.id IS NULL THEN {_REQUEST_STATUS} WHEN req.id IS NULL THEN {_RESPONSE_STATUS}
             ELSE 'paired' END AS status,
         req.decode_status AS request_status, res.decode_status AS response_status,
-        req.body AS request_body, res.body AS response_body,
-        req.embedded AS request_embedded, res.embedded AS response_embedded,
+        req.row_number AS request_row, res.row_number AS response_row,
         req.flags AS request_flags, res.flags AS response_flags,
         CASE WHEN list_contains({_KEEP_HEADERS}, req.protocol) THEN req.header END AS request_header,
         CASE WHEN list_contains({_KEEP_HEADERS}, res.protocol) THEN res.header END AS response_header
@@ -140,11 +142,18 @@ def exchanges(
 
 
 def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
-    tables = Tables({"frames": frames, "clock_frames": clocks})
+    texts = {name: frames.column(name) for name in _TEXTS}
+    places = frames.drop_columns([*_TEXTS, *({"frame"} & set(frames.column_names))])
+    places = places.append_column("row_number", pa.array(np.arange(frames.num_rows)))
+    tables = Tables({"frames": places, "clock_frames": clocks})
     try:
         paired = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
     finally:
         tables.close()
+    for half in ("request", "response"):
+        rows = paired.column(f"{half}_row").combine_chunks()
+        for name, values in texts.items():
+            paired = paired.append_column(f"{half}_{name}", taken(values, rows))
     names = ("exchange_id", "protocol", "response_body")
     errors = [_errors(*row) for row in zip(*(paired.column(name).to_pylist() for name in names), strict=True)]
     types = {column.name: arrow_type(column.type) for column in EXCHANGES.columns}

@@ -6,7 +6,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline import arrow
+from pipeline.arrow import arrow_array, arrow_type, taken
 
 VALUES = {
     "int": [0, -(2**31), 2**31 - 1],
@@ -44,3 +45,15 @@ assert write(Path(sys.argv[1]), FRAME, GAP).new
 assert ("pandas" in sys.modules) == loaded == False, "pandas was loaded"
 """
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True)
+
+
+@pytest.mark.parametrize("most", [2**30, 40, 1])
+def test_texts_are_taken_by_row_in_pieces_that_an_array_can_hold(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "_MOST_AT_ONCE", most)
+    texts = pa.chunked_array([["a", None, "c" * 30], [], ["d" * 20, ""]], pa.string())
+    rows = pa.array([4, None, 2, 2, 0, 1, 3], pa.int64())
+    found = taken(texts, rows)
+    assert found.to_pylist() == ["", None, "c" * 30, "c" * 30, "a", None, "d" * 20]
+    assert found.type == pa.string()
+    assert (found.num_chunks > 1) == (most < 2**30)
+    assert taken(texts, pa.array([], pa.int64())).to_pylist() == []

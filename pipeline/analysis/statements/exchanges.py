@@ -28,8 +28,9 @@ _LARGE = 65_536
 _NAMING = sorted(PARTS["fact"].apis - {api for name, part in PARTS.items() if name != "fact" for api in part.apis})
 """Apis that state names alone: of their large responses all but these is left out before they are parsed."""
 _RESPONSE = f"""
-    CASE WHEN list_contains({_NAMING}, api_key) AND strlen(response_body) > {_LARGE} AND json_valid(response_body)
-        THEN json_transform(response_body, '{json.dumps(FACT_FIELDS)}')::JSON::VARCHAR ELSE response_body END
+    CASE WHEN list_contains({_NAMING}, api_key) AND strlen(response_body) > {_LARGE}
+        THEN coalesce(TRY(json_transform(response_body, '{json.dumps(FACT_FIELDS)}'))::JSON::VARCHAR, response_body)
+        ELSE response_body END
 """
 _KAFKA = f"""
     SELECT exchange_id, connection_id, epoch_us(coalesce(response_ts, request_ts)) AS ts_us,
