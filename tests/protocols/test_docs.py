@@ -29,6 +29,7 @@ _ALLOWED = {
     "pipeline/analysis/standing/traffic.py": "apis of Kafka, commands of MongoDB, side by side",
     "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",
     "pipeline/capture/runs/block_agent.py": "the fast path of Kafka",
+    "pipeline/capture/runs/large_frames.py": "the fast path of Kafka, for a frame alone",
     "pipeline/capture/sessions/decryption.py": "tshark's own dissector of that name, turned off",
     "pipeline/capture/stats.py": "what the fast path of Kafka counts",
     "pipeline/commands/messages/apis.py": "numbers of Kafka's apis may be given for names",

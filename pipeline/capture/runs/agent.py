@@ -15,6 +15,7 @@ from decoder.redact import carries_credentials, redact
 from decoder.work import METER
 from pipeline.capture.network.link import FIN, RST, SYN, Dissector, Segment
 from pipeline.capture.packets.packet import Aside, Packet
+from pipeline.capture.runs.large_frames import is_clean_by_kernel
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.sessions.held import HeldRequests
@@ -391,4 +392,4 @@ class Agent:
         yield from self._held.overdue(self._clock.steady(self._ts))
 
     def _redact(self, frame: Frame) -> Frame:
-        return redact(frame, self._field_hash)
+        return frame if is_clean_by_kernel(frame) else redact(frame, self._field_hash)
