@@ -145,7 +145,7 @@ def decode(
     asks, shown, work = chosen.asks, 0, load_settings(conf).work
     notes_names = asks or records or not as_json
     failures = Failures()
-    reader = MessageReader(keeps_requests=notes_names, failures=failures)
+    reader = MessageReader(keeps_requests=notes_names, failures=failures, as_text=not notes_names)
     with paged(not as_json and not follow and STDIN not in files):
         show = _printer(describers, records=records, as_json=as_json, payload=payload is Payload.full)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import orjson
@@ -19,10 +20,15 @@ LARGE = 65_536
 
 
 class LargeMessages:
-    """Decodes large frames, once there are enough of them that loading the kernel pays."""
+    """Decodes large frames, once there are enough of them that loading the kernel pays.
 
-    def __init__(self) -> None:
+    Args:
+        as_text: leave bodies as the text of JSON that the kernel wrote, to be written down as they are.
+    """
+
+    def __init__(self, *, as_text: bool = False) -> None:
         self._effort = Effort()
+        self._as_text = as_text
 
     def read(self, frame: Frame) -> Message | None:
         """The message of a large frame, as Codec.decode gives it; None where the plain reader has to read."""
@@ -34,10 +40,10 @@ class LargeMessages:
         if size < LARGE or not self._effort.pays():
             return None
         with _without_collections():
-            return _read(frame)
+            return _read(frame, orjson.Fragment if self._as_text else orjson.loads)
 
 
-def _read(frame: Frame) -> Message | None:
+def _read(frame: Frame, load: Callable[[bytes], Any]) -> Message | None:
     key, version = frame.api_key, frame.api_version
     if frame.direction != "response" or key is None or version is None:
         return None  # requests that are large carry records
@@ -52,7 +58,7 @@ def _read(frame: Frame) -> Message | None:
     if not isinstance(header, Texts) or not isinstance(body, Texts):
         return None
     return Message(
-        orjson.loads(header[0]), orjson.loads(body[0]), "ok", api_key=key, api_version=version,
+        orjson.loads(header[0]), load(body[0]), "ok", api_key=key, api_version=version,
         api_name=name.names[np.asarray(name.values)[0]],
     )  # fmt: skip
 

@@ -103,11 +103,14 @@ class MessageReader:
     Args:
         keeps_requests: give each response its request's message, too.
         failures: where a message that the codec fails on is noted, which then counts as malformed; None: it raises.
+        as_text: messages are only written down as JSON: see LargeMessages.
     """
 
-    def __init__(self, *, keeps_requests: bool = False, failures: Failures | None = None) -> None:
+    def __init__(
+        self, *, keeps_requests: bool = False, failures: Failures | None = None, as_text: bool = False
+    ) -> None:
         self._failures = failures
-        self._codec, self._large = Codec(), LargeMessages()
+        self._codec, self._large = Codec(), LargeMessages(as_text=as_text)
         self._keeps = keeps_requests
         self._count = 0
         self._sent: dict[str, tuple[int, str | None]] = {}

@@ -10,6 +10,8 @@ from pipeline.analysis.frames import effort
 from pipeline.analysis.frames.effort import without_zeros
 from pipeline.commands.messages import large
 from pipeline.commands.messages.large import LARGE, LargeMessages
+from pipeline.commands.messages.messages import MessageReader, as_object
+from pipeline.terminal import json_line
 from tests.decoder.kafka import encode
 
 METADATA, API_VERSION = 3, 9
@@ -50,6 +52,16 @@ def test_the_kernel_gives_the_same_message(monkeypatch: pytest.MonkeyPatch) -> N
     assert found == plainly(data)
 
 
+def test_a_body_is_written_down_as_the_kernel_wrote_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effort, "KERNEL_AFTER_BYTES", LARGE)
+    monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: True)
+    lines = [
+        json_line(as_object(MessageReader(as_text=as_text).read(frame(metadata(60))))) for as_text in (False, True)
+    ]
+    assert lines[0] == lines[1]
+    assert isinstance(LargeMessages(as_text=True).read(frame(metadata(60))), Message)
+
+
 def test_what_does_not_decode_is_left_to_the_plain_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effort, "KERNEL_AFTER_BYTES", LARGE)
     monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: True)
@@ -61,7 +73,7 @@ def test_the_kernel_is_loaded_once_that_pays(monkeypatch: pytest.MonkeyPatch) ->
     data = metadata(60)
     monkeypatch.setattr(effort, "KERNEL_AFTER_BYTES", 3 * without_zeros(data))
     monkeypatch.setattr(effort, "_is_kernel_compiled", lambda: True)
-    monkeypatch.setattr(large, "_read", lambda _: plainly(data))
+    monkeypatch.setattr(large, "_read", lambda *_: plainly(data))
     reader, small = LargeMessages(), frame(metadata(1))
     read = [reader.read(one) is not None for one in (frame(data), small, frame(data), small, frame(data), small)]
     assert read == [False, False, False, False, True, False]
