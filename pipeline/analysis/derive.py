@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import pyarrow as pa
 
@@ -117,26 +118,31 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
     return Gathered(complete, pending(paired), events, batches, states, commands, handshakes, gaps, facts)
 
 
-def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings) -> Derived:
+Wanted = Literal["all", "report", "rules"]
+"""Tables that are wanted: all; what rules read, and what a report counts; or what rules read."""
+
+
+def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: Wanted = "all") -> Derived:
     """Everything that follows from frames.
 
     Args:
         frames: rows of ``bronze.frames``, each frame once.
         gaps: rows of ``bronze.gaps``.
         settings: how long halves wait, how far lag looks back.
+        wanted: which tables.
     """
     paired = exchanges(frames, settings.answer_timeout, settings.abandon_timeout)
-    found = derive_from(gathered(paired, gaps), settings)
+    found = derive_from(gathered(paired, gaps), settings, wanted)
     return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
 
 
-def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: bool = False) -> Derived:
+def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "all") -> Derived:
     """Everything that follows from what was gathered, the frames themselves left out.
 
     Args:
         gathered: exchanges, and what they state.
         settings: how far lag looks back.
-        is_for_rules: whether only what rules read is wanted.
+        wanted: which tables.
     """
     complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
     commands = attempt(
@@ -159,18 +165,19 @@ def derive_from(gathered: Gathered, settings: StreamSettings, *, is_for_rules: b
         (TRANSACTIONS, lambda: transactions(events, states, batches, gaps, settings.lag_lookback)),
         (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
     ]
-    if not is_for_rules:
+    if wanted != "rules":
         once, commands_once = counted(complete, others), counted(commands, others)
-        found.append((MONGO_HANDSHAKES, gathered.handshakes))
-        derived += [
-            (BROKERS, lambda: brokers(facts)),
-            (TOPICS, lambda: topics(facts)),
-            (ASSIGNMENTS, lambda: assignments(states)),
-            (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
-            (API_LATENCY, lambda: api_latency(once)),
-            (CLIENTS, lambda: clients(once, states, commands_once, facts)),
-            (MONGO_MINUTES, lambda: mongo_minutes(commands_once)),
-        ]
+        derived.append((CLIENTS, lambda: clients(once, states, commands_once, facts)))
+        if wanted == "all":
+            found.append((MONGO_HANDSHAKES, gathered.handshakes))
+            derived += [
+                (BROKERS, lambda: brokers(facts)),
+                (TOPICS, lambda: topics(facts)),
+                (ASSIGNMENTS, lambda: assignments(states)),
+                (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
+                (API_LATENCY, lambda: api_latency(once)),
+                (MONGO_MINUTES, lambda: mongo_minutes(commands_once)),
+            ]
     found += [(table, _made(table, work)) for table, work in derived]
     return Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)
 

@@ -251,7 +251,7 @@ def _diagnosed(
             )
         if inputs.rows > MANY_FRAMES and not keeps_tables:
             return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs
-        return diagnose_landed(inputs.landed(), settings.stream), inputs
+        return diagnose_landed(inputs.landed(), settings.stream, "all" if keeps_tables else "report"), inputs
 
 
 def warn_of(inputs: Inputs, errors: Console) -> None:

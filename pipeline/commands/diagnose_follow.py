@@ -74,7 +74,7 @@ def follow_and_report(
         feed = stack.enter_context(open_feed(source, options, settings))
         _follow(following, feed, stop, show)
         is_whole, reason = feed.outcome()
-    found, stats = following.diagnosis(), feed.stats
+    found, stats = following.diagnosis("report"), feed.stats
     has_failed = bool(following.errors)
     for note in warnings(stats) if stats is not None else ():
         show.note(note)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from decoder import Codec
 from pipeline.analysis.copies.copies import counted_sql
-from pipeline.analysis.derive import Derived, derive, findings_of
+from pipeline.analysis.derive import Derived, Wanted, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
 from pipeline.analysis.frames.effort import pays_for_kernel
@@ -80,10 +80,16 @@ class Diagnosis:
         return {**self.derived.tables, **judged, INTERNAL_ERRORS.full_name: failed}
 
 
-def diagnose(landed: Landed, settings: StreamSettings) -> Diagnosis:
-    """Decode, derive and judge. A step that fails is noted in the diagnosis, and costs itself alone."""
+def diagnose(landed: Landed, settings: StreamSettings, wanted: Wanted = "all") -> Diagnosis:
+    """Decode, derive and judge. A step that fails is noted in the diagnosis, and costs itself alone.
+
+    Args:
+        landed: frames and gaps.
+        settings: of derivations and rules.
+        wanted: which tables.
+    """
     with noting() as noted:
-        derived = derive(decoded(landed.frames), landed.gaps, settings)
+        derived = derive(decoded(landed.frames), landed.gaps, settings, wanted)
         if noted.errors and landed.frames.num_rows and not derived.of(EXCHANGES).num_rows + derived.pending.num_rows:
             _demand_exchanges(noted.errors)
         found = findings_of(derived, settings.findings)

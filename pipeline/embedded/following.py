@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.derive import Derived, derive_from, findings_of
+from pipeline.analysis.derive import Derived, Wanted, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.changes import Kind, kind_of_change
@@ -110,7 +110,7 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
         if following.frames <= MOST_PLACES:
             places.append(rows.select(PLACE_COLUMNS))
     following.judge()
-    found = following.diagnosis()
+    found = following.diagnosis("report")
     if found is None:
         raise ValueError("there are no frames to judge")
     return replace(found, places=pa.concat_tables(places) if following.frames <= MOST_PLACES else None)
@@ -244,7 +244,7 @@ class Following:
     def _judged(self) -> list[Change]:
         settings = self._settings.findings
         with self.noting_errors():
-            self._derived = derive_from(self._gathering.kept, self._settings, is_for_rules=True)
+            self._derived = derive_from(self._gathering.kept, self._settings, "rules")
             self._copied.judged(self._derived.of(COPIES), self._gathering.kept.exchanges)
             found = findings_of(self._derived, settings)
         ids = {finding.finding_id for finding in found.findings}
@@ -258,12 +258,12 @@ class Following:
         self._unreported_incidents += self._reported_incidents.changes(now.incidents)
         return sorted(self._reported.changes(now.findings), key=lambda change: SEVERITIES.index(change.row["severity"]))
 
-    def diagnosis(self) -> Diagnosis | None:
-        """What was judged last, as ``diagnose`` gives it; None before anything came."""
+    def diagnosis(self, wanted: Wanted = "all") -> Diagnosis | None:
+        """What was judged last, as ``diagnose`` gives it, with these tables; None before anything came."""
         if not self.frames:
             return None
         with self.noting_errors():
-            derived = derive_from(self._gathering.kept, self._settings)
+            derived = derive_from(self._gathering.kept, self._settings, wanted)
         ever, copied = self._gathering, self._copied
         looked = replace(
             looked_at(derived), exchanges=self.exchanges, connections=self.connections, bytes_lost=ever.bytes_lost,

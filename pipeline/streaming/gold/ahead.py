@@ -86,7 +86,7 @@ class Ahead:
         kept, since_us = self._recent.kept, self._recent.since_us or 0
         gaps = rows.read(Wanted.since(GAPS, since_us))
         kept = replace(kept, gaps=gaps, handshakes=_handshakes(rows, kept))
-        found = findings_of(derive_from(kept, self._settings, is_for_rules=True), self._settings.findings)
+        found = findings_of(derive_from(kept, self._settings, "rules"), self._settings.findings)
         with self._writing:
             held = rows.read(Wanted(FINDINGS))
             known = finding_rows(held)

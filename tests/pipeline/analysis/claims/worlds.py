@@ -96,7 +96,7 @@ class World:
         """All that rules read."""
         with noting() as noted:
             paired = exchanges(self.frames, _SETTINGS.answer_timeout, _SETTINGS.abandon_timeout)
-            found = derive_from(gathered(paired, self.gaps), _SETTINGS, is_for_rules=True)
+            found = derive_from(gathered(paired, self.gaps), _SETTINGS, "rules")
         assert noted.errors == ()
         return found
 
