@@ -27,7 +27,7 @@ PARENTS = 40
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What traffic cost; ``base``: what next to none does."""
+    """What traffic cost; ``base``: what next to none does, in the same process."""
 
     recipe: Recipe | None
     cost: Cost
@@ -66,10 +66,10 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """How traffic is measured: each sample in a process of its own, beside one of next to nothing.
+    """How traffic is measured: each sample in a process of its own, which judges next to nothing before.
 
-    A process begins as a copy of this one, with all code loaded. Others that run on the machine make a sample take
-    longer, never shorter, so that of several the least counts, and of memory the most.
+    Others that run on the machine make a sample take longer, never shorter, so that of several the least counts, and of
+    memory the most.
 
     Attributes:
         size: bytes on the wire.
@@ -93,8 +93,9 @@ class Trials:
 
     def _of(self, recipe: Recipe | None, made: Landing) -> Tried:
         table, nothing = made.table(), landed(Recipe(1, (18,)), 1000).table()
-        bases, costs = zip(*((cost(nothing), cost(table, self.limit_s)) for _ in range(self.repeat)), strict=True)
-        return Tried(recipe, least(costs), made.wire_bytes, least(bases))
+        costs = [cost(table, nothing, self.limit_s) for _ in range(self.repeat)]
+        base = Cost(min(one.base_s for one in costs), 0)
+        return Tried(recipe, least(costs), made.wire_bytes, base)
 
 
 def least(costs: Sequence[Cost]) -> Cost:
@@ -128,11 +129,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=100, help="recipes tried")
-    parser.add_argument("--bytes", type=int, default=300_000, help="on the wire, of each trial")
+    parser.add_argument("--bytes", type=int, default=1_000_000, help="on the wire, of each trial")
     parser.add_argument("--limit", type=float, default=20.0, help="CPU seconds after which a trial ends")
     parser.add_argument("--replay", help="a recipe, as it was printed")
     parser.add_argument("--top", type=int, default=12)
     parser.add_argument("--repeat", type=int, default=1, help="samples of each trial, of which the least time counts")
+    parser.add_argument("--known", default="", help="only known ways whose names hold this")
     options = parser.parse_args()
     source = random.Random(options.seed)
     fresh = recipes(source)
@@ -143,7 +145,7 @@ def main() -> None:
         print(trials.of_recipe(from_json(options.replay)))
         return
     floor = max((trials.of_known(name, make) for name, make in PLAIN.items()), key=lambda one: one.badness)
-    known = [trials.of_known(name, make) for name, make in AMPLIFIERS.items()]
+    known = [trials.of_known(name, make) for name, make in AMPLIFIERS.items() if options.known in name]
     found: list[Tried] = []
     for number in range(options.rounds):
         parents = [one.recipe for one in found if one.badness > 0.2 and one.recipe][:PARENTS]
