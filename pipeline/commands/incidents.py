@@ -24,6 +24,8 @@ SEVERITIES = ("critical", "warning", "info")
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
 MOST_IN_FULL = 100
 """Incidents that are printed in full; it takes a hundredth of a second for each."""
+MOST_IN_SHORT = 200
+"""Further ones of which a line or two are printed; of what is beyond, how many there are."""
 _EVIDENCE_SHOWN = 6
 _LABEL = 8
 """Width of what stands before a text."""
@@ -36,7 +38,8 @@ def show_incidents(
 ) -> None:
     """Print incidents for a person, as they are ordered: in full what is to be done, in short what is not.
 
-    On a terminal that is too small for that, and beyond the first hundred, only what they are and what to do now.
+    On a terminal that is too small for that, and beyond the first hundred, only what they are and what to do now; of
+    those beyond a few hundred only how many they are.
 
     Args:
         incidents: rows of ``gold.incidents``.
@@ -77,13 +80,16 @@ def _print_all(
     *,
     is_brief: bool = False,
 ) -> None:
-    for index, row in enumerate(incidents):
+    for index, row in enumerate(incidents[: MOST_IN_FULL + MOST_IN_SHORT]):
         is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
         if (index > 0 and is_brief) or index >= MOST_IN_FULL:
             _print_brief(row, console)
             continue
         console.print()
         print_incident(row, findings, () if is_short else commands(row), console, is_short=is_short)
+    more = incidents[MOST_IN_FULL + MOST_IN_SHORT :]
+    if more:
+        console.print(f"\nand {many(len(more), 'more incident')} ({by_severity(more)})")
 
 
 def _print_brief(row: Row, console: Console) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from pipeline.analysis.tables import Row, Tables
+from pipeline.commands.incidents import MOST_IN_FULL, MOST_IN_SHORT
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
@@ -24,9 +26,9 @@ from pipeline.tables import (
     STATE_EVENTS,
     TRANSACTIONS,
 )
-from tests.hostile.amplifiers import AMPLIFIERS, of_size, transactions
+from tests.hostile.amplifiers import AMPLIFIERS, Amplifier, found, of_size, transactions
 from tests.hostile.amplify import Tried, against, least
-from tests.hostile.judging_cost import Cost
+from tests.hostile.judging_cost import Cost, report
 from tests.hostile.traffic import Landing, landed, recipes
 from tests.pipeline.rows import arrow
 
@@ -92,7 +94,12 @@ def test_it_fits_into_little_memory(name: str, number: int) -> None:
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
 
 
-def test_stalled_partitions_are_judged_by_the_same_queries_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("make", "small", "large"), [(transactions.stalled_partitions, 2, 90), (found.silences_of_share_groups, 40, 120)]
+)
+def test_no_query_is_asked_more_often_however_much_it_is(
+    make: Amplifier, small: int, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     real = Tables.rows
 
@@ -101,12 +108,24 @@ def test_stalled_partitions_are_judged_by_the_same_queries_however_many(monkeypa
         return real(self, sql, **parameters)
 
     monkeypatch.setattr(Tables, "rows", rows)
-    counts = []
-    for number in (2, 90):
+    counts, findings = [], []
+    for number in (small, large):
         asked.clear()
-        assert judged(transactions.stalled_partitions(number)).findings.num_rows >= number
-        counts.append(len(asked))
+        findings.append(judged(make(number)).findings.num_rows)
+        counts.append(max(Counter(asked).values()))
     assert counts[0] == counts[1]
+    assert findings[0]
+    assert findings[1] >= findings[0]
+
+
+def test_of_thousands_of_incidents_the_first_are_printed_and_the_others_counted() -> None:
+    found = judged(of_size(AMPLIFIERS["clients_in_incidents"], 400_000))
+    incidents = found.incidents.num_rows
+    shown = MOST_IN_FULL + MOST_IN_SHORT
+    assert incidents > shown
+    text = report(found)
+    assert f"and {incidents - shown:,} more incident" in text
+    assert f"{incidents:,} incidents" in text
 
 
 def test_the_worst_case_is_stated_against_the_floor() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.hostile.amplifiers import groups, offsets, refusals, transactions
+from tests.hostile.amplifiers import found, groups, offsets, refusals, transactions
 from tests.hostile.traffic import Landing
 
 Amplifier = Callable[[int], Landing]
@@ -25,6 +25,7 @@ AMPLIFIERS: dict[str, Amplifier] = {
         refusals.throttled, refusals.long_names, refusals.unanswered, refusals.churn,
         offsets.clusters_of_a_server, offsets.ids_of_a_topic, offsets.days_of_a_session, offsets.lagging_groups,
         offsets.lagging_partitions, offsets.resets, offsets.mongodb_namespaces,
+        found.silences_of_share_groups, found.clients_in_incidents,
     )
 }  # fmt: skip
 

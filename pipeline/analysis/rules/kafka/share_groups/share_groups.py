@@ -7,11 +7,11 @@ released or rejected by itself, and a poison record holds up nobody else, until 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from shlex import quote
 from typing import NamedTuple
 
@@ -213,21 +213,32 @@ def _stopped(
     for beat in beats(sources):
         alive[beat.cluster, beat.group].append(beat)
     starts, left = start_offsets(sources), _MOST_PLACES_ASKED
-    for (cluster, group, topic), places in by_topic.items():
+    silent: list[tuple[tuple[str, str, str], list[Silence]]] = []
+    for what, places in by_topic.items():
         times_us = sorted(one.us for place in places for one in by_place[place] if one.what is not None)
-        quiet = list(silences(times_us, sources.ends.get(cluster, 0), settings))[-max(left // len(places), 1) :]
+        quiet = list(silences(times_us, sources.ends.get(what[0], 0), settings))[-max(left // len(places), 1) :]
         left -= len(quiet) * len(places)
+        if left < 0:
+            break
         if quiet:
-            check_work("silent partitions of share groups", _MOST_PLACES_ASKED - left, _MOST_PLACES_ASKED)
+            silent.append((what, quiet))
+    written = _written(sources.tables, {topic for (_, _, topic), _ in silent}) if silent else {}
+    for what, quiet in silent:
+        cluster, group, topic = what
+        steps = {
+            place: (written.get((cluster, topic, place.partition), ([], [])), _acknowledged(by_place[place]))
+            for place in by_topic[what]
+        }
         for silence in quiet:
             waiting = {
                 place: count
-                for place in places
-                if (count := _waiting(sources.tables, place, by_place[place], silence)) >= settings.behind_records
+                for place, (ends, acknowledged) in steps.items()
+                if (count := _waiting(ends, acknowledged, silence)) >= settings.behind_records
             }
             if waiting:
                 some = [one for place in waiting for one in by_place[place]]
-                yield _halt((cluster, group, topic), waiting, some, alive[cluster, group], silence, starts)
+                yield _halt(what, waiting, some, alive[cluster, group], silence, starts)
+    check_work("silent partitions of share groups", _MOST_PLACES_ASKED - left, _MOST_PLACES_ASKED)
 
 
 class Silence(NamedTuple):
@@ -270,20 +281,54 @@ def silences(times_us: Sequence[int], end_us: int, settings: FindingSettings) ->
         usual.append(gap)
 
 
-def _waiting(tables: Tables, place: SharePlace, some: Iterable[Delivery], silence: Silence) -> int:
-    """Records of a partition that were written and of which the group had acknowledged nothing at a time."""
-    from_us, to_us = silence.from_us, silence.to_us
-    behind = max((one.last for one in some if one.what in (ACCEPT, REJECT) and one.us <= from_us), default=None)
+_Steps = tuple[list[int], list[int]]
+"""Times, µs since the epoch, ascending, and what was the highest offset from each on."""
+
+
+def _written(tables: Tables, topics: Iterable[str]) -> dict[tuple[str, str, int], _Steps]:
+    """How far partitions of these topics were written."""
     rows = tables.rows(
         """
-        SELECT max(greatest(coalesce(next_offset, 0), coalesce(high_watermark, 0))) AS written FROM events
-        WHERE kind IN ('produced', 'fetched') AND cluster = $cluster AND topic = $topic AND partition = $partition
-            AND epoch_us(ts) <= $to_us
+        WITH ends AS (
+            SELECT cluster, topic, partition, epoch_us(ts) AS us,
+                max(greatest(coalesce(next_offset, 0), coalesce(high_watermark, 0))) AS written
+            FROM events WHERE kind IN ('produced', 'fetched') AND list_contains($topics, topic) GROUP BY ALL
+        ), so_far AS (
+            SELECT * REPLACE (max(written) OVER (PARTITION BY cluster, topic, partition ORDER BY us) AS written)
+            FROM ends
+        )
+        FROM so_far QUALIFY written IS DISTINCT FROM lag(written) OVER (
+            PARTITION BY cluster, topic, partition ORDER BY us
+        )
+        ORDER BY us
         """,
-        cluster=place.cluster, topic=place.topic, partition=place.partition, to_us=to_us,
-    )  # fmt: skip
-    written = rows[0].written
-    return 0 if written is None or behind is None else max(0, written - behind - 1)
+        topics=sorted(topics),
+    )
+    found: defaultdict[tuple[str, str, int], _Steps] = defaultdict(lambda: ([], []))
+    for row in rows:
+        times, offsets = found[row.cluster, row.topic, row.partition]
+        times.append(row.us)
+        offsets.append(row.written)
+    return found
+
+
+def _acknowledged(some: Iterable[Delivery]) -> _Steps:
+    """How far a group acknowledged a partition."""
+    told = sorted((one.us, one.last) for one in some if one.what in (ACCEPT, REJECT))
+    return [us for us, _ in told], list(accumulate((last for _, last in told), max))
+
+
+def _at(steps: _Steps, us: int) -> int | None:
+    """What was the highest offset at a time."""
+    times, offsets = steps
+    number = bisect_right(times, us)
+    return offsets[number - 1] if number else None
+
+
+def _waiting(written: _Steps, acknowledged: _Steps, silence: Silence) -> int:
+    """Records of a partition that were written and of which the group had acknowledged nothing at a time."""
+    end, behind = _at(written, silence.to_us), _at(acknowledged, silence.from_us)
+    return 0 if end is None or behind is None else max(0, end - behind - 1)
 
 
 def _halt(
