@@ -44,9 +44,9 @@ $(STAMPS)/system: $(STAMPS)/project $(wildcard pipeline/setup/*.py)
 	@$(PYTHON_IN) -m pipeline.setup
 	@touch $@
 
-$(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decoder/*/*/*.py pipeline/capture/*.py)
+$(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decoder/*/*/*.py pipeline/capture/*.py pipeline/analysis/timeline/*_kernel.py)
 	@echo "Compiling the decoder's kernel …"
-	@$(PYTHON_IN) -c "import decoder.kafka.kernel.bodies, decoder.kafka.kernel.records, decoder.mongodb.batch, pipeline.capture.runs.block_agent"
+	@$(PYTHON_IN) -c "import decoder.kafka.kernel.bodies, decoder.kafka.kernel.records, decoder.mongodb.batch, pipeline.capture.runs.block_agent, pipeline.analysis.timeline.carry_kernel"
 	@touch $@
 
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake

@@ -9,10 +9,12 @@ statement, also downwards: a truncated log shows. A late answer to a producer se
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pyarrow as pa
 
+from decoder.kernel.cache import is_compiled
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import DAY_US, first_hour_sql
@@ -29,6 +31,11 @@ from pipeline.tables import (
     Column,
 )
 
+KERNEL_AFTER = 2_000
+"""Rows from which on loading the compiled pass pays."""
+COMPILING_AFTER = 20_000
+"""Rows from which on compiling it pays."""
+_KERNEL = ("pipeline.analysis.timeline", "carry_kernel.carry")
 _LOG = "cluster, topic, incarnation, partition"
 _TYPES = {column.name: column.type for column in (*OFFSET_EVENTS.columns, *OFFSET_TIMELINE.columns)}
 _TYPES |= {"incarnation": "int", "event_ordinal": "int"}
@@ -172,9 +179,19 @@ def timeline(
     inputs = inputs.set_column(
         inputs.schema.get_field_index("ts"), "ts", inputs.column("ts").cast(pa.timestamp("us", "UTC"))
     )
-    pass_ = Pass(lookback)
-    found = [pass_.timeline(batch) for batch in inputs.combine_chunks().to_batches(50_000)]
+    found = list(passed(inputs, lookback))
     return fit(pa.Table.from_batches(found) if found else pa.table({}), OFFSET_TIMELINE)
+
+
+def passed(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]:
+    """Rows in order, completed (:mod:`pipeline.analysis.timeline.carry`): by compiled code where that pays."""
+    if inputs.num_rows < KERNEL_AFTER or (inputs.num_rows < COMPILING_AFTER and not is_compiled(*_KERNEL)):
+        pass_ = Pass(lookback)
+        yield from (pass_.timeline(batch) for batch in inputs.combine_chunks().to_batches(50_000))
+        return
+    from pipeline.analysis.timeline.carry_columns import timelines  # noqa: PLC0415 - loads compiled code
+
+    yield from timelines(inputs, lookback)
 
 
 _LAST = f"""
