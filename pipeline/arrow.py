@@ -105,7 +105,8 @@ def fitting_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return arrow_array(values, kind)
     except OverflowError:
         most = 2**31 - 1 if kind == pa.int32() else 2**63 - 1
-        return arrow_array([None if value is None or abs(value) > most else value for value in values], kind)
+        fitting = [value if value is not None and -most - 1 <= value <= most else None for value in values]
+        return arrow_array(fitting, kind)
 
 
 def taken(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:

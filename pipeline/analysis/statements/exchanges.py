@@ -61,13 +61,17 @@ def statement_rows(exchanges: pa.Table) -> pa.Table:
     return pa.Table.from_batches(found) if found else _NOTHING.empty_table()
 
 
-def _statements(exchanges: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
+def inputs(exchanges: pa.Table) -> pa.Table:
+    """Of Kafka exchanges what statements are read of: their bodies, who speaks to whom, and when."""
     tables = Tables({"exchanges": exchanges})
     try:
-        inputs = tables.table(_KAFKA)
+        return tables.table(_KAFKA)
     finally:
         tables.close()
-    for batch in inputs.combine_chunks().to_batches(_AT_ONCE):
+
+
+def _statements(exchanges: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
+    for batch in inputs(exchanges).combine_chunks().to_batches(_AT_ONCE):
         yield from statements(batch)
 
 

@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from decoder.columns import Bools, Ints
 from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
 from decoder.kafka.facts.statement import Repeated
+from decoder.kernel.cache import is_compiled
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups
+from pipeline.analysis.statements.nullable import Numbers
 from pipeline.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
@@ -35,6 +38,10 @@ class ParsedExchange(NamedTuple):
     response_embedded: list[dict[str, Any]] | None
 
 
+KERNEL_AFTER = 500
+"""Exchanges from which on compiled code reads bodies of the apis that most traffic consists of."""
+COMPILING_AFTER = 10_000
+"""Exchanges from which on compiling it pays."""
 _STEP = "statements of an exchange"
 _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
 """Columns that follow from the exchange, not from its bodies."""
@@ -114,6 +121,34 @@ PARTS = {
 
 def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[tuple[str, pa.RecordBatch]]:
     """What exchanges state, in batches of one kind each: its name in PARTS, and rows with ``context`` and columns."""
+    rest = batch
+    if batch.num_rows >= KERNEL_AFTER and _is_kernel_ready(batch.num_rows):
+        found, is_read = _read_at_once(batch)
+        for name, sources, columns in found:
+            if len(sources):
+                who = batch.select(list(context)).take(Numbers.all_known(sources).arrow(pa.int64()))
+                yield name, _beside_columns(who, columns, kind_of(PARTS[name]))
+        rest = batch.filter(Numbers.all_known(~is_read).arrow(pa.bool_()))
+    yield from one_by_one(rest, context)
+
+
+def _read_at_once(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping[str, pa.Array]]], Bools]:
+    """See :func:`pipeline.analysis.statements.hot.hot_statements`; nothing where that fails, which is noted."""
+    from pipeline.analysis.statements import hot  # noqa: PLC0415 - loads compiled code
+
+    try:
+        return hot.hot_statements(batch)
+    except Exception as error:
+        contain(error, _STEP)
+        return [], np.zeros(batch.num_rows, np.bool_)
+
+
+def _is_kernel_ready(exchanges: int) -> bool:
+    return exchanges >= COMPILING_AFTER or is_compiled("decoder.kernel", "leaves.read_leaves")
+
+
+def one_by_one(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The same, an exchange after the other: all that is stated of it is read of its parsed bodies."""
     types = {name: kind_of(part) for name, part in PARTS.items()}
     rows_of = {name: _rows_of(part.columns) for name, part in PARTS.items()}
     found: dict[str, list[Any]] = {name: [] for name in PARTS}
@@ -175,6 +210,12 @@ def _repeated(one: Any, times: int) -> Any:
 def _beside(context: pa.RecordBatch, values: list[pa.Array], kinds: pa.StructType) -> pa.RecordBatch:
     names = [*context.schema.names, *(field.name for field in kinds)]
     return pa.RecordBatch.from_arrays([*context.columns, *values], names=names)
+
+
+def _beside_columns(context: pa.RecordBatch, columns: Mapping[str, pa.Array], kinds: pa.StructType) -> pa.RecordBatch:
+    count = context.num_rows
+    values = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in kinds]
+    return _beside(context, values, kinds)
 
 
 def kind_of(part: Part) -> pa.StructType:

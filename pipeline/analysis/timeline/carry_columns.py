@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from decoder.columns import Bools, Bytes, Ints
 from pipeline.analysis.hours import HOUR_US, span_us
+from pipeline.analysis.numbering import codes, numbered
 from pipeline.analysis.timeline import carry_kernel as kernel
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, PARTITION, PRODUCED
 from pipeline.analysis.timeline.offset_state import SETS_PENDING
@@ -35,16 +36,16 @@ def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]
     inputs = inputs.combine_chunks()
     what = int_values(_whole(inputs.column("what")))
     places = _places(inputs)
-    partitions = _numbered(places, _codes(inputs.column("incarnation")))
+    partitions = numbered(places, codes(inputs.column("incarnation")))
     log = _log(inputs, what, partitions)
     stated = np.flatnonzero((what == EVENT) | (what == KNOWN))
     wanted = [name for name in inputs.column_names if name in _TYPES or name in _NAMED]
     rows = inputs.select(wanted).filter(_bools((what == EVENT) | (what == KNOWN)))
     places, partitions = places[stated], partitions[stated]
-    group_codes = _codes(rows.column("group_id"))
-    by_place = _numbered(places, group_codes)
-    groups = _numbered(partitions, group_codes)
-    clients = _numbered(groups, _codes(rows.column("client_id")))
+    groups_named = codes(rows.column("group_id"))
+    by_place = numbered(places, groups_named)
+    groups = numbered(partitions, groups_named)
+    clients = numbered(groups, codes(rows.column("client_id")))
     state = _state(len(log.produced_at) - 1, _count(groups), _count(clients), _count(by_place), len(log.marker))
     marks = _marks(rows, what[stated])
     span = span_us(lookback)
@@ -66,27 +67,15 @@ def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]
 
 def _places(inputs: pa.Table) -> Ints:
     """A number for each partition: its rows follow each other."""
-    columns = [_codes(inputs.column(name)) for name in PARTITION]
+    columns = [codes(inputs.column(name)) for name in PARTITION]
     is_new = np.ones(inputs.num_rows, np.bool_)
     is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     numbers: Ints = np.cumsum(is_new) - 1
     return numbers
 
 
-def _numbered(outer: Ints, inner: Ints) -> Ints:
-    """A number for each pair, from 0 on."""
-    if not len(inner) or not inner.any():
-        return outer
-    numbers: Ints = np.unique(outer * (int(inner.max()) + 1) + inner, return_inverse=True)[1]
-    return numbers
-
-
 def _count(numbers: Ints) -> int:
     return int(numbers.max()) + 1 if len(numbers) else 0
-
-
-def _codes(column: pa.ChunkedArray) -> Ints:
-    return int_values(_whole(column).dictionary_encode(null_encoding="encode").indices)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

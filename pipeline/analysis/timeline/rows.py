@@ -9,7 +9,6 @@ statement, also downwards: a truncated log shows. A late answer to a producer se
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from decoder.kernel.cache import is_compiled
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import DAY_US, first_hour_sql
+from pipeline.analysis.safety.guard import contain
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, ORDER, PRODUCED, Pass
 from pipeline.analysis.timeline.groups import SETTLED, WITH_GROUP
@@ -179,19 +179,22 @@ def timeline(
     inputs = inputs.set_column(
         inputs.schema.get_field_index("ts"), "ts", inputs.column("ts").cast(pa.timestamp("us", "UTC"))
     )
-    found = list(passed(inputs, lookback))
+    found = passed(inputs, lookback)
     return fit(pa.Table.from_batches(found) if found else pa.table({}), OFFSET_TIMELINE)
 
 
-def passed(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]:
+def passed(inputs: pa.Table, lookback: timedelta) -> list[pa.RecordBatch]:
     """Rows in order, completed (:mod:`pipeline.analysis.timeline.carry`): by compiled code where that pays."""
-    if inputs.num_rows < KERNEL_AFTER or (inputs.num_rows < COMPILING_AFTER and not is_compiled(*_KERNEL)):
-        pass_ = Pass(lookback)
-        yield from (pass_.timeline(batch) for batch in inputs.combine_chunks().to_batches(50_000))
-        return
-    from pipeline.analysis.timeline.carry_columns import timelines  # noqa: PLC0415 - loads compiled code
+    is_ready = inputs.num_rows >= COMPILING_AFTER or is_compiled(*_KERNEL)
+    if inputs.num_rows >= KERNEL_AFTER and is_ready:
+        from pipeline.analysis.timeline import carry_columns  # noqa: PLC0415 - loads compiled code
 
-    yield from timelines(inputs, lookback)
+        try:
+            return list(carry_columns.timelines(inputs, lookback))
+        except Exception as error:
+            contain(error, f"table {OFFSET_TIMELINE.full_name}")
+    pass_ = Pass(lookback)
+    return [pass_.timeline(batch) for batch in inputs.combine_chunks().to_batches(50_000)]
 
 
 _LAST = f"""

@@ -17,7 +17,9 @@ from pipeline.analysis.incidents import incidents, report
 from pipeline.analysis.rules import rule, run
 from pipeline.analysis.safety import guard
 from pipeline.analysis.safety.guard import MOST_NOTED, InternalError, Noted, TooMuchToJudge, attempt, by_parts, noting
-from pipeline.analysis.statements import kafka, mongodb
+from pipeline.analysis.statements import hot, kafka, mongodb
+from pipeline.analysis.timeline import carry_columns
+from pipeline.analysis.timeline import rows as timeline_rows
 from pipeline.analysis.timeline.offset_state import OffsetState
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
@@ -130,6 +132,7 @@ def test_an_exchange_whose_statements_fail_costs_itself(stuck: Landed, monkeypat
         seen.extend([item] if item.api_key == 1 else [])
         return item.api_key == 1 and item is seen[0]
 
+    monkeypatch.setattr(kafka, "KERNEL_AFTER", 10**9)
     monkeypatch.setattr(kafka, "_stated", fails_once(kafka._stated, is_first_fetch))
     found = judged(stuck)
     (error,) = found.errors
@@ -163,12 +166,29 @@ def test_an_event_that_the_timeline_cannot_take_costs_itself(stuck: Landed, monk
         calls.append(1)
         return len(calls) == 10
 
+    monkeypatch.setattr(timeline_rows, "KERNEL_AFTER", 10**9)
     monkeypatch.setattr(OffsetState, "take", fails_once(OffsetState.take, is_tenth))
     found = judged(stuck)
     (error,) = found.errors
     assert error.step == "table gold.offset_timeline"
     assert found.tables["gold.offset_timeline"].num_rows == whole.tables["gold.offset_timeline"].num_rows - 1
     assert silver(found) == silver(whole)
+
+
+def test_reading_one_by_one_takes_the_place_of_compiled_code_that_fails(
+    stuck: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = whole_of(stuck)
+
+    monkeypatch.setattr(hot, "hot_statements", fails)
+    monkeypatch.setattr(carry_columns, "timelines", fails)
+    for module in (kafka, timeline_rows):
+        monkeypatch.setattr(module, "KERNEL_AFTER", 1)
+        monkeypatch.setattr(module, "COMPILING_AFTER", 1)
+    found = judged(stuck)
+    assert {error.step for error in found.errors} == {"statements of an exchange", "table gold.offset_timeline"}
+    for name, rows in (silver(whole) | {"gold.offset_timeline": whole.tables["gold.offset_timeline"]}).items():
+        assert sorted(map(str, found.tables[name].to_pylist())) == sorted(map(str, rows.to_pylist())), name
 
 
 def test_a_producer_whose_transactions_fail_costs_its_own(stalled: Landed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_a_task_is_known_by_its_subtopology_while_nobody_said_what_that_reads() 
 
 
 def test_taking_it_in_again_changes_nothing() -> None:
-    states = derived("streams_group").of(STATE_EVENTS)
+    states = derived("streams_group").of(STATE_EVENTS).sort_by("ts")
     once = assignments(states)
     assert assignments(states, once).num_rows == 0
     assert assignments(states, assignments(states.slice(0, states.num_rows // 2))).num_rows < once.num_rows

@@ -1,0 +1,26 @@
+"""Numbers in place of values, so that arrays can be grouped and joined without an object of each value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from decoder.columns import Ints
+from pipeline.arrow import int_values
+
+
+def codes(values: pa.Array | pa.ChunkedArray) -> Ints:
+    """The same number for the same value, from 0 on; null counts as a value."""
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks)
+    found: Ints = int_values(whole.dictionary_encode(null_encoding="encode").indices)
+    return found
+
+
+def numbered(outer: Ints, *inner: Ints) -> Ints:
+    """The same number for the same tuple of numbers, which are not negative; ascending as the tuples are."""
+    for one in inner:
+        if len(one) and one.any():
+            outer = np.unique(outer * (int(one.max()) + 1) + one, return_inverse=True)[1]
+    return outer

@@ -1,0 +1,134 @@
+"""Columns of numbers and texts of which some are not known: from arrays to Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from decoder.columns import Bools, Ints, Texts
+from decoder.fields import LARGEST_INT32
+from decoder.kafka.errors import error_name
+from pipeline.arrow import arrow_array
+
+_LEAST_INT32, _LARGEST = -(2**31), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Whole numbers, or truths as 0 and 1, of 64 bits.
+
+    Attributes:
+        known: where there is one; elsewhere the value means nothing.
+    """
+
+    values: Ints
+    known: Bools
+
+    @classmethod
+    def none(cls, count: int) -> Numbers:
+        """So many of which none is known."""
+        return cls(np.zeros(count, np.int64), np.zeros(count, np.bool_))
+
+    @classmethod
+    def all_known(cls, values: Ints | Bools) -> Numbers:
+        """Numbers of which each is known."""
+        return cls(values.astype(np.int64, copy=False), np.ones(len(values), np.bool_))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, places: Ints) -> Numbers:
+        """Those at places; a negative place has none."""
+        if not len(self.values):
+            return Numbers.none(len(places))
+        return Numbers(self.values[places], self.known[places] & (places >= 0))
+
+    def where(self, condition: Bools) -> Numbers:
+        """The same, known only where the condition holds too."""
+        return Numbers(self.values, self.known & condition)
+
+    def plus(self, others: Numbers) -> Numbers:
+        """Sums with numbers from 0 on; not known where 64 bits do not hold them."""
+        fits = self.values <= _LARGEST - np.maximum(others.values, 0)
+        return Numbers(
+            np.where(fits, self.values + np.where(fits, others.values, 0), 0), self.known & others.known & fits
+        )
+
+    def or_else(self, others: Numbers) -> Numbers:
+        """The same, with others where it is not known."""
+        return Numbers(np.where(self.known, self.values, others.values), self.known | others.known)
+
+    @property
+    def natural(self) -> Numbers:
+        """Those from 0 on: Kafka writes -1 for an offset or an epoch that is not known."""
+        return self.where(self.values >= 0)
+
+    @property
+    def count(self) -> Numbers:
+        """Those that may be a count: from 0 on, of 32 bits."""
+        return self.where((self.values >= 0) & (self.values <= LARGEST_INT32))
+
+    def equal(self, value: int) -> Bools:
+        """Where it is known to be the value."""
+        found: Bools = self.known & (self.values == value)
+        return found
+
+    def arrow(self, kind: pa.DataType) -> pa.Array:
+        """As an array; null where it is not known, or where 32 bits do not hold it and are wanted."""
+        known = self.known
+        if kind == pa.int32():
+            known = known & (self.values >= _LEAST_INT32) & (self.values <= LARGEST_INT32)
+        if pa.types.is_boolean(kind):
+            data = np.packbits(self.values != 0, bitorder="little")
+        else:
+            data = np.ascontiguousarray(self.values, np.int32 if kind == pa.int32() else np.int64)
+        return pa.Array.from_buffers(kind, len(known), [_bits(known), pa.py_buffer(data)], _nulls(known))
+
+
+def together(*parts: Numbers) -> Numbers:
+    """One after the other."""
+    return Numbers(np.concatenate([one.values for one in parts]), np.concatenate([one.known for one in parts]))
+
+
+def text_array(found: tuple[Texts, Bools]) -> pa.Array:
+    """Texts as an array; null where there is none."""
+    texts, known = found
+    buffers = [_bits(known), pa.py_buffer(texts.offsets.astype(np.int32)), pa.py_buffer(texts.data)]
+    return pa.Array.from_buffers(pa.string(), len(known), buffers, _nulls(known))
+
+
+def chosen(choices: Sequence[str | None], places: Ints) -> pa.Array:
+    """Of a few texts one for each place."""
+    return taken(arrow_array(list(choices), pa.string()), places)
+
+
+def taken(values: pa.Array, places: Ints) -> pa.Array:
+    """Values at places; null where the place is negative."""
+    known: Bools = places >= 0
+    return values.take(Numbers(places, known).arrow(pa.int64()))
+
+
+def error_names(codes: Numbers) -> pa.Array:
+    """Names of error codes."""
+    distinct, places = np.unique(codes.values, return_inverse=True)
+    return chosen([error_name(int(code)) for code in distinct], np.where(codes.known, places, -1))
+
+
+def texts_of(column: pa.Array) -> Texts:
+    """The texts of a string array as they stand in memory; an empty one where it is null."""
+    column = column if column.null_count == 0 else column.fill_null("")
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    return Texts(np.frombuffer(data or b"\0", np.uint8), ends)
+
+
+def _bits(known: Bools) -> Any:
+    return None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+
+
+def _nulls(known: Bools) -> int:
+    return int(len(known) - known.sum())
