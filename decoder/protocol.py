@@ -214,6 +214,8 @@ class WireProtocol(ABC):
     """For people."""
     rules: ClassVar[tuple[str, ...]] = ()
     """Packages or modules that register rules (see pipeline.analysis.rules.rule), beside those of the pipeline."""
+    error_marks: ClassVar[tuple[str, str] | None] = None
+    """Two texts: the JSON of a response that holds both equally often names no error. None: it must be read to know."""
     keeps_headers: ClassVar[bool] = False
     """Whether exchanges keep the headers of their messages: where these hold what columns do not."""
     has_api_latencies: ClassVar[bool] = True

@@ -20,9 +20,14 @@ def error_name(code: int) -> str:
     return ERROR_NAMES.get(code, f"UNKNOWN({code})")
 
 
+ERROR_MARKS = ('rrorCode":', 'rrorCode":0')
+"""Fields that hold error codes in compact JSON, and those of them that are 0."""
+
+
 def is_without_errors(body: str) -> bool:
     """Whether all fields of compact JSON that hold error codes are 0. It counts; reading takes longer."""
-    return body.count('rrorCode":') == body.count('rrorCode":0')
+    every, zero = ERROR_MARKS
+    return body.count(every) == body.count(zero)
 
 
 def response_errors(body: str) -> list[tuple[int, str]]:

@@ -13,7 +13,7 @@ from decoder.kafka.codec.embedded import EMBEDDING_APIS, embedded_messages
 from decoder.kafka.codec.frame_records import FrameRecords, read_frame_records
 from decoder.kafka.codec.messages import decode_frame
 from decoder.kafka.codec.program import Programs, compile_programs
-from decoder.kafka.errors import response_errors
+from decoder.kafka.errors import ERROR_MARKS, response_errors
 from decoder.kafka.recognition import Recognition
 from decoder.kafka.redaction.frames import redact_frame
 from decoder.kafka.redaction.secrets import secret_apis
@@ -34,6 +34,7 @@ class KafkaProtocol(WireProtocol):
     name = "kafka"
     title = "Kafka"
     begins_with_length = True
+    error_marks = ERROR_MARKS
 
     @cached_property
     def _recognition(self) -> Recognition:

@@ -73,7 +73,13 @@ class Facts:
     def clusters_at(self, places: Iterable[tuple[str, int]]) -> list[str]:
         """The same of many servers and times (µs since the epoch)."""
         spans = self._spans
-        return [_cluster_in(spans.get(server, ()), server, ts_us) for server, ts_us in places]
+        only = {server: of[0] for server, of in spans.items() if len(of) == 1}
+        return [
+            span[2]
+            if (span := only.get(server)) and span[0] <= ts_us < span[1]
+            else _cluster_in(spans.get(server, ()), server, ts_us)
+            for server, ts_us in places
+        ]
 
     @cached_property
     def _spans(self) -> dict[str, list[tuple[int, int, str]]]:

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.model import FrameFlags
-from decoder.protocols import names_of
+from decoder.protocols import names_of, protocols
+from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
@@ -62,8 +63,6 @@ _ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
 _CLOCK_COLUMNS = ["connection_id", "direction", "seq", "ts", "flags"]
 _CLOCK = ", ".join(_CLOCK_COLUMNS)
 _CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
-_TEXTS = ("body", "embedded")
-"""Columns that may be large: they are taken by row number, since a query would copy them a few times."""
 _KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
 _EXCHANGES = f"""
     WITH halves AS (
@@ -112,12 +111,15 @@ _EXCHANGES = f"""
         CASE WHEN res.id IS NULL THEN {_REQUEST_STATUS} WHEN req.id IS NULL THEN {_RESPONSE_STATUS}
             ELSE 'paired' END AS status,
         req.decode_status AS request_status, res.decode_status AS response_status,
-        req.row_number AS request_row, res.row_number AS response_row,
-        req.flags AS request_flags, res.flags AS response_flags,
-        CASE WHEN list_contains({_KEEP_HEADERS}, req.protocol) THEN req.header END AS request_header,
-        CASE WHEN list_contains({_KEEP_HEADERS}, res.protocol) THEN res.header END AS response_header
+        req.flags AS request_flags, res.flags AS response_flags, req.place AS request_place, res.place AS response_place
     FROM spanned
 """
+_SLIM = (
+    *_CONTEXT, "exchange_id", "direction", "seq", "ts", "ts_end", "flags", "size", "idle_us", "client_id",
+    "decode_status",
+)  # fmt: skip
+"""What the query reads of frames. Texts of bodies stay out of it: they are taken once it has found both halves."""
+_TEXTS = ("body", "embedded", "header")
 
 
 def exchanges(
@@ -142,24 +144,55 @@ def exchanges(
 
 
 def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
-    texts = {name: frames.column(name) for name in _TEXTS}
-    places = frames.drop_columns([*_TEXTS, *({"frame"} & set(frames.column_names))])
-    places = places.append_column("row_number", pa.array(np.arange(frames.num_rows)))
-    tables = Tables({"frames": places, "clock_frames": clocks})
+    slim = frames.select(_SLIM)
+    places = Numbers.all_known(np.arange(frames.num_rows)).arrow(pa.int64())
+    tables = Tables({"frames": slim.append_column("place", places), "clock_frames": clocks})
     try:
-        paired = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
+        found = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
     finally:
         tables.close()
-    for half in ("request", "response"):
-        rows = paired.column(f"{half}_row").combine_chunks()
-        for name, values in texts.items():
-            paired = paired.append_column(f"{half}_{name}", taken(values, rows))
-    names = ("exchange_id", "protocol", "response_body")
-    errors = [_errors(*row) for row in zip(*(paired.column(name).to_pylist() for name in names), strict=True)]
+    paired = _with_texts(found, frames)
+    errors = _errors_of(paired)
     types = {column.name: arrow_type(column.type) for column in EXCHANGES.columns}
     codes = arrow_array([None if some is None else [code for code, _ in some] for some in errors], types["error_codes"])
     names = arrow_array([None if some is None else [name for _, name in some] for some in errors], types["error_names"])
     return fit(paired.append_column("error_codes", codes).append_column("error_names", names), EXCHANGES)
+
+
+def _with_texts(found: pa.Table, frames: pa.Table) -> pa.Table:
+    """What the query gives, with the texts of both halves in place of where their frames are."""
+    keeps_header = pc.is_in(found.column("protocol"), arrow_array(_KEEP_HEADERS, pa.string()))
+    for half in ("request", "response"):
+        place = f"{half}_place"
+        places = found.column(place).combine_chunks()
+        for name in _TEXTS:
+            wanted = pc.if_else(keeps_header, places, None) if name == "header" else places
+            found = found.append_column(f"{half}_{name}", taken(frames.column(name), wanted))
+        found = found.drop_columns([place])
+    return found
+
+
+def _errors_of(paired: pa.Table) -> list[list[tuple[int, str]] | None]:
+    """The errors of each response; only those are read that may name one."""
+    found: list[list[tuple[int, str]] | None] = [[] for _ in range(paired.num_rows)]
+    doubtful = pc.fill_null(pc.invert(_without_errors(paired)), True)
+    names = ("exchange_id", "protocol", "response_body")
+    columns = (paired.column(name).filter(doubtful).to_pylist() for name in names)
+    places = pc.indices_nonzero(doubtful).to_pylist()
+    for place, row in zip(places, zip(*columns, strict=True), strict=True):
+        found[place] = _errors(*row)
+    return found
+
+
+def _without_errors(paired: pa.Table) -> pa.ChunkedArray:
+    """Where counting shows that a response names none."""
+    protocol, body = paired.column("protocol"), paired.column("response_body")
+    found = pc.and_(pc.is_null(protocol), False)
+    for name, one in protocols().items():
+        if one.error_marks is not None:
+            every, zero = (pc.count_substring(body, mark) for mark in one.error_marks)
+            found = pc.or_(found, pc.and_(pc.equal(protocol, name), pc.equal(every, zero)))
+    return found
 
 
 def _errors(exchange_id: str, protocol: str, body: str | None) -> list[tuple[int, str]] | None:

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from decoder.columns import Bools, Ints
 from decoder.kernel.leaves import Level, Rows
-from pipeline.analysis.statements.nullable import Numbers, chosen, taken, text_array
+from pipeline.analysis.columns.nullable import Numbers, chosen, taken, text_array, truths
 from pipeline.analysis.statements.partitions import Listed, Topics, flags, numbers
-from pipeline.arrow import int_values
 
 RECORD_BATCHES = Level(
     "recordBatches",
@@ -49,9 +48,7 @@ class BatchesOf:
 
     def status_is(self, status: str) -> Bools:
         """Where ``status`` has a value."""
-        stated = text_array(self.rows.text("status"))
-        found: Bools = int_values(pc.fill_null(pc.equal(stated, status), False).cast(pa.uint8())) != 0
-        return found
+        return truths(pc.equal(text_array(self.rows.text("status")), status))
 
     def has_status(self) -> Bools:
         """Where there is a ``status``."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from decoder.columns import Ints
 from decoder.kernel.leaves import Level, Rows, leaves
-from pipeline.analysis.statements.nullable import Numbers, chosen, error_names, taken, text_array
+from pipeline.analysis.columns.nullable import Numbers, chosen, error_names, taken, text_array
 from pipeline.analysis.statements.partitions import Topics, found_in, numbers, repeated
 from pipeline.analysis.statements.stated import Exchanges, Stated
 

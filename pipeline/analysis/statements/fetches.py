@@ -8,8 +8,8 @@ import pyarrow as pa
 from decoder.columns import Ints
 from decoder.kafka.facts.offsets import ISOLATION
 from decoder.kernel.leaves import Level, Rows, leaves
+from pipeline.analysis.columns.nullable import Numbers, chosen, error_names, taken, together
 from pipeline.analysis.statements.batch_rows import RECORD_BATCHES, BatchesOf
-from pipeline.analysis.statements.nullable import Numbers, chosen, error_names, taken, together
 from pipeline.analysis.statements.partitions import Topics, flags, found_in, numbers, repeated
 from pipeline.analysis.statements.stated import Exchanges, Stated
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from decoder.columns import Bools, Ints
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.columns.nullable import Numbers, texts_of, truths
 from pipeline.analysis.statements.commits import committed, kept_alive
 from pipeline.analysis.statements.fetches import fetched
-from pipeline.analysis.statements.nullable import Numbers, texts_of
 from pipeline.analysis.statements.produces import produced
 from pipeline.analysis.statements.stated import Exchanges, Stated
 from pipeline.arrow import int_values
@@ -51,8 +51,7 @@ def hot_statements(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping
 def _exchanges(batch: pa.RecordBatch) -> Exchanges:
     versions = int_values(batch.column("api_version").fill_null(-1))
     requests, responses = batch.column("request_body"), batch.column("response_body")
-    has_response: Bools = int_values(responses.is_valid().cast(pa.uint8())) != 0
-    return Exchanges(texts_of(requests), texts_of(responses), versions, has_response)
+    return Exchanges(texts_of(requests), texts_of(responses), versions, truths(responses.is_valid()))
 
 
 def _kept(stated: Stated) -> Iterator[tuple[str, Ints, Mapping[str, pa.Array]]]:

@@ -15,9 +15,9 @@ from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
 from decoder.kafka.facts.statement import Repeated
 from decoder.kernel.cache import is_compiled
+from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups
-from pipeline.analysis.statements.nullable import Numbers
 from pipeline.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 

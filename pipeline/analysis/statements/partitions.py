@@ -10,9 +10,8 @@ import pyarrow as pa
 from decoder.columns import Bools, Ints
 from decoder.fields import LARGEST_INT32
 from decoder.kernel.leaves import Rows
-from pipeline.analysis.numbering import codes, numbered
-from pipeline.analysis.statements.nullable import Numbers, text_array
-from pipeline.arrow import int_values
+from pipeline.analysis.columns.nullable import Numbers, text_array, truths
+from pipeline.analysis.columns.numbering import codes, numbered
 
 _PARTITION_BITS = 31
 
@@ -97,5 +96,4 @@ def repeated(*some: Listed) -> Ints:
 
 
 def _is_null(values: pa.Array) -> Bools:
-    is_null: Bools = int_values(values.is_null().cast(pa.uint8())) != 0
-    return is_null
+    return truths(values.is_null())

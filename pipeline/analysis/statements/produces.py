@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from decoder.columns import Bools, Ints
 from decoder.kernel.leaves import Level, leaves
+from pipeline.analysis.columns.nullable import Numbers, chosen, error_names, taken, text_array
 from pipeline.analysis.statements.batch_rows import RECORD_BATCHES, BatchesOf
-from pipeline.analysis.statements.nullable import Numbers, chosen, error_names, taken, text_array
 from pipeline.analysis.statements.partitions import Topics, found_in, numbers, repeated
 from pipeline.analysis.statements.stated import Exchanges, Stated
 

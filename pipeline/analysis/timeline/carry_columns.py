@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.columns import Bools, Bytes, Ints
+from pipeline.analysis.columns.nullable import Numbers, array, truths, whole_array
+from pipeline.analysis.columns.numbering import codes, numbered
 from pipeline.analysis.hours import HOUR_US, span_us
-from pipeline.analysis.numbering import codes, numbered
 from pipeline.analysis.timeline import carry_kernel as kernel
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, PARTITION, PRODUCED
 from pipeline.analysis.timeline.offset_state import SETS_PENDING
-from pipeline.arrow import arrow_array, arrow_type, int_values
+from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_TIMELINE
 
 _AT_ONCE = 50_000
@@ -34,13 +35,13 @@ _NAMED = ("what", "kind", "group_id", "client_id", *kernel.COLUMNS)
 def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]:
     """The events among rows, completed, as :meth:`pipeline.analysis.timeline.carry.Pass.timeline` gives them."""
     inputs = inputs.combine_chunks()
-    what = int_values(_whole(inputs.column("what")))
+    what = Numbers.of(inputs.column("what")).values
     places = _places(inputs)
     partitions = numbered(places, codes(inputs.column("incarnation")))
     log = _log(inputs, what, partitions)
     stated = np.flatnonzero((what == EVENT) | (what == KNOWN))
     wanted = [name for name in inputs.column_names if name in _TYPES or name in _NAMED]
-    rows = inputs.select(wanted).filter(_bools((what == EVENT) | (what == KNOWN)))
+    rows = inputs.select(wanted).filter(_arrow_truths((what == EVENT) | (what == KNOWN)))
     places, partitions = places[stated], partitions[stated]
     groups_named = codes(rows.column("group_id"))
     by_place = numbered(places, groups_named)
@@ -57,12 +58,12 @@ def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]
         found = _room(int(is_event.sum()))
         kernel.carry(
             kernel.Rows(
-                marks[here], int_values(_whole(some.column("ts"))), partitions[here], groups[here], clients[here],
+                marks[here], Numbers.of(some.column("ts")).values, partitions[here], groups[here], clients[here],
                 by_place[here], values, known,
             ),
             log, state, found, span, HOUR_US,
         )  # fmt: skip
-        yield _completed(some.filter(_bools(is_event)), found)
+        yield _completed(some.filter(_arrow_truths(is_event)), found)
 
 
 def _places(inputs: pa.Table) -> Ints:
@@ -78,16 +79,6 @@ def _count(numbers: Ints) -> int:
     return int(numbers.max()) + 1 if len(numbers) else 0
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
-
-
-def _numbers(column: pa.ChunkedArray) -> Ints:
-    """Numbers, or times in µs; 0 where they are null."""
-    return int_values(pc.fill_null(_whole(column).cast(pa.int64()), 0))
-
-
 def _log(inputs: pa.Table, what: Ints, partitions: Ints) -> kernel.Offsets:
     """What was produced, and the markers, by partition."""
     count = _count(partitions)
@@ -96,7 +87,7 @@ def _log(inputs: pa.Table, what: Ints, partitions: Ints) -> kernel.Offsets:
         rows = np.flatnonzero(what == kind)
         rows = rows[np.argsort(partitions[rows], kind="stable")]
         found.append(np.searchsorted(partitions[rows], np.arange(count + 1)))
-        found += [_numbers(inputs.column(name))[rows] for name in names]
+        found += [Numbers.of(inputs.column(name)).values[rows] for name in names]
     return kernel.Offsets(*found)
 
 
@@ -114,11 +105,11 @@ def _state(partitions: int, groups: int, clients: int, places: int, markers: int
 
 
 def _marks(rows: pa.Table, what: Ints) -> Bytes:
-    kinds, group = _whole(rows.column("kind")), _whole(rows.column("group_id"))
+    kinds, group = whole_array(rows.column("kind")), whole_array(rows.column("group_id"))
     is_event = what == EVENT
-    sets_pending = _truths(pc.is_in(kinds, _SETS_PENDING)) | ~is_event
-    is_produced = _truths(pc.equal(kinds, "produced"))
-    has_group = _truths(pc.not_equal(group, ""))
+    sets_pending = truths(pc.is_in(kinds, _SETS_PENDING)) | ~is_event
+    is_produced = truths(pc.equal(kinds, "produced"))
+    has_group = truths(pc.not_equal(group, ""))
     marks: Bytes = (
         is_event * kernel.EVENT_ROW
         + sets_pending * kernel.SETS_PENDING
@@ -128,18 +119,12 @@ def _marks(rows: pa.Table, what: Ints) -> Bytes:
     return marks
 
 
-def _truths(values: pa.Array) -> Bools:
-    truths: Bools = int_values(pc.fill_null(values, False).cast(pa.uint8())) != 0
-    return truths
-
-
 def _offsets(rows: pa.Table) -> tuple[Any, Any]:
     values = np.empty((rows.num_rows, len(kernel.COLUMNS)), np.int64)
     known = np.empty((rows.num_rows, len(kernel.COLUMNS)), np.uint8)
     for place, name in enumerate(kernel.COLUMNS):
-        column = _whole(rows.column(name))
-        values[:, place] = int_values(pc.fill_null(column.cast(pa.int64()), 0))
-        known[:, place] = _truths(column.is_valid())
+        stated = Numbers.of(rows.column(name))
+        values[:, place], known[:, place] = stated.values, stated.known
     return values, known
 
 
@@ -152,23 +137,14 @@ def _room(events: int) -> kernel.Found:
 
 
 def _completed(events: pa.Table, found: kernel.Found) -> pa.RecordBatch:
-    made = {name: (found.known[:, n], found.is_known[:, n]) for n, name in enumerate(kernel.COLUMNS)}
-    made |= {name: (found.lags[:, n], found.has_lags[:, n]) for n, name in enumerate(kernel.LAGS)}
-    made["lag_seconds"] = found.seconds, found.has_seconds
-    made["ordinal"] = found.ordinal, np.ones(len(found.ordinal), np.uint8)
-    arrays = [
-        _array(*made[name], kind) if name in made else _whole(events.column(name)) for name, kind in _TYPES.items()
-    ]
+    columns = {name: (found.known[:, n], found.is_known[:, n]) for n, name in enumerate(kernel.COLUMNS)}
+    columns |= {name: (found.lags[:, n], found.has_lags[:, n]) for n, name in enumerate(kernel.LAGS)}
+    made = {name: Numbers(values, known != 0).arrow(_TYPES[name]) for name, (values, known) in columns.items()}
+    made["lag_seconds"] = array(found.seconds, found.has_seconds != 0, pa.float64())
+    made["ordinal"] = Numbers.all_known(found.ordinal).arrow(pa.int32())
+    arrays = [made[name] if name in made else whole_array(events.column(name)) for name in _TYPES]
     return pa.RecordBatch.from_arrays(arrays, names=list(_TYPES))
 
 
-def _array(values: Any, known: Any, kind: pa.DataType) -> pa.Array:
-    bits = np.packbits(known, bitorder="little")
-    nulls = len(known) - int(known.sum(dtype=np.int64))
-    buffers = [pa.py_buffer(bits) if nulls else None, pa.py_buffer(np.ascontiguousarray(values))]
-    return pa.Array.from_buffers(kind, len(known), buffers, nulls)
-
-
-def _bools(values: Bools) -> pa.Array:
-    bits = np.packbits(values, bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+def _arrow_truths(values: Bools) -> pa.Array:
+    return Numbers.all_known(values).arrow(pa.bool_())

@@ -59,28 +59,32 @@ _ENDS = """
     )
 """
 _SUSPECTS = f"""
-    WITH ends AS ({_ENDS}), produced AS (
-        SELECT cluster, topic, partition,
-            base < lag(ended) OVER (PARTITION BY cluster, topic, partition ORDER BY us, exchange_id, ordinal) AS falls
-        FROM ends WHERE kind = 'produced'
-    ), timed AS (
-        SELECT e.*, CASE e.kind WHEN 'produced' THEN epoch_us(coalesce(x.request_ts, x.ts)) ELSE e.us END AS then_us
-        FROM ends AS e LEFT JOIN exchanges AS x ON e.kind = 'produced' AND e.exchange_id = x.exchange_id
-    ), seen AS (
-        SELECT *, max(CASE WHEN kind <> 'produced' THEN ended END) OVER (
-            PARTITION BY cluster, topic, partition ORDER BY then_us, kind DESC
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS seen_before
-        FROM timed
+    WITH ends AS ({_ENDS}), asked AS (
+        SELECT e.* EXCLUDE (exchange_id, ordinal), epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us,
+            CASE WHEN e.kind = 'fetched' THEN e.server ELSE '' END AS whose
+        FROM ends AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
+    ), acknowledged AS (
+        SELECT cluster, topic, partition, us, max(ended) OVER (
+            PARTITION BY cluster, topic, partition ORDER BY us RANGE UNBOUNDED PRECEDING
+        ) AS reached
+        FROM asked
+    ), watermarks AS (
+        SELECT cluster, topic, partition, whose, us, max(ended) OVER (
+            PARTITION BY cluster, topic, partition, whose ORDER BY us RANGE UNBOUNDED PRECEDING
+        ) AS reached
+        FROM asked WHERE kind <> 'produced'
     )
-    SELECT cluster, topic, partition FROM produced WHERE falls
+    SELECT a.cluster, a.topic, a.partition FROM asked AS a ASOF JOIN acknowledged AS b
+        ON a.cluster = b.cluster AND a.topic = b.topic AND a.partition = b.partition AND a.asked_us > b.us
+    WHERE a.kind = 'produced' AND a.base < b.reached
     UNION
-    SELECT cluster, topic, partition FROM ends WHERE kind <> 'produced'
-    GROUP BY cluster, topic, partition HAVING max(ended) > arg_max(ended, (us, exchange_id, ordinal))
-    UNION
-    SELECT cluster, topic, partition FROM seen WHERE kind = 'produced' AND base < seen_before
+    SELECT a.cluster, a.topic, a.partition FROM asked AS a ASOF JOIN watermarks AS b
+        ON a.cluster = b.cluster AND a.topic = b.topic AND a.partition = b.partition AND a.whose = b.whose
+        AND a.asked_us > b.us
+    WHERE a.kind <> 'produced' AND a.ended < b.reached
 """
-"""Partitions whose log may have become shorter: fewer records acknowledged, a lower watermark, or a write below one."""
+"""Partitions whose log may have become shorter: a batch below what had been acknowledged when it was sent, or a
+watermark of a broker below what that had stated before it was asked."""
 _OF_SUSPECTS = f"""
     WITH ends AS ({_ENDS}), repeated AS (
         SELECT exchange_id, topic, partition FROM (

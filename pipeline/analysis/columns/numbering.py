@@ -6,15 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from decoder.columns import Ints
+from pipeline.analysis.columns.nullable import whole_array
 from pipeline.arrow import int_values
 
 
 def codes(values: pa.Array | pa.ChunkedArray) -> Ints:
     """The same number for the same value, from 0 on; null counts as a value."""
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks)
-    found: Ints = int_values(whole.dictionary_encode(null_encoding="encode").indices)
+    found: Ints = int_values(whole_array(values).dictionary_encode(null_encoding="encode").indices)
     return found
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from decoder.columns import Bools, Ints, Texts
 from decoder.fields import LARGEST_INT32
 from decoder.kafka.errors import error_name
-from pipeline.arrow import arrow_array
+from pipeline.arrow import arrow_array, int_values
 
 _LEAST_INT32, _LARGEST = -(2**31), 2**63 - 1
 
@@ -27,6 +27,13 @@ class Numbers:
 
     values: Ints
     known: Bools
+
+    @classmethod
+    def of(cls, column: pa.Array | pa.ChunkedArray) -> Numbers:
+        """Those of an array of numbers, times or truths."""
+        whole = whole_array(column)
+        filled = whole.fill_null(False).cast(pa.uint8()) if pa.types.is_boolean(whole.type) else whole.cast(pa.int64())
+        return cls(int_values(filled.fill_null(0)), truths(whole.is_valid()))
 
     @classmethod
     def none(cls, count: int) -> Numbers:
@@ -83,15 +90,30 @@ class Numbers:
         if kind == pa.int32():
             known = known & (self.values >= _LEAST_INT32) & (self.values <= LARGEST_INT32)
         if pa.types.is_boolean(kind):
-            data = np.packbits(self.values != 0, bitorder="little")
-        else:
-            data = np.ascontiguousarray(self.values, np.int32 if kind == pa.int32() else np.int64)
-        return pa.Array.from_buffers(kind, len(known), [_bits(known), pa.py_buffer(data)], _nulls(known))
+            return array(np.packbits(self.values != 0, bitorder="little"), known, kind)
+        return array(np.ascontiguousarray(self.values, np.int32 if kind == pa.int32() else np.int64), known, kind)
+
+
+def whole_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def truths(column: pa.Array | pa.ChunkedArray) -> Bools:
+    """Where a column of truths is true; null is not."""
+    found: Bools = int_values(whole_array(column).fill_null(False).cast(pa.uint8())) != 0
+    return found
 
 
 def together(*parts: Numbers) -> Numbers:
     """One after the other."""
     return Numbers(np.concatenate([one.values for one in parts]), np.concatenate([one.known for one in parts]))
+
+
+def array(data: Any, known: Bools, kind: pa.DataType) -> pa.Array:
+    """Values that stand in memory as the type has them; null where they are not known."""
+    return pa.Array.from_buffers(kind, len(known), [_bits(known), pa.py_buffer(data)], _nulls(known))
 
 
 def text_array(found: tuple[Texts, Bools]) -> pa.Array:
