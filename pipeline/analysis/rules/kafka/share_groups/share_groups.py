@@ -314,8 +314,8 @@ def _written(tables: Tables, topics: Iterable[str]) -> dict[tuple[str, str, int]
 
 def _acknowledged(some: Iterable[Delivery]) -> _Steps:
     """How far a group acknowledged a partition."""
-    told = sorted((one.us, one.last) for one in some if one.what in (ACCEPT, REJECT))
-    return [us for us, _ in told], list(accumulate((last for _, last in told), max))
+    known = sorted((one.us, one.last) for one in some if one.what in (ACCEPT, REJECT))
+    return [us for us, _ in known], list(accumulate((last for _, last in known), max))
 
 
 def _at(steps: _Steps, us: int) -> int | None:
