@@ -15,9 +15,11 @@ from itertools import pairwise
 from decoder.fields import integers, items, parsed, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
+from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, REWOUND_RULE, STOPPED_RULE, Place, finding_of
 from pipeline.analysis.rules.kafka.positions.whole_groups import of_whole_groups
+from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import who
@@ -170,6 +172,8 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
         commits = own or known[row.cluster, row.group_id, None]
         others = [us for us in commits if row.first_us < us]
         patience = max(_patience_us(settings), int(settings.patience_periods * usual_us(gaps_us(commits))))
+        if not own and (row.cluster, row.group_id, row.client_id) in _newcomers(sources):
+            patience = max(patience, int(settings.uncommitted_seconds * 1_000_000))
         if len(others) < settings.dropped_commits or min(others[-1], row.last_us) - row.first_us < patience:
             continue
         details = {
@@ -187,6 +191,20 @@ def _commits(tables: Tables, row: Row, client_id: str | None) -> list[int]:
     """When the group committed anything, or a client of it."""
     found = tables.rows(_COMMITS, cluster=row.cluster, group=row.group_id, client=client_id)
     return [one.us for one in found]
+
+
+def _newcomers(sources: Sources) -> set[tuple[str, str, str | None]]:
+    """Cluster, group and client id of members whose process begins in the capture: how often it commits is unknown."""
+
+    def found() -> set[tuple[str, str, str | None]]:
+        lives = lives_of(sources)
+        return {
+            (step.cluster, step.group, step.client_id)
+            for step in sources.steps
+            if step.what == ENTERS and step.member in lives[step.cluster, step.group].newcomers
+        }
+
+    return sources.once("clients whose process begins", found)
 
 
 def _patience_us(settings: FindingSettings) -> int:

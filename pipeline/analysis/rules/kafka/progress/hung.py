@@ -21,7 +21,7 @@ from pipeline.analysis.rules.kafka.progress.silence import (
     silences_of,
 )
 from pipeline.analysis.rules.kafka.progress.topic import Rhythms, Topic
-from pipeline.analysis.rules.kafka.progress.track import STOPPED, Point, Track, Trouble, latest
+from pipeline.analysis.rules.kafka.progress.track import SPAN_US, STOPPED, Point, Track, Trouble, latest
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.finding_settings import FindingSettings
 
@@ -63,7 +63,7 @@ def hung(topic: Topic, now_us: int, settings: FindingSettings, known: Mapping[in
         topic: partitions of one topic.
         now_us: until when it was seen, µs since the epoch.
         settings: thresholds.
-        known: by partition what is reported otherwise, unless it shows here as soon.
+        known: by partition what is reported otherwise, unless it shows here sooner.
     """
     if len(topic.tracks) < 2:
         return []
@@ -83,7 +83,7 @@ def hung(topic: Topic, now_us: int, settings: FindingSettings, known: Mapping[in
 def _is_known(one: _Silence, known: Mapping[int, Sequence[Trouble]]) -> bool:
     return any(
         other.first_us == one.trouble.first_us
-        and (one.trouble.severity == "info" or other.enough_us < one.trouble.enough_us)
+        and (one.trouble.severity == "info" or other.enough_us <= one.trouble.enough_us + SPAN_US)
         for other in known.get(one.track.partition, ())
     )
 

@@ -32,6 +32,8 @@ from pipeline.analysis.rules.kafka.progress.topic import Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
 from pipeline.finding_settings import FindingSettings
 
+_NEARLY_ALL = 0.75
+"""The share of a silence in which a new process reads on."""
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
 
@@ -60,7 +62,7 @@ def judge(
     now_us = max((p.ts_us for t in tracks for p in t.points), default=0)
     read_on = reading_on(whole, now_us, settings)
     stopped = [
-        *_stopped(tracks, now_us, max(now_us, end_us), life, settings), *hung(whole, now_us, settings, read_on)
+        *_stopped(whole, now_us, max(now_us, end_us), settings), *hung(whole, now_us, settings, read_on)
     ]  # fmt: skip
     found = _last_of_silences(stopped)
     silent = list(found)
@@ -159,14 +161,13 @@ def _last_of_silences(stopped: Sequence[Trouble]) -> list[Trouble]:
     ]
 
 
-def _stopped(
-    tracks: Sequence[Track], now_us: int, end_us: int, life: Life, settings: FindingSettings
-) -> Iterator[Trouble]:
+def _stopped(topic: Topic, now_us: int, end_us: int, settings: FindingSettings) -> Iterator[Trouble]:
     """No partition of the topic is committed any more, although there is something to read.
 
     What came after the last commit waits until the end of all that was seen (``end_us``). A group that was behind
     before may have ended with its producers: it is judged as long as somebody speaks of the topic (``now_us``).
     """
+    tracks, life = topic.tracks, topic.life
     times = sorted({time for track in tracks for time in track.commit_times})
     if not times:
         return
@@ -187,6 +188,7 @@ def _stopped(
             waiting
             for track in tracks
             if (waiting := _waiting(track, first_us, last_us, seen_us, patience, life, settings)) is not None
+            and not _is_new(track, topic, first_us, last_us, settings)
         ]
         if not behind:
             continue
@@ -241,6 +243,19 @@ def _waiting(
         return None
     until_us = last_us if since_us == first_us else seen_us
     return (track, since_us, behind, last) if until_us - since_us >= patience else None
+
+
+def _is_new(track: Track, topic: Topic, first_us: int, last_us: int, settings: FindingSettings) -> bool:
+    """Whether a new process holds the partition and reads on, nearly all that time, whose rhythm nothing shows yet."""
+    if last_us - first_us >= micros(settings.uncommitted_seconds):
+        return False
+    owner = topic.life.owner(topic.name, track.partition, last_us)
+    if owner is None or owner.member_id not in topic.life.newcomers:
+        return False
+    if topic.commits_of(owner.member_id, 0, first_us):
+        return False
+    times = [p.ts_us for p in track.between(max(first_us, owner.ts_us), last_us) if p.position is not None]
+    return len(times) >= settings.dropped_commits and times[-1] - times[0] >= _NEARLY_ALL * (last_us - first_us)
 
 
 def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings) -> list[Trouble]:

@@ -35,6 +35,7 @@ class Life:
         limits: by member how long it may be at work between two polls, µs, where it has stated that.
         goodbyes: by member when it left, µs since the epoch, ascending.
         begun_us: the first heartbeat, if no member was seen to join before it: the group is older than the capture.
+        newcomers: members that entered by a process of which the capture shows nothing before.
     """
 
     changes: Sequence[int] = ()
@@ -44,6 +45,7 @@ class Life:
     limits: Mapping[str, int] = field(default_factory=dict)
     goodbyes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     begun_us: int | None = None
+    newcomers: frozenset[str] = frozenset()
 
     def settled(self, first_us: int, last_us: int) -> int:
         """The last rebalance in this time, or its beginning."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.holders.tasks import WITH_TOPICS
-from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
+from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
 from pipeline.analysis.rules.model import Sources
@@ -131,13 +131,14 @@ def lives_of(sources: Sources) -> dict[tuple[str, str], Life]:
     return sources.once("lives of groups", lambda: lives(sources.tables, sources.facts, sources.steps))
 
 
-def lives(tables: Tables, facts: Facts, steps: Iterable[Step] = ()) -> dict[tuple[str, str], Life]:
+def lives(tables: Tables, facts: Facts, steps: Sequence[Step] = ()) -> dict[tuple[str, str], Life]:
     """What is known of the members of each group, by cluster and group.
 
     Of what members were given only partitions count that were written to, read or committed: others may be many.
     """
     given, changes = _given(tables, facts)
-    ended, unasked, begun = _ended(tables), _unasked(tables), _begun(tables)
+    ended, unasked, (begun, alive) = _ended(tables), _unasked(tables), _begun(tables)
+    newcomers = _newcomers(steps, alive)
     limits: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     goodbyes: defaultdict[tuple[str, str], defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for step in steps:
@@ -148,7 +149,7 @@ def lives(tables: Tables, facts: Facts, steps: Iterable[Step] = ()) -> dict[tupl
     return {
         group: Life(
             sorted(changes.get(group, ())), ended.get(group, ()), given.get(group, ()), group in unasked,
-            limits.get(group, {}), goodbyes.get(group, {}), begun.get(group),
+            limits.get(group, {}), goodbyes.get(group, {}), begun.get(group), frozenset(newcomers.get(group, ())),
         )
         for group in {*given, *changes, *ended, *unasked, *limits, *goodbyes, *begun}
     }  # fmt: skip
@@ -230,12 +231,35 @@ def _unasked(tables: Tables) -> set[tuple[str, str]]:
     return {_of_group(row) for row in rows}
 
 
-def _begun(tables: Tables) -> dict[tuple[str, str], int]:
+def _begun(tables: Tables) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str, str], int]]:
+    """See Life.begun_us; and the first heartbeat of each member (cluster, group, member)."""
     rows = tables.rows("""
-        SELECT cluster, group_id, epoch_us(min(ts) FILTER (kind = 'heartbeat' AND error_code = 0)) AS us
+        SELECT cluster, group_id, member_id, epoch_us(min(ts) FILTER (kind = 'heartbeat' AND error_code = 0)) AS us,
+            epoch_us(min(ts) FILTER (kind <> 'heartbeat')) AS given_us
         FROM states WHERE kind IN ('join', 'assignment', 'heartbeat') AND group_id <> ''
-        GROUP BY cluster, group_id
-        HAVING min(ts) FILTER (kind = 'heartbeat' AND error_code = 0)
-            < coalesce(min(ts) FILTER (kind <> 'heartbeat'), 'infinity'::TIMESTAMP)
+        GROUP BY cluster, group_id, member_id
     """)
-    return {_of_group(row): row.us for row in rows}
+    first: dict[tuple[str, str], int] = {}
+    given: dict[tuple[str, str], int] = {}
+    for row in rows:
+        for times, us in ((first, row.us), (given, row.given_us)):
+            if us is not None:
+                times[_of_group(row)] = min(us, times.get(_of_group(row), us))
+    begun = {group: us for group, us in first.items() if group not in given or us < given[group]}
+    return begun, {(row.cluster, row.group_id, row.member_id): row.us for row in rows if row.us is not None}
+
+
+def _newcomers(steps: Iterable[Step], alive: Mapping[tuple[str, str, str], int]) -> dict[tuple[str, str], set[str]]:
+    """See Life.newcomers: nobody entered by its connection before, and it sent no heartbeat before it entered."""
+    processes: dict[tuple[str, str, str], str] = {}
+    entered: dict[tuple[str, str, str], int] = {}
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for step in steps:
+        member = step.cluster, step.group, step.member
+        if step.what != ENTERS or member in entered:
+            continue
+        entered[member] = step.us
+        first = processes.setdefault((step.cluster, step.group, step.connection_id), step.member)
+        if first == step.member and step.us <= alive.get(member, step.us):
+            found[step.cluster, step.group].add(step.member)
+    return found

@@ -18,7 +18,10 @@ from tests.decoder.kafka.batches import batch, record
 from tests.pipeline.capture.wire import Flow, pcap, prefixed
 
 PRODUCE, FETCH, COMMIT, OFFSET_FETCH, JOIN, HEARTBEAT, LEAVE, SYNC = 0, 1, 8, 9, 11, 12, 13, 14
-VERSIONS = {PRODUCE: 8, FETCH: 11, COMMIT: 7, OFFSET_FETCH: 5, JOIN: 5, HEARTBEAT: 3, LEAVE: 2, SYNC: 3}
+METADATA, GROUP_HEARTBEAT = 3, 68
+VERSIONS = {PRODUCE: 8, FETCH: 11, COMMIT: 7, OFFSET_FETCH: 5, JOIN: 5, HEARTBEAT: 3, LEAVE: 2, SYNC: 3, METADATA: 12,
+            GROUP_HEARTBEAT: 0}  # fmt: skip
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 START_US = 1_764_150_000_000_000
 SERVER = ("10.0.0.9", 9092)
 
@@ -54,6 +57,7 @@ class Stage:
 
     topic: str = "orders"
     _said: list[tuple[float, Client, int, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
+    _given: dict[tuple[float, str], list[int]] = field(default_factory=dict)
 
     def say(self, at: float, who: Client, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
         self._said.append((at, who, key, asked, answer))
@@ -70,7 +74,8 @@ class Stage:
     def join(self, at: float, who: Client, partitions: Iterable[int]) -> None:
         """The member enters, and is given partitions."""
         subscription = encode.consumer_protocol("ConsumerProtocolSubscription", 0, {"topics": [self.topic]})
-        given = {"assignedPartitions": [{"topic": self.topic, "partitions": list(partitions)}]}
+        partitions = list(partitions)
+        given = {"assignedPartitions": [{"topic": self.topic, "partitions": partitions}]}
         assignment = encode.consumer_protocol("ConsumerProtocolAssignment", 0, given)
         member = {"memberId": who.member, "metadata": subscription}
         self.say(
@@ -80,6 +85,7 @@ class Stage:
             {"generationId": who.generation, "protocolName": "range", "leader": who.member, "memberId": who.member,
              "members": [member]},
         )  # fmt: skip
+        self._given[at + 0.02, who.member] = partitions
         self.say(
             at + 0.02, who, SYNC,
             {"groupId": who.group, "generationId": who.generation, "memberId": who.member,
@@ -150,7 +156,37 @@ class Stage:
 
     def since(self, at: float) -> Stage:
         """The same, as who comes then sees it."""
-        return Stage(self.topic, [one for one in self._said if one[0] >= at])
+        return Stage(self.topic, [one for one in self._said if one[0] >= at], self._given)
+
+    def by_consumer_protocol(self) -> Stage:
+        """The same by heartbeats of KIP-848: a member enters with epoch 0, and is given partitions if they change."""
+        stage = Stage(self.topic)
+        entered: set[str] = set()
+        for at, who, key, asked, answer in sorted(self._said, key=lambda one: one[0]):
+            if key == JOIN:
+                topic = {"errorCode": 0, "name": self.topic, "topicId": TOPIC_ID, "partitions": []}
+                stage.say(at, who, METADATA, {"topics": [{"name": self.topic}]}, {"topics": [topic]})
+            elif key in (SYNC, HEARTBEAT):
+                given = self._given.get((at, who.member)) if key == SYNC else None
+                assigned = {"topicPartitions": [{"topicId": TOPIC_ID, "partitions": given}]} if given else None
+                epoch = who.generation if who.member in entered else 0
+                entered.add(who.member)
+                stage.say(
+                    at, who, GROUP_HEARTBEAT,
+                    {"groupId": who.group, "memberId": who.member, "memberEpoch": epoch, "rebalanceTimeoutMs": 300_000,
+                     "subscribedTopicNames": None if epoch else [self.topic]},
+                    {"errorCode": 0, "memberId": who.member, "memberEpoch": who.generation,
+                     "heartbeatIntervalMs": 5000, "assignment": assigned},
+                )  # fmt: skip
+            elif key == LEAVE:
+                entered.discard(who.member)
+                stage.say(
+                    at, who, GROUP_HEARTBEAT, {"groupId": who.group, "memberId": who.member, "memberEpoch": -1},
+                    {"errorCode": 0, "memberId": who.member, "memberEpoch": -1, "assignment": None},
+                )  # fmt: skip
+            else:
+                stage.say(at, who, key, asked, answer)
+        return stage
 
     def pcap(self) -> bytes:
         """The packets of all connections, in order of time."""

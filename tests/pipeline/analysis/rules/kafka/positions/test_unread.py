@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
 from pipeline.analysis.rules.kafka.positions import unread_words as words
+from tests.pipeline.analysis.rules.kafka.positions.stage import Stage
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     GROUP,
+    commits_nothing,
     never_commits,
     out_of_range,
     owned,
     reads_on,
     refused_once,
+    since_refused,
 )
 
 DROPPED = ("partition_dropped_from_commits", f"{GROUP}/orders-1")
 STOPPED, REWOUND = ("stopped", f"{GROUP}/orders-0"), ("rewound", "report/orders")
+
+SICK: dict[str, Callable[[], Stage]] = {
+    words.UNCOMMITTED: reads_on, words.OUT_OF_RANGE: out_of_range, words.NEVER_FETCHED: owned,
+    words.NEVER_COMMITS: never_commits, words.SINCE_REFUSED: since_refused,
+    words.GROUP_UNCOMMITTED: partial(commits_nothing, stated=10, ahead=20),
+}  # fmt: skip
+"""By shape."""
+
+
+@pytest.mark.parametrize("shape", sorted(SICK))
+def test_members_of_the_new_protocol_are_judged_alike(shape: str) -> None:
+    found = SICK[shape]().by_consumer_protocol().findings()
+    assert [row["details"].get("shape") for row in found.values()] == [shape]
+
+
+def test_healthy_members_of_the_new_protocol_are_well() -> None:
+    for stage in (reads_on(commits=(0, 1)), owned(fetched=True), never_commits(commits=True)):
+        assert stage.by_consumer_protocol().findings() == {}
 
 
 def test_read_on_and_never_committed() -> None:
