@@ -165,7 +165,7 @@ class Session:
         """The flag of the server if it ended the connection before it sent a byte; else 0. Ask once it is closed."""
         way = self._connection.closed_by
         side = self._sides.get(way) if way is not None else None
-        if side is None or side.direction == "request" or side.frames or side.gap:
+        if side is None or side.direction == "request" or side.frames or side.gap or self._connection.is_midway:
             return 0
         half = self._connection.halves[side.way]
         has_sent = half.next is not None and half.first is not None and half.next > half.first
@@ -306,13 +306,18 @@ class Session:
     def _is_from_start(self, way: int) -> bool:
         return not self._early.dropped[way] and self._connection.opened_in_capture(way)
 
+    def _is_silent(self, side: Side) -> bool:
+        """Whether the acknowledgements of a connection joined midway show that this side has sent nothing since."""
+        half = self._connection.halves[side.way]
+        return self._connection.is_midway and half.first is not None and half.next == half.first
+
     def _start(self, side: Side, ts: int) -> None:
         """Before the first event of a direction: is it seen from its first byte on?"""
         side.is_started = True
         dropped = self._early.dropped[side.way]
         if dropped:
             side.gap = OpenGap(ts, dropped)
-        if not self._is_from_start(side.way):
+        if not self._is_from_start(side.way) and not self._is_silent(side):
             side.framer.lost(dropped, ts)
             self._mistrust(side)
             side.is_midway = self._connection.is_midway and not self._early.harmed[side.way]
@@ -396,6 +401,8 @@ class Session:
         pair = self._pairer.request if side.direction == "request" else self._pairer.response
         key = pair(raw)
         self._exchanges = max(self._exchanges, key.exchange_ordinal + 1)
+        if side.is_midway and side.direction == "response" and not raw.after_gap:
+            self._sure_from = 0  # no byte precedes it: each response since the capture met the connection is here
         side.is_lost = side.is_midway = False
         side.frames += 1
         return self._labels.frame(side, raw, key, self._exchange_id(key.exchange_ordinal))

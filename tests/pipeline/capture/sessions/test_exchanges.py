@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+import pytest
+
 from decoder.model import FrameFlags
 from pipeline.capture.sessions.held import HOLD_US
 from tests.pipeline.capture.reading import (
@@ -86,6 +88,29 @@ class TestExchanges:
         assert flags(Flow.close) == FrameFlags.UNANSWERED
         assert flags(Flow.reset) == FrameFlags.UNANSWERED | FrameFlags.CLOSED_BY_SERVER
         assert flags(lambda flow: flow) == 0
+
+    @pytest.mark.parametrize("end", [Flow.close, Flow.reset])
+    @pytest.mark.parametrize("answers", [[], [1]], ids=["nothing", "an earlier request"])
+    def test_unanswered_since_the_capture_joined_a_connection_midway(self, tmp_path, end, answers):
+        """The server answers nothing since, or what was asked before: no byte of its responses is missing."""
+        flow = Flow().open().send(0, request(0)).send(1, response(0)).send(0, request(1))
+        begun = len(flow.packets)
+        for number in (2, 3, 4):
+            flow.send(0, request(number))
+        for number in answers:
+            flow.send(1, response(number))
+        end(flow)
+        flow.packets = flow.packets[begun:]
+        frames, gaps, _ = read(flow.write(tmp_path / "x.pcap"))
+        asked = {f.correlation_id: f.flags for f in frames if f.direction == "request"}
+        assert asked == dict.fromkeys((2, 3, 4), FrameFlags.UNANSWERED)
+        assert gaps == []
+
+    def test_nothing_is_unanswered_where_bytes_of_a_response_may_belong_to_it(self, tmp_path):
+        flow = self.joined_within_a_response()
+        flow.packets = [packet for packet in flow.packets if response(3) not in packet.data]
+        frames, _, _ = read(flow.write(tmp_path / "x.pcap"))
+        assert not any(f.flags & FrameFlags.UNANSWERED for f in frames)
 
     def test_a_response_captured_before_its_request(self, tmp_path):
         flow = Flow().open().send(0, request(1)).send(1, response(1)).send(0, request(2)).send(1, response(2))

@@ -14,7 +14,7 @@ from pipeline.analysis.rules.kafka.symptoms import LEFT_BEHIND, WAITING_APIS
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _ADVICE = (
@@ -107,7 +107,7 @@ def _in_vain(tables: Tables, episode: Episode, settings: FindingSettings) -> _In
 
 
 _CONNECTIONS = f"""
-    WITH lossy AS (SELECT DISTINCT connection_id FROM gaps), asked AS (
+    WITH lossy AS (SELECT DISTINCT connection_id FROM gaps WHERE {IS_LOSS}), asked AS (
         SELECT connection_id, client_ip, epoch_us(ts) AS us, api_key, status = 'unanswered' AS is_lost
         FROM exchanges ANTI JOIN lossy USING (connection_id)
         WHERE protocol = 'kafka' AND {ADDRESS["server"]} = $server AND coalesce(nullif(client_id, ''), '?') = $client
