@@ -17,35 +17,17 @@ from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.stats import CaptureStats
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
-from tests.captures.begun.cuts import BEGIN, END, Cut, alarms_of, cuts_of, rows_of, table
+from tests.captures.begun.cuts import BEGIN, END, NOT_FOUND, Cut, alarms_of, cuts_in, cuts_of, rows_of, table
 from tests.captures.begun.reasons import Silent, Whole, reason_of
 from tests.captures.matrix import PAGE
 from tests.captures.variants import amid_bursts, pcap_of
 from tests.pipeline.analysis.rules.incidents import ALL, Recording, recordings
 
-PAGE_TABLE = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
-SICK = [one for one in recordings(ALL) if f"| {one.name} |" in PAGE_TABLE]
-"""Recordings that the page has."""
+SICK = [one for one in recordings(ALL) if not one.is_healthy]
 HEALTHY = [one for one in recordings(ALL) if one.is_healthy]
 NOTHING_UNDER_WAY = {"healthy_mongodb", "healthy_change_streams", "healthy_node_mongodb"}
 """A request waits for its response here, and each comes in one segment."""
 SEC = 1_000_000
-_UNKNOWN = "why is not known yet"
-OPEN: dict[tuple[str, str], str] = {
-    ("coordinator_unavailable", "broker_gone"): _UNKNOWN,
-    ("fenced_leader_epoch", "stale_readers"): "the refusals that remain span less than stale_metadata_seconds",
-    ("latency_outlier", "troubled_broker"): _UNKNOWN,
-    ("partition_unavailable", "broker_gone"): _UNKNOWN,
-    ("poison_record", "hung"): _UNKNOWN,
-    ("rebalance_storm", "evicted"): _UNKNOWN,
-    ("rebalance_storm", "sick_work_1s"): _UNKNOWN,
-    ("stopped", "sick_work_1s"): _UNKNOWN,
-    (
-        "unanswered_requests",
-        "troubled_broker",
-    ): "no request of a connection that began earlier is read: none is answered",
-}
-"""By rule and recording what is not found, although no reason excuses it, and why, as far as that is known."""
 
 
 @pytest.mark.proof
@@ -53,8 +35,7 @@ OPEN: dict[tuple[str, str], str] = {
 def test_an_incident_under_way_is_found_or_a_reason_holds(recording: Recording) -> None:
     cuts = cuts_of(recording)
     assert len(cuts) == 3 * len({one.rule for one in cuts})
-    silent = {(one.rule, one.recording) for one in cuts if not one.severity and not one.reason}
-    assert silent == {one for one in OPEN if one[1] == recording.name}
+    assert [(one.rule, one.subject, one.share) for one in cuts if not one.severity and not one.reason] == []
 
 
 @pytest.mark.proof
@@ -166,3 +147,41 @@ def test_the_table_has_a_line_for_each_rule_and_recording() -> None:
     assert text.startswith("3 cuts of 1 recordings: 1 found, 2 not; of these 1 without a reason")
     assert "- **short** (1): " in text
     assert text.endswith("| `stopped` | sick | a/t | critical | short | **not found** |")
+    assert cuts_in(text) == cuts
+
+
+def test_the_page_has_each_recorded_incident() -> None:
+    shown = cuts_in(PAGE.read_text().partition(BEGIN)[2].partition(END)[0])
+    assert {one.recording for one in shown} == {one.name for one in SICK if one.expected}
+    assert [one for one in shown if one.word == NOT_FOUND] == []
+
+
+def test_a_cause_in_the_same_group_counts_as_the_incident() -> None:
+    names = {"group_id": "pictures", "subject": "pictures/photos", "details": {"client_id": "camera"}}
+    one = whole(1, 2, 3, rule="stopped", **names)
+    cause = {**one.row, "rule": "poll_interval_exceeded", "subject": "pictures/camera", "incident_id": "other"}
+    for found, reason in (
+        (cause, "otherwise"),
+        ({**cause, "group_id": "films"}, "gone"),
+        ({**cause, "rule": "rewound"}, "gone"),
+        ({**cause, "first_us": 31 * SEC, "last_us": 40 * SEC}, "gone"),
+    ):
+        rest = {(found["rule"], found["subject"]): found}
+        assert reason_of(Silent(one.row, one.at_us, one.whole, rest)) == reason
+
+
+def test_signs_that_span_less_than_the_least_time_are_for_want_of_patience() -> None:
+    details = {"client_id": "camera", "enough_us": SEC}
+    for last_s, reason in ((12.9, "patience"), (13.5, None)):
+        given = whole(1, 12, last_s, rule="fenced_leader_epoch", details=details, last_us=15 * SEC)
+        assert reason_of(given) == reason
+
+
+def test_a_record_is_told_from_others_by_what_gets_on() -> None:
+    details = {"client_id": "camera", "group_type": "share"}
+    assert reason_of(whole(1, 12, 20, rule="poison_record", details=details)) == "alike"
+
+
+def test_a_share_of_what_follows_may_be_too_small() -> None:
+    some = whole(1, 12, 20, rule="fetch_session_churn", subject="camera", details={"client_id": "camera"})
+    assert reason_of(some) is None

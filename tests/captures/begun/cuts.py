@@ -28,6 +28,7 @@ from tests.pipeline.analysis.rules.incidents import ALL, Recording, recordings
 
 BEGIN, END = "<!-- begun: made by python -m tests.captures.begun.cuts -->", "<!-- end of begun -->"
 SHARES = (0.25, 0.5, 0.75)
+NOT_FOUND = "**not found**"
 _ALL_EVIDENCE = 100_000
 
 
@@ -51,7 +52,7 @@ class Cut:
     @property
     def word(self) -> str:
         """What the table has of it."""
-        return self.severity or self.reason or "**not found**"
+        return self.severity or self.reason or NOT_FOUND
 
 
 def cuts_of(recording: Recording) -> list[Cut]:
@@ -157,11 +158,27 @@ def table(cuts: Sequence[Cut]) -> str:
     return f"{head}\n\n{legend}\n\n" + "\n".join(lines)
 
 
+def cuts_in(text: str) -> list[Cut]:
+    """The cuts that a table shows."""
+    found: list[Cut] = []
+    for line in text.splitlines():
+        if not line.startswith("| `"):
+            continue
+        rule, name, subject, *words = (cell.strip() for cell in line.strip("|").split(" | "))
+        for share, word in zip(SHARES, words, strict=True):
+            is_found = word not in REASONS and word != NOT_FOUND
+            reason = word if word in REASONS else None
+            found.append(Cut(rule.strip("`"), subject, name, share, word if is_found else None, reason))
+    return found
+
+
 def main(arguments: list[str]) -> int:
     """Judge what is named; return the exit code."""
     parser = argparse.ArgumentParser(description="What is still found of an incident that the capture begins within?")
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/findings.md (of all recordings)")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/findings.md; lines of what is not named stay"
+    )
     options = parser.parse_args(arguments)
     done: list[Cut] = []
     alarms = 0
@@ -176,10 +193,10 @@ def main(arguments: list[str]) -> int:
         for one in some:
             if not one.severity:
                 print(f"{one.rule} of {one.subject} in {one.recording} from {one.share:.0%} on: {one.word}", flush=True)
-    text = table(done)
-    print(text)
-    if options.write and not options.names:
-        write(text, PAGE, BEGIN, END)
+    print(table(done))
+    if options.write:
+        kept = [one for one in cuts_in(PAGE.read_text().partition(BEGIN)[2].partition(END)[0]) if options.names]
+        write(table([*(one for one in kept if one.recording not in options.names), *done]), PAGE, BEGIN, END)
     return 1 if alarms or any(not one.severity and not one.reason for one in done) else 0
 
 
