@@ -121,9 +121,10 @@ class Silent:
 
     @cached_property
     def signs_us(self) -> list[int]:
-        """When the exchanges began that show it."""
+        """When the exchanges began that show it; what ends it is none of them."""
         times = self.whole.times_us
-        return sorted(times[one] for one in self.row["evidence"] if one in times)
+        last_us = int(self.row["last_us"])
+        return sorted(times[one] for one in self.row["evidence"] if one in times and times[one] <= last_us)
 
     @cached_property
     def needed_us(self) -> int:
