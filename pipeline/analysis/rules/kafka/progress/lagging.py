@@ -113,6 +113,7 @@ RULES = (
             "patience_periods",
             "fetched_again_seconds",
             "poll_seconds",
+            "uncommitted_seconds",
         ),
         reads=(*_READS, "events"),
         advice=(
