@@ -214,9 +214,9 @@ def _own_words(case: Case) -> Words:
     summary, advice = str(case.lead.row["summary"]), str(case.lead.row["advice"])
     headline, *other_sentences = _SENTENCE.split(summary)
     headline, sure = headline.rstrip("."), " ".join(other_sentences) or f"{SEEN}each exchange is in the evidence."
-    others = len(case.bundle.findings) - 1
+    others = _others(case)
     if others:
-        headline += f" (and {others} more)"
+        headline += f" (also {others})"
     parted = ADVICE.match(advice)
     if parted is not None:
         now, fix = (begun(text) for text in (parted["now"], parted["fix"]))
@@ -227,6 +227,14 @@ def _own_words(case: Case) -> Words:
     if case.tree.root.rule in OF_BROKERS and not case.details.get("never_asked"):
         return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency, culprit=brokers, hurt=sufferers)
     return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency)
+
+
+def _others(case: Case) -> str:
+    """What the other findings of the bundle are about, but for the group's name, which the headline states."""
+    others = (one for one in case.bundle.findings if one is not case.lead)
+    subjects = dict.fromkeys(str(one.row["subject"]).removeprefix(f"{case.lead.group}/") for one in others)
+    subjects.pop(str(case.lead.row["subject"]).removeprefix(f"{case.lead.group}/"), None)
+    return listed(sorted(subjects))
 
 
 def _sql(case: Case) -> str:

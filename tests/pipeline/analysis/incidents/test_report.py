@@ -221,3 +221,14 @@ def test_commands_name_the_broker_that_they_ask() -> None:
 
 def _files(folder: Path) -> list[Path]:
     return [p for p in sorted(folder.rglob("*.*")) if p.suffix in (".py", ".md")]
+
+
+def test_a_headline_names_what_else_it_is_about() -> None:
+    def poisoned(partition: int) -> dict[str, Any]:
+        summary = f"Life after life of g ends at 7 of t-{partition}. It is seen."
+        place = {"group": "g", "topic": "t", "partition": partition}
+        return found("poison_record", f"g/t-{partition}", partition, end=20, summary=summary, **place)
+
+    assert told(poisoned(0))["headline"] == "Life after life of g ends at 7 of t-0"
+    assert told(poisoned(0), poisoned(1), poisoned(2))["headline"].endswith(" ends at 7 of t-0 (also t-1 and t-2)")
+    assert told(*map(poisoned, range(6)))["headline"].endswith(" (also t-1, t-2, t-3 and 2 more)")
