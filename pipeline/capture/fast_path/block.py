@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ FIRST_BLOCK_PACKETS, BLOCK_PACKETS = 256, 16_384
 recognised, a connection's packets are read one by one to the end of the block."""
 
 _SMALLEST_RECORD = 16
+_READ_BYTES, _ARRIVED_BYTES = 1024 * 1024, 1024 * 1024
+"""Bytes that are read at once of what has come, and bytes that wait at most for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,34 +124,103 @@ def _pcap_blocks(source: ByteSource, magic: bytes) -> Iterator[Block]:
     Raises:
         Damage: where a record contradicts the format, or the file ends inside one; after the packets before it.
     """
-    order, per_microsecond = MAGICS[magic]
-    linktype = read_head(source, order)
-    rest = b""
-    room = FIRST_BLOCK_PACKETS
-    while True:
-        begin = source.offset - len(rest)
-        read = source.upto(BLOCK_BYTES)
-        raw = rest + read if rest else read
+    order, _ = MAGICS[magic]
+    cutter = PcapCutter(magic, read_head(source, order), source.offset)
+    while read := source.upto(BLOCK_BYTES):
+        yield from cutter.cut(read)
+    cutter.end()
+
+
+class PcapCutter:
+    """Cuts the bytes of a classic pcap capture into packets, a block of them at a time, as they come.
+
+    Args:
+        magic: first bytes of the capture, one of MAGICS.
+        linktype: of its head.
+        offset: bytes of the capture that precede the first packet.
+    """
+
+    def __init__(self, magic: bytes, linktype: int, offset: int) -> None:
+        self._order, self._per_microsecond = MAGICS[magic]
+        self._linktype = linktype
+        self._offset = offset
+        self._rest = b""
+        self._room = FIRST_BLOCK_PACKETS
+
+    def cut(self, read: bytes) -> Iterator[Block]:
+        """The packets that are whole with the next bytes.
+
+        Raises:
+            Damage: a packet is longer than any; after the packets before it.
+        """
+        raw = self._rest + read if self._rest else read
         data = np.frombuffer(raw or b"\0", np.uint8)
         done = 0
         while True:
-            ts, starts, captured, original = (np.empty(room, np.int64) for _ in range(4))
+            ts, starts, captured, original = (np.empty(self._room, np.int64) for _ in range(4))
             some = data[done:]
             count, end = index_pcap(
-                some, len(raw) - done, order == ">", per_microsecond, MAX_PACKET_BYTES, ts, starts, captured, original
-            )
+                some, len(raw) - done, self._order == ">", self._per_microsecond, MAX_PACKET_BYTES, ts, starts,
+                captured, original,
+            )  # fmt: skip
             if not count:
                 break
-            linktypes = np.full(count, linktype)
+            linktypes = np.full(count, self._linktype)
             yield Block(some, ts[:count], starts[:count], captured[:count], original[:count], linktypes)
             done += end
-            room = min(2 * room, BLOCK_PACKETS)
-        rest = raw[done:]
-        if len(rest) >= _SMALLEST_RECORD:
-            length = int.from_bytes(rest[8:12], "big" if order == ">" else "little")
+            self._room = min(2 * self._room, BLOCK_PACKETS)
+        self._rest = raw[done:]
+        self._offset += done
+        if len(self._rest) >= _SMALLEST_RECORD:
+            length = int.from_bytes(self._rest[8:12], "big" if self._order == ">" else "little")
             if length > MAX_PACKET_BYTES:
-                raise Damage(f"damaged (a packet of {length:,} bytes)", begin + done)
-        if not read:
-            if rest:
-                raise Damage("truncated", begin + done)
-            return
+                raise Damage(f"damaged (a packet of {length:,} bytes)", self._offset)
+
+    def end(self) -> None:
+        """The capture ends here.
+
+        Raises:
+            Damage: inside a packet.
+        """
+        if self._rest:
+            raise Damage("truncated", self._offset)
+
+
+class ArrivingBlocks:
+    """Blocks of a capture that is still being written, from a stream that gives what is there.
+
+    Args:
+        stream: of a classic pcap capture; its ``readinto`` waits for the first byte alone.
+        head: the capture's first bytes, HEAD_BYTES of them.
+        take: called with each block.
+    """
+
+    def __init__(self, stream: io.RawIOBase, head: bytes, take: Callable[[Block], None]) -> None:
+        source = ByteSource(io.BytesIO(head[4:]))
+        self._cutter = PcapCutter(head[:4], read_head(source, MAGICS[head[:4]][0]), len(head))
+        self._stream = stream
+        self._take = take
+        self._arrived: list[bytes] = []
+        self._waiting = 0
+
+    def read(self) -> None:
+        """Take all, to the end of the stream.
+
+        Raises:
+            Damage: a packet is longer than any, or the stream ends inside one.
+        """
+        buffer = bytearray(_READ_BYTES)
+        while count := self._stream.readinto(buffer):
+            self._arrived.append(bytes(memoryview(buffer)[:count]))
+            self._waiting += count
+            if self._waiting >= _ARRIVED_BYTES:
+                self.catch_up()
+        self.catch_up()
+        self._cutter.end()
+
+    def catch_up(self) -> None:
+        """Take what has come so far; to be called now and then. Raises Damage as :meth:`read`."""
+        if self._arrived:
+            arrived, self._arrived, self._waiting = self._arrived, [], 0
+            for block in self._cutter.cut(b"".join(arrived)):
+                self._take(block)

@@ -14,6 +14,8 @@ MAGICS = {
     b"\x4d\x3c\xb2\xa1": ("<", 1000),
 }
 """Byte order, and parts of a microsecond in the fraction of a second, by the first four bytes."""
+HEAD_BYTES = 24
+"""Bytes before the first packet."""
 
 
 def read_pcap(source: ByteSource, magic: bytes) -> Iterator[Packet]:
@@ -41,5 +43,5 @@ def read_pcap(source: ByteSource, magic: bytes) -> Iterator[Packet]:
 
 def read_head(source: ByteSource, order: str) -> int:
     """Read the rest of the file's header; its link type."""
-    number: int = struct.unpack(order + "I", source.exactly(20, 0)[-4:])[0]
+    number: int = struct.unpack(order + "I", source.exactly(HEAD_BYTES - 4, 0)[-4:])[0]
     return number & 0xFFFF  # upper bits: length of an FCS

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from pipeline.capture.landing.object_stores import open_store
-from pipeline.capture.packets.packet import CaptureError, DamagedCaptureError
+from pipeline.capture.packets.packet import CaptureError, Damage, DamagedCaptureError
+from pipeline.capture.packets.pcap import HEAD_BYTES, MAGICS
 from pipeline.capture.packets.pipe import Pipe, Prefixed, Stop
 from pipeline.capture.packets.sources import read_stream
 from pipeline.capture.runs.drops import Drops, dropped_packets, without_reports
@@ -34,6 +35,8 @@ from pipeline.setup.system import TCPDUMP, capture_right, install_command
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from pipeline.capture.fast_path.block import ArrivingBlocks
 
 BUFFER_MIB = 32
 """Default of the kernel's buffer, MiB: what it holds while we are busy."""
@@ -123,9 +126,11 @@ def capture_live(
     run.agent.hasten()
     run.hurry()  # before the first packet, since it takes a while
     drops = Drops(run.agent.agent_id, tap.interface, _now_us())
+    reader = _Reader(run, tap.interface)
     with run, _started(command) as program:
 
         def on_wait() -> bool:
+            reader.catch_up()
             run.wait()
             if (log := program.recent_log()) is not None:
                 run.add_now(drops.since_last(dropped_packets(log), _now_us()))
@@ -134,17 +139,13 @@ def capture_live(
             return not stop.asked(DRAIN_S + PATIENCE_S)
 
         pipe = Pipe(program.output, on_wait)
-        begin = pipe.read(1)
+        begin = _first_bytes(pipe)
         if not begin:  # not even the header of a capture, which comes once the interface is open
             log = program.last_words()
             if program.has_failed or not stop.asked():
                 raise _explained(tap, log)
         on_start(command)
-        try:
-            for packet in read_stream(Prefixed(begin, pipe), tap.interface) if begin else ():
-                run.take(packet)
-        except DamagedCaptureError:
-            pass  # killed inside a packet: it did not end in good order, which is reported below
+        reader.read(begin, pipe)
         log = program.last_words()
         run.stats.kernel_dropped = dropped_packets(log)
         run.add_now(drops.since_last(run.stats.kernel_dropped, _now_us()))
@@ -155,6 +156,47 @@ def capture_live(
             )
         check_link_types(run.stats, tap.interface)
         return run.stats
+
+
+class _Reader:
+    """Takes what the program captures, as it comes."""
+
+    def __init__(self, run: CaptureRun, name: str) -> None:
+        self._run = run
+        self._name = name
+        self._arriving: ArrivingBlocks | None = None
+
+    def read(self, begin: bytes, pipe: Pipe) -> None:
+        """Take all packets; one of which the end is missing, since the program was killed, is left out.
+
+        Args:
+            begin: first bytes of the capture; empty for none.
+            pipe: what follows them.
+        """
+        from pipeline.capture.fast_path.block import ArrivingBlocks  # noqa: PLC0415 - loads compiled code
+
+        try:
+            if begin[:4] in MAGICS and len(begin) == HEAD_BYTES:
+                self._arriving = ArrivingBlocks(pipe, begin, self._run.take_block)
+                self._arriving.read()
+            elif begin:
+                for packet in read_stream(Prefixed(begin, pipe), self._name):
+                    self._run.take(packet)
+        except (Damage, DamagedCaptureError):
+            pass  # the caller reports that it did not end in good order
+
+    def catch_up(self) -> None:
+        """Take the packets that have come so far."""
+        if self._arriving is not None:
+            self._arriving.catch_up()
+
+
+def _first_bytes(pipe: Pipe) -> bytes:
+    """The head of a capture, or what there is of it."""
+    begin = b""
+    while len(begin) < HEAD_BYTES and (more := pipe.read(HEAD_BYTES - len(begin))):
+        begin += more
+    return begin
 
 
 def _explained(tap: Tap, log: str) -> CaptureError:

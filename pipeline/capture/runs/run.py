@@ -23,6 +23,7 @@ from pipeline.room import has_room_to_compile, is_capture_code_compiled
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from pipeline.capture.fast_path.block import Block
     from pipeline.capture.runs.block_agent import BlockAgent
 
 PUBLISH_EVERY_S = 5.0
@@ -121,6 +122,13 @@ class CaptureRun:
             self._newest = time.monotonic()
             self._keep_up()
             self.report_progress()
+
+    def take_block(self, block: Block) -> None:
+        """Take packets that came together. Raises as :meth:`take`."""
+        self.add(self.hurry().take_block(block))
+        self._until_look, self._newest = _LOOK_EVERY, time.monotonic()
+        self._keep_up()
+        self.report_progress()
 
     def _is_in_a_hurry(self) -> bool:
         """Whether what was read pays for compiled code, and it can be loaded."""
