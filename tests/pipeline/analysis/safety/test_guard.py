@@ -244,12 +244,20 @@ def test_a_connection_whose_pairing_fails_costs_itself(stuck: Landed, monkeypatc
 
 
 def test_errors_of_a_response_that_cannot_be_read_are_unknown(stuck: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = whole_of(stuck)
     monkeypatch.setattr(pairing, "response_errors", fails)
     found = judged(stuck)
     assert {error.step for error in found.errors} == {"errors of a response"}
-    assert (
-        found.tables["silver.exchanges"].column("error_codes").null_count == found.tables["silver.exchanges"].num_rows
-    )
+    known = dict(errors_by_exchange(found))
+    with_errors = [name for name, codes in errors_by_exchange(whole) if codes]
+    assert with_errors
+    assert [name for name in with_errors if known[name] is not None] == []
+    assert [codes for codes in known.values() if codes] == []
+
+
+def errors_by_exchange(found: Diagnosis) -> list[tuple[str, list[int] | None]]:
+    exchanges = found.tables["silver.exchanges"]
+    return list(zip(*(exchanges.column(name).to_pylist() for name in ("exchange_id", "error_codes")), strict=True))
 
 
 def test_an_incident_without_words_is_reported_plainly(stuck: Landed, monkeypatch: pytest.MonkeyPatch) -> None:

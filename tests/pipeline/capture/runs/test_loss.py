@@ -185,4 +185,4 @@ class TestGaps:
         frames, gaps, _ = read(flow.write(tmp_path / "x.pcap"))
         assert [f.correlation_id for f in frames] == [7, 7, 8]
         (gap,) = gaps
-        assert (gap.seq, gap.bytes_lost, gap.method) == (0, 35, "scan")
+        assert (gap.seq, gap.bytes_lost, gap.method) == (0, 35, "midway scan")

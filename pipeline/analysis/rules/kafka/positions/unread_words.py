@@ -14,6 +14,8 @@ UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
     "since_refused",
 )  # fmt: skip
+SILENT_SINCE_REFUSED = "silent_since_refused"
+"""The advice of SINCE_REFUSED for a member that fetches nothing at all."""
 OF_TOPICS = (NEVER_COMMITS, GROUP_UNCOMMITTED)
 """Shapes of a group and topic; the others are those of a partition."""
 STATED, START, END, BETWEEN = "at the commit", "at the start", "at the end", "between"
@@ -54,6 +56,11 @@ ADVICE: Mapping[str, str] = {
         "read on from the last commit; poll again, so that a member that was put out joins anew; and end the process "
         "when the worker of a partition ends, so that another member takes it."
     ),
+    SILENT_SINCE_REFUSED: (
+        "Now: restart {who}: it holds partitions that no other member reads, and reads nothing itself since that "
+        "refusal. Fix: repeat what was refused if the error passes by itself; poll again, so that a member that was put "
+        "out joins anew; and end the process when its reading loop ends, so that others take its partitions."
+    ),
     NEVER_COMMITS: (
         "Now: nothing if {who} is meant to read everything at each start. Else commit where it stands before it ends "
         "(`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}` shows no offset until then). "
@@ -79,7 +86,8 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
 
 def advice(group: str, topic: str, partition: int | None, details: Mapping[str, Any]) -> str:
     """What to do about it."""
-    return ADVICE[details["shape"]].format(
+    is_silent = details["shape"] == SINCE_REFUSED and not details["other_fetches"]
+    return ADVICE[SILENT_SINCE_REFUSED if is_silent else details["shape"]].format(
         group=quote(group), topic=quote(topic), place=quote(f"{topic}:{partition}"), who=details["clients"]
     )
 
