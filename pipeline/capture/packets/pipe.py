@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 TICK_S = 0.25
 """How often somebody who waits for packets looks at the clock."""
 
+_LITTLE_BYTES = 32_768
+"""Half of what a pipe of Linux holds."""
+
 
 class Pipe(io.RawIOBase):
     """A file descriptor that is read as its bytes come.
@@ -26,11 +29,15 @@ class Pipe(io.RawIOBase):
         descriptor: where to read; left open.
         on_wait: called every TICK_S while nothing comes, and at least as often while something does; False ends the
             stream here.
+        rest_s: how long to rest after little has come, so that more comes at once: each time costs as much as many
+            packets do.
     """
 
-    def __init__(self, descriptor: int, on_wait: Callable[[], bool]) -> None:
+    def __init__(self, descriptor: int, on_wait: Callable[[], bool], rest_s: float = 0.0) -> None:
         self._descriptor = descriptor
         self._on_wait = on_wait
+        self._rest_s = rest_s
+        self._has_little = False
         self._looked = time.monotonic()
 
     def readable(self) -> bool:
@@ -39,6 +46,8 @@ class Pipe(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """See io.RawIOBase."""
+        if self._has_little:
+            time.sleep(self._rest_s)
         while True:
             is_ready = bool(select.select([self._descriptor], [], [], TICK_S)[0])
             if not is_ready or time.monotonic() - self._looked > TICK_S:
@@ -46,7 +55,9 @@ class Pipe(io.RawIOBase):
                 if not self._on_wait():
                     return 0
             if is_ready:
-                return os.readv(self._descriptor, [buffer])
+                count = os.readv(self._descriptor, [buffer])
+                self._has_little = 0 < count < _LITTLE_BYTES and self._rest_s > 0
+                return count
 
 
 class Prefixed(io.RawIOBase):

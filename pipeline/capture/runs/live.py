@@ -48,6 +48,12 @@ a second old; what it still holds when the program ends is lost."""
 PATIENCE_S = 10.0
 """How long the program may take to end when asked to, s."""
 
+TOGETHER_S = 1.0
+"""How long packets wait for others that are read together with them, s: each connection costs its part each time."""
+
+_REST_S = 0.01
+"""How long packets wait for others while few come, s."""
+
 LOOK_EVERY_S = 10.0
 """How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap reports it last."""
 
@@ -138,7 +144,7 @@ def capture_live(
                 program.end()
             return not stop.asked(DRAIN_S + PATIENCE_S)
 
-        pipe = Pipe(program.output, on_wait)
+        pipe = Pipe(program.output, on_wait, _REST_S)
         begin = _first_bytes(pipe)
         if not begin:  # not even the header of a capture, which comes once the interface is open
             log = program.last_words()
@@ -165,6 +171,7 @@ class _Reader:
         self._run = run
         self._name = name
         self._arriving: ArrivingBlocks | None = None
+        self._caught_up = time.monotonic()
 
     def read(self, begin: bytes, pipe: Pipe) -> None:
         """Take all packets; one of which the end is missing, since the program was killed, is left out.
@@ -186,8 +193,10 @@ class _Reader:
             pass  # the caller reports that it did not end in good order
 
     def catch_up(self) -> None:
-        """Take the packets that have come so far."""
-        if self._arriving is not None:
+        """Take the packets that have come so far, if those that came first have waited long enough."""
+        now = time.monotonic()
+        if self._arriving is not None and now - self._caught_up >= TOGETHER_S:
+            self._caught_up = now
             self._arriving.catch_up()
 
 

@@ -58,8 +58,8 @@ ADVICE: Mapping[str, str] = {
     ),
     SILENT_SINCE_REFUSED: (
         "Now: restart {who}: it holds partitions that no other member reads, and reads nothing itself since that "
-        "refusal. Fix: repeat what was refused if the error passes by itself; poll again, so that a member that was put "
-        "out joins anew; and end the process when its reading loop ends, so that others take its partitions."
+        "refusal. Fix: repeat what was refused if the error passes by itself; poll again, so that a member that was "
+        "put out joins anew; and end the process when its reading loop ends, so that others take its partitions."
     ),
     NEVER_COMMITS: (
         "Now: nothing if {who} is meant to read everything at each start. Else commit where it stands before it ends "
