@@ -46,7 +46,7 @@ $(STAMPS)/system: $(STAMPS)/project $(wildcard pipeline/setup/*.py)
 
 $(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decoder/*/*/*.py pipeline/capture/*.py pipeline/analysis/timeline/*_kernel.py)
 	@echo "Compiling the decoder's kernel …"
-	@$(PYTHON_IN) -c "import decoder.kafka.kernel.bodies, decoder.kafka.kernel.records, decoder.mongodb.batch, pipeline.capture.runs.block_agent, pipeline.analysis.timeline.carry_kernel, decoder.kernel.leaves"
+	@$(PYTHON_IN) -c "import decoder.kafka.kernel.bodies, decoder.kafka.kernel.records, decoder.mongodb.batch, pipeline.capture.runs.block_agent, pipeline.analysis.timeline.carry_kernel, decoder.kernel.leaf_kernel"
 	@touch $@
 
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake

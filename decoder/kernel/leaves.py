@@ -10,34 +10,33 @@ leaf has another type than it should, or holds an escape, or that is no JSON, is
 parses it.
 """
 
-# ruff: noqa: C901, PLR0911, PLR0912, PLR0915, PLR1714, SIM109
-# mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from decoder.columns import Bools, Ints, Texts
-from decoder.kernel import types
-from decoder.kernel.compiled import compiled
-from decoder.kernel.text import BYTES_IN, BYTES_OUT, FAIL, FULL, PAIR, end_to_end
-
-INTEGER, TEXT, FLAG = range(3)
-"""Kinds of leaves: a whole number that 64 bits hold, a text, true or false."""
-_STRUCT, _LEVEL, _INTEGERS = range(3, 6)
-_IN_OBJECT, _IN_ARRAY = range(2)
-_DEPTH = 32
-_TEXT_BITS = 24
-"""Bits of a text's length in the cell that holds where it begins and how long it is."""
-_PARENT, _KNOWN, _CELLS = 0, 1, 2
-"""What a row holds before its leaves: the row that it belongs to, and a bit for each leaf that is there."""
-_TOO_MANY_DIGITS = 19
-_QUOTE, _COMMA, _MINUS, _DOT, _ZERO, _NINE, _COLON = 34, 44, 45, 46, 48, 57, 58
-_OPEN_ARRAY, _ESCAPE, _CLOSE_ARRAY, _OPEN, _CLOSE = 91, 92, 93, 123, 125
-_E, _F, _N, _T = 101, 102, 110, 116
+from decoder.kernel.leaf_kernel import (
+    CELLS,
+    DEPTH,
+    FLAG,
+    INTEGER,
+    INTEGERS,
+    KNOWN,
+    LEVEL,
+    PARENT,
+    STRUCT,
+    TEXT,
+    TEXT_BITS,
+    Program,
+    put_texts,
+    read_leaves,
+)
+from decoder.kernel.text import end_to_end
 
 
 @dataclass(frozen=True)
@@ -65,21 +64,6 @@ class Level:
             return [("", INTEGER)]
         named = ((self.integers, INTEGER), (self.texts, TEXT), (self.flags, FLAG))
         return [(name, kind) for names, kind in named for name in names]
-
-
-class Program(NamedTuple):
-    """A level with all within it, as the kernel reads it.
-
-    Attributes:
-        fields: of each key that is wanted: where its name begins and ends, the next one of the same object (-1 for
-            none), kind, and where the value goes: cell, or level; of a struct or level its first key.
-        names: of all keys, end to end.
-        widths: cells of a row of each level.
-    """
-
-    fields: Any
-    names: Any
-    widths: Any
 
 
 @dataclass(frozen=True)
@@ -112,9 +96,9 @@ class Rows:
         """Values of a leaf that is a text, and whether there is one."""
         values, known = self._of(name)
         offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(np.where(known, values & ((1 << _TEXT_BITS) - 1), 0), out=offsets[1:])
+        np.cumsum(np.where(known, values & ((1 << TEXT_BITS) - 1), 0), out=offsets[1:])
         data = np.zeros(max(int(offsets[-1]), 1), np.uint8)
-        _put_texts(self._data, np.ascontiguousarray(values), offsets, data)
+        put_texts(self._data, np.ascontiguousarray(values), offsets, data)
         return Texts(data, offsets), known
 
     def _of(self, name: str) -> tuple[Ints, Bools]:
@@ -123,6 +107,7 @@ class Rows:
         return self._cells[:, place], known
 
 
+@lru_cache
 def program(outermost: Level) -> Program:
     """What the kernel reads ``outermost`` by."""
     names: list[str] = []
@@ -143,10 +128,10 @@ def program(outermost: Level) -> Program:
         for place, (name, kind) in enumerate(level.leaves):
             outer, _, inner = name.rpartition("/")
             (structs.setdefault(outer, []) if outer else entries).append((inner, kind, place, -1))
-        entries += [(name, _STRUCT, 0, of_object(inside)) for name, inside in structs.items()]
+        entries += [(name, STRUCT, 0, of_object(inside)) for name, inside in structs.items()]
         for one in level.levels:
             number = next(n for n, known in enumerate(levels) if known is one)
-            kind = _INTEGERS if one.of_integers else _LEVEL
+            kind = INTEGERS if one.of_integers else LEVEL
             entries.append((one.array, kind, number, -1 if one.of_integers else of_level(one)))
         return of_object(entries)
 
@@ -154,8 +139,8 @@ def program(outermost: Level) -> Program:
     text, ends = end_to_end(names)
     for field in fields:
         field[0], field[1] = int(ends[field[0]]), int(ends[field[0] + 1])
-    fields.append([0, 0, first, _STRUCT, 0, first])  # the text itself
-    widths = [_CELLS + len(level.leaves) for level in levels]
+    fields.append([0, 0, first, STRUCT, 0, first])  # the text itself
+    widths = [CELLS + len(level.leaves) for level in levels]
     return Program(np.array(fields, np.int64), text, np.array(widths, np.int64))
 
 
@@ -177,7 +162,7 @@ def leaves(outermost: Level, texts: Texts) -> tuple[list[Rows], Bools]:
     table = program(outermost)
     count = len(texts.offsets) - 1
     is_given_back = np.zeros(count, np.uint8)
-    stack = np.zeros((_DEPTH, 4), np.int64)
+    stack = np.zeros((DEPTH, 4), np.int64)
     room = np.array([max(count, 16) * (1 if not number else 4) for number in range(len(levels))], np.int64)
     found: list[list[Ints]] = [[] for _ in levels]
     before = np.zeros(len(levels), np.int64)
@@ -201,294 +186,5 @@ def leaves(outermost: Level, texts: Texts) -> tuple[list[Rows], Bools]:
     made = []
     for level, some in zip(levels, found, strict=True):
         whole = some[0] if len(some) == 1 else np.concatenate(some)
-        made.append(Rows(level, whole[:, _PARENT], whole[:, _CELLS:], whole[:, _KNOWN], texts.data))
+        made.append(Rows(level, whole[:, PARENT], whole[:, CELLS:], whole[:, KNOWN], texts.data))
     return made, is_given_back != 0
-
-
-@compiled(types.void, BYTES_IN, types.int64[::1], types.int64[::1], BYTES_OUT, is_entry=True)
-def _put_texts(data, cells, offsets, out):
-    """Copy each text to where ``offsets`` has it."""
-    for row in range(cells.shape[0]):
-        origin = cells[row] >> _TEXT_BITS
-        for index in range(offsets[row + 1] - offsets[row]):
-            out[np.uint64(offsets[row] + index)] = data[np.uint64(origin + index)]
-
-
-@compiled(PAIR, BYTES_IN, types.int64, types.int64)
-def _skip_text(data, pos, end):
-    """From behind a quote to behind the one that ends the text; and whether it holds an escape. FAIL without an end."""
-    has_escape = np.int64(0)
-    while pos < end:
-        byte = data[np.uint64(pos)]
-        if byte == _QUOTE:
-            return pos + 1, has_escape
-        if byte == _ESCAPE:
-            has_escape = 1
-            pos += 1
-        pos += 1
-    return FAIL, has_escape
-
-
-@compiled(types.int64, BYTES_IN, types.int64, types.int64)
-def _skip(data, pos, end):
-    """Behind a value, whichever it is; FAIL if it has no end."""
-    depth = 0
-    while pos < end:
-        byte = data[np.uint64(pos)]
-        if byte == _QUOTE:
-            pos, _ = _skip_text(data, pos + 1, end)
-            if pos < 0:
-                return FAIL
-        elif byte == _OPEN or byte == _OPEN_ARRAY:
-            depth += 1
-            pos += 1
-            continue
-        elif byte == _CLOSE or byte == _CLOSE_ARRAY:
-            if depth == 0:
-                return pos
-            depth -= 1
-            pos += 1
-        elif byte == _COMMA:
-            if depth == 0:
-                return pos
-            pos += 1
-            continue
-        else:
-            pos += 1
-            continue
-        if depth == 0 and (byte == _CLOSE or byte == _CLOSE_ARRAY or byte == _QUOTE):
-            return pos
-    return FAIL
-
-
-@compiled(PAIR, BYTES_IN, types.int64, types.int64)
-def _integer(data, pos, end):
-    """A whole number that 64 bits hold: where it ends (FAIL if it is none), and its value."""
-    is_negative = data[np.uint64(pos)] == _MINUS
-    if is_negative:
-        pos += 1
-    first = pos
-    value = np.uint64(0)
-    while pos < end and _ZERO <= data[np.uint64(pos)] <= _NINE:
-        value = value * np.uint64(10) + np.uint64(data[np.uint64(pos)] - _ZERO)
-        pos += 1
-    digits = pos - first
-    if digits == 0 or digits > _TOO_MANY_DIGITS or pos >= end:
-        return FAIL, np.int64(0)
-    if data[np.uint64(pos)] == _DOT or data[np.uint64(pos)] | 32 == _E:
-        return FAIL, np.int64(0)
-    if value > np.uint64(2**63) or (value == np.uint64(2**63) and not is_negative):
-        return FAIL, np.int64(0)
-    return pos, -np.int64(value) if is_negative else np.int64(value)
-
-
-_INTS_IN = types.Array(types.int64, 1, "C", readonly=True)
-_TABLE_IN = types.Array(types.int64, 2, "C", readonly=True)
-_PROGRAM = types.NamedTuple([_TABLE_IN, BYTES_IN, _INTS_IN], Program)
-_INTS = types.int64[::1]
-
-
-@compiled(
-    types.int64, _PROGRAM, BYTES_IN, types.int64, types.int64, types.int64, _INTS_IN, _INTS_IN, _INTS_IN,
-    types.int64[:, ::1], _INTS, _INTS,
-)  # fmt: skip
-def _read(program, data, pos, end, number, room, begins, before, stack, cells, rows):
-    """Read one text: 0, FAIL or FULL."""
-    fields, names, widths = program.fields, program.names, program.widths
-    if rows[0] >= room[0]:
-        return FULL
-    row = begins[0] + rows[0] * widths[0]
-    cells[row + _PARENT] = number
-    rows[0] += 1
-    if pos == end:
-        return 0
-    if data[np.uint64(pos)] != _OPEN:
-        return FAIL
-    pos += 1
-    # Of each container within which the text stands: its kind; for an object the first key that is wanted; for an
-    # array its field; and the row that its leaves belong to, with the number of that row.
-    depth = 0
-    key_first = fields[fields.shape[0] - 1, 2]
-    row_number = before[0] + rows[0] - 1
-    stack[0, 0] = _IN_OBJECT
-    is_begun = True
-    while True:
-        if pos >= end:
-            return FAIL
-        byte = data[np.uint64(pos)]
-        if byte == _CLOSE:
-            # An object ends; so may arrays and objects around it.
-            pos += 1
-            is_begun = False
-            while True:
-                if depth == 0:
-                    return 0 if pos == end else FAIL
-                depth -= 1
-                if stack[depth, 0] == _IN_OBJECT:
-                    key_first, row, row_number = stack[depth, 1], stack[depth, 2], stack[depth, 3]
-                    break
-                field = stack[depth, 1]
-                if pos >= end:
-                    return FAIL
-                if data[np.uint64(pos)] == _COMMA:
-                    pos += 1
-                    # The next element.
-                    level = fields[field, 4]
-                    if pos >= end or data[np.uint64(pos)] != _OPEN:
-                        return FAIL
-                    if rows[level] >= room[level]:
-                        return FULL
-                    pos += 1
-                    row = begins[level] + rows[level] * widths[level]
-                    cells[row + _PARENT] = stack[depth - 1, 3]
-                    row_number = before[level] + rows[level]
-                    rows[level] += 1
-                    key_first = fields[field, 5]
-                    depth += 1
-                    is_begun = True
-                    break
-                if data[np.uint64(pos)] != _CLOSE_ARRAY:
-                    return FAIL
-                pos += 1
-                depth -= 1
-                key_first, row, row_number = stack[depth, 1], stack[depth, 2], stack[depth, 3]
-                break
-            continue
-        if not is_begun:
-            if byte != _COMMA:
-                return FAIL
-            pos += 1
-        is_begun = False
-        if pos >= end or data[np.uint64(pos)] != _QUOTE:
-            return FAIL
-        begin = pos + 1
-        pos, has_escape = _skip_text(data, begin, end)
-        if pos < 0 or has_escape or pos >= end or data[np.uint64(pos)] != _COLON:
-            return FAIL
-        size = pos - 1 - begin
-        pos += 1
-        if pos >= end:
-            return FAIL
-        field = key_first
-        while field >= 0:
-            if fields[field, 1] - fields[field, 0] == size:
-                is_same = True
-                for index in range(size):
-                    if names[np.uint64(fields[field, 0] + index)] != data[np.uint64(begin + index)]:
-                        is_same = False
-                        break
-                if is_same:
-                    break
-            field = fields[field, 2]
-        byte = data[np.uint64(pos)]
-        if field < 0:
-            pos = _skip(data, pos, end)
-            if pos < 0:
-                return FAIL
-            continue
-        kind, place = fields[field, 3], fields[field, 4]
-        if byte == _N:
-            if pos + 4 > end:
-                return FAIL
-            pos += 4
-        elif kind == INTEGER:
-            pos, value = _integer(data, pos, end)
-            if pos < 0:
-                return FAIL
-            cells[row + _CELLS + place] = value
-            cells[row + _KNOWN] |= np.int64(1) << place
-        elif kind == TEXT:
-            if byte != _QUOTE:
-                return FAIL
-            begin = pos + 1
-            pos, has_escape = _skip_text(data, begin, end)
-            if pos < 0 or has_escape or pos - 1 - begin >= 1 << _TEXT_BITS:
-                return FAIL
-            cells[row + _CELLS + place] = (begin << _TEXT_BITS) | (pos - 1 - begin)
-            cells[row + _KNOWN] |= np.int64(1) << place
-        elif kind == FLAG:
-            if byte != _T and byte != _F:
-                return FAIL
-            cells[row + _CELLS + place] = 1 if byte == _T else 0
-            cells[row + _KNOWN] |= np.int64(1) << place
-            pos += 4 if byte == _T else 5
-        elif kind == _STRUCT:
-            if byte != _OPEN or depth + 1 >= _DEPTH:
-                return FAIL
-            pos += 1
-            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = _IN_OBJECT, key_first, row, row_number
-            depth += 1
-            key_first = fields[field, 5]
-            is_begun = True
-        else:
-            if byte != _OPEN_ARRAY or pos + 1 >= end:
-                return FAIL
-            pos += 1
-            if data[np.uint64(pos)] == _CLOSE_ARRAY:
-                pos += 1
-                continue
-            if kind == _INTEGERS:
-                while True:
-                    pos, value = _integer(data, pos, end)
-                    if pos < 0:
-                        return FAIL
-                    if rows[place] >= room[place]:
-                        return FULL
-                    cell = begins[place] + rows[place] * widths[place]
-                    cells[cell + _PARENT], cells[cell + _KNOWN], cells[cell + _CELLS] = row_number, 1, value
-                    rows[place] += 1
-                    pos += 1
-                    if data[np.uint64(pos - 1)] == _CLOSE_ARRAY:
-                        break
-                    if data[np.uint64(pos - 1)] != _COMMA or pos >= end:
-                        return FAIL
-                continue
-            if data[np.uint64(pos)] != _OPEN or depth + 2 >= _DEPTH:
-                return FAIL
-            if rows[place] >= room[place]:
-                return FULL
-            pos += 1
-            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = _IN_OBJECT, key_first, row, row_number
-            stack[depth + 1, 0], stack[depth + 1, 1] = _IN_ARRAY, field
-            depth += 2
-            row = begins[place] + rows[place] * widths[place]
-            cells[row + _PARENT] = row_number
-            row_number = before[place] + rows[place]
-            rows[place] += 1
-            key_first = fields[field, 5]
-            is_begun = True
-
-
-@compiled(
-    types.int64, _PROGRAM, BYTES_IN, _INTS_IN, types.int64, _INTS_IN, _INTS_IN, _INTS_IN, types.int64[:, ::1], _INTS,
-    _INTS, _INTS, BYTES_OUT, is_entry=True,
-)  # fmt: skip
-def read_leaves(program, data, offsets, first, room, begins, before, stack, kept, cells, rows, is_given_back):
-    """Read texts from number ``first`` on until all are read or a level is full; returns the next number.
-
-    Args:
-        room: rows of each level that there is room for.
-        begins: where the rows of each level begin in ``cells``.
-        before: rows of each level that earlier calls have made.
-        stack, kept: to work with, of _DEPTH rows and a number for each level.
-        rows: of each level how many are made.
-    """
-    levels = rows.shape[0]
-    for number in range(first, offsets.shape[0] - 1):
-        for level in range(levels):
-            kept[level] = rows[level]
-        outcome = _read(program, data, offsets[number], offsets[number + 1], number, room, begins, before, stack,
-                        cells, rows)  # fmt: skip
-        if outcome < 0:
-            for level in range(levels):
-                # What was written of the rows that are taken back must not stay.
-                width = program.widths[level]
-                for cell in range(begins[level] + kept[level] * width, begins[level] + rows[level] * width):
-                    cells[cell] = 0
-                rows[level] = kept[level]
-            if outcome == FULL:
-                return number
-            is_given_back[number] = 1
-            cells[begins[0] + rows[0] * program.widths[0]] = number
-            rows[0] += 1
-    return offsets.shape[0] - 1

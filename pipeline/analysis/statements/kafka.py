@@ -14,7 +14,7 @@ from decoder.columns import Bools, Ints
 from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
 from decoder.kafka.facts.statement import Repeated
-from decoder.kernel.cache import is_compiled
+from pipeline.analysis.columns.compiled import pays
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups
@@ -42,6 +42,7 @@ KERNEL_AFTER = 500
 """Exchanges from which on compiled code reads bodies of the apis that most traffic consists of."""
 COMPILING_AFTER = 10_000
 """Exchanges from which on compiling it pays."""
+_KERNEL = ("decoder.kernel", "leaf_kernel.read_leaves")
 _STEP = "statements of an exchange"
 _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
 """Columns that follow from the exchange, not from its bodies."""
@@ -122,7 +123,7 @@ PARTS = {
 def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[tuple[str, pa.RecordBatch]]:
     """What exchanges state, in batches of one kind each: its name in PARTS, and rows with ``context`` and columns."""
     rest = batch
-    if batch.num_rows >= KERNEL_AFTER and _is_kernel_ready(batch.num_rows):
+    if pays(batch.num_rows, after=KERNEL_AFTER, compiling_after=COMPILING_AFTER, kernel=_KERNEL):
         found, is_read = _read_at_once(batch)
         for name, sources, columns in found:
             if len(sources):
@@ -141,10 +142,6 @@ def _read_at_once(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping[
     except Exception as error:
         contain(error, _STEP)
         return [], np.zeros(batch.num_rows, np.bool_)
-
-
-def _is_kernel_ready(exchanges: int) -> bool:
-    return exchanges >= COMPILING_AFTER or is_compiled("decoder.kernel", "leaves.read_leaves")
 
 
 def one_by_one(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from decoder.kernel.cache import is_compiled
+from pipeline.analysis.columns.compiled import pays
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import DAY_US, first_hour_sql
@@ -185,8 +185,7 @@ def timeline(
 
 def passed(inputs: pa.Table, lookback: timedelta) -> list[pa.RecordBatch]:
     """Rows in order, completed (:mod:`pipeline.analysis.timeline.carry`): by compiled code where that pays."""
-    is_ready = inputs.num_rows >= COMPILING_AFTER or is_compiled(*_KERNEL)
-    if inputs.num_rows >= KERNEL_AFTER and is_ready:
+    if pays(inputs.num_rows, after=KERNEL_AFTER, compiling_after=COMPILING_AFTER, kernel=_KERNEL):
         from pipeline.analysis.timeline import carry_columns  # noqa: PLC0415 - loads compiled code
 
         try:

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from decoder.columns import joined
-from decoder.kernel.leaves import INTEGER, TEXT, Level, each_level, leaves
+from decoder.kernel.leaf_kernel import INTEGER, TEXT
+from decoder.kernel.leaves import Level, each_level, leaves
 
 BATCHES = Level("recordBatches", integers=("baseOffset",), texts=("status",), flags=("isControl",))
 PARTITIONS = Level("partitions", integers=("index", "end"), flags=("isLast",), levels=(BATCHES,))
