@@ -125,10 +125,10 @@ def text_array(found: tuple[Texts, Bools]) -> pa.Array:
 
 def chosen(choices: Sequence[str | None], places: Ints) -> pa.Array:
     """Of a few texts one for each place."""
-    return taken(arrow_array(list(choices), pa.string()), places)
+    return at_places(arrow_array(list(choices), pa.string()), places)
 
 
-def taken(values: pa.Array, places: Ints) -> pa.Array:
+def at_places(values: pa.Array, places: Ints) -> pa.Array:
     """Values at places; null where the place is negative."""
     known: Bools = places >= 0
     return values.take(Numbers(places, known).arrow(pa.int64()))

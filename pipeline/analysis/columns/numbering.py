@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from decoder.columns import Ints
+from decoder.columns import Bools, Ints
 from pipeline.analysis.columns.nullable import whole_array
 from pipeline.arrow import int_values
 
@@ -22,3 +22,10 @@ def numbered(outer: Ints, *inner: Ints) -> Ints:
         if len(one) and one.any():
             outer = np.unique(outer * (int(one.max()) + 1) + one, return_inverse=True)[1]
     return outer
+
+
+def changes(*columns: Ints) -> Bools:
+    """Where rows begin whose values are not those of the row before."""
+    is_new: Bools = np.ones(len(columns[0]), np.bool_)
+    is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return is_new

@@ -18,6 +18,7 @@ from decoder.columns import Bools, Ints, Texts
 from decoder.protocol import NONE, Column, WireProtocol
 from decoder.protocols import protocols
 from decoder.work import most_text
+from pipeline.analysis.columns.nullable import text_array, truths
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, decode_rows, with_columns
 from pipeline.arrow import arrow_type
 
@@ -60,7 +61,7 @@ def _read(protocol: WireProtocol, piece: pa.RecordBatch) -> tuple[dict[str, pa.A
 
 def _array(column: Column) -> pa.Array:
     if isinstance(column.values, Texts):
-        return _texts(column.values, column.is_valid)
+        return text_array((column.values, column.is_valid))
     if column.names:
         return pa.array(column.names, pa.string()).take(pa.array(column.values, mask=~column.is_valid))
     return pa.array(column.values, pa.string())
@@ -81,17 +82,9 @@ def _columns_of(is_read: Bools) -> dict[str, pa.Array]:
 
 
 def _is(batch: pa.RecordBatch, name: str, value: str) -> Bools:
-    found: Bools = pc.equal(batch.column(name), value).to_numpy(zero_copy_only=False)
-    return found
+    return truths(pc.equal(batch.column(name), value))
 
 
 def _integers(column: pa.Array) -> Ints:
     known: Ints = pc.fill_null(column, NONE).to_numpy(zero_copy_only=False).astype(np.int64)
     return known
-
-
-def _texts(texts: Texts, is_valid: Bools) -> pa.Array:
-    validity = np.packbits(is_valid, bitorder="little")
-    offsets = texts.offsets.astype(np.int32)
-    buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(texts.data)]
-    return pa.StringArray.from_buffers(len(is_valid), buffers[1], buffers[2], buffers[0])

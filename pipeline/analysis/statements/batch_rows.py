@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from decoder.columns import Bools, Ints
 from decoder.kernel.leaves import Level, Rows
-from pipeline.analysis.columns.nullable import Numbers, chosen, taken, text_array, truths
+from pipeline.analysis.columns.nullable import Numbers, at_places, chosen, text_array, truths
 from pipeline.analysis.statements.partitions import Listed, Topics, flags, numbers
 
 RECORD_BATCHES = Level(
@@ -33,26 +33,28 @@ class BatchesOf:
         listed: the partitions.
         rows: the batches, as the body has them.
         owners: of each batch the place of its partition in ``listed``, which ascends; -1: it is left out.
+        status: of each batch; null for none.
     """
 
     listed: Listed
     rows: Rows
     owners: Ints
+    status: pa.Array
 
     @classmethod
     def of(cls, listed: Listed, partitions: Rows, rows: Rows) -> BatchesOf:
         """Those of partitions that are ``listed``."""
         places = np.full(len(partitions), -1, np.int64)
         places[listed.rows] = np.arange(len(listed.rows))
-        return cls(listed, rows, places[rows.parents])
+        return cls(listed, rows, places[rows.parents], text_array(rows.text("status")))
 
     def status_is(self, status: str) -> Bools:
         """Where ``status`` has a value."""
-        return truths(pc.equal(text_array(self.rows.text("status")), status))
+        return truths(pc.equal(self.status, status))
 
     def has_status(self) -> Bools:
         """Where there is a ``status``."""
-        return self.rows.text("status")[1]
+        return truths(self.status.is_valid())
 
     def sums(self, values: Numbers, counted: Bools) -> Numbers:
         """By partition the sum over those that are counted; not known where one of them is not."""
@@ -101,12 +103,12 @@ class BatchesOf:
             return numbers(self.rows, name).at(kept).arrow(kind)
 
         def text(name: str) -> pa.Array:
-            return taken(text_array(self.rows.text(name)), kept)
+            return at_places(text_array(self.rows.text(name)), kept)
 
         places = self.listed.topics[owners]
         return self.listed.exchanges[owners], {
-            "topic": taken(topics.names, places),
-            "topic_id": taken(topics.ids, places),
+            "topic": at_places(topics.names, places),
+            "topic_id": at_places(topics.ids, places),
             "partition": Numbers.all_known(self.listed.partitions[owners]).arrow(int32),
             "source": chosen([source], np.zeros(len(kept), np.int64)),
             "ordinal": Numbers.all_known(positions[kept] - begins[owners]).arrow(int32),

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from decoder.columns import Ints
 from decoder.kernel.leaves import Level, Rows, leaves
-from pipeline.analysis.columns.nullable import Numbers, chosen, error_names, taken, text_array
+from pipeline.analysis.columns.nullable import Numbers, at_places, chosen, error_names, text_array
 from pipeline.analysis.statements.partitions import Topics, found_in, numbers, repeated
 from pipeline.analysis.statements.stated import Exchanges, Stated
 
@@ -53,19 +53,19 @@ def committed(exchanges: Exchanges) -> Stated:
     codes, sources, where, at = verdicts.at(shown), asked.exchanges[shown], asked.topics[shown], asked.rows[shown]
     group, member = (text_array(root.text(name)) for name in ("groupId", "memberId"))
     events = {
-        "topic": taken(topics.names, where),
-        "topic_id": taken(topics.ids, where),
+        "topic": at_places(topics.names, where),
+        "topic_id": at_places(topics.ids, where),
         "partition": Numbers.all_known(asked.partitions[shown]).arrow(_INT32),
         "kind": chosen(_KINDS, np.where(codes.values != 0, _REJECTED, _COMMITTED)),
         "ordinal": Numbers.all_known(np.zeros(len(shown), np.int64)).arrow(_INT32),
         "offset": numbers(rows, "committedOffset").natural.at(at).arrow(_INT64),
         "leader_epoch": numbers(rows, "committedLeaderEpoch").natural.at(at).arrow(_INT32),
-        "group_id": taken(group, sources),
-        "member_id": taken(member, sources),
+        "group_id": at_places(group, sources),
+        "member_id": at_places(member, sources),
         "generation": numbers(root, "generationIdOrMemberEpoch").natural.at(sources).arrow(_INT32),
         "error_code": codes.arrow(_INT32),
         "error_name": error_names(codes),
-        "metadata": taken(text_array(rows.text("committedMetadata")), at),
+        "metadata": at_places(text_array(rows.text("committedMetadata")), at),
     }
     return Stated(is_given_back, {"event": (sources, events), "state": _in_the_name_of("group", root)})
 

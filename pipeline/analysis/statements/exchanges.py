@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from decoder.columns import Ints
 from decoder.kafka.facts.exchanges import FACT_FIELDS
+from pipeline.analysis.columns.numbering import changes
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
@@ -147,11 +148,8 @@ def placed(rows: pa.Table, facts: Facts) -> pa.Table:
 
 def _runs(*columns: Ints) -> tuple[Ints, Ints]:
     """Where rows begin whose values are not those of the row before, and how many follow: an exchange states many."""
-    count = len(columns[0])
-    is_new = np.ones(count, np.bool_)
-    is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    begins = np.flatnonzero(is_new)
-    return begins, np.diff(begins, append=count)
+    begins = np.flatnonzero(changes(*columns))
+    return begins, np.diff(begins, append=len(columns[0]))
 
 
 def _with(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:

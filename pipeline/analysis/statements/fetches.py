@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from decoder.columns import Ints
+from decoder.columns import Bools, Ints
 from decoder.kafka.facts.offsets import ISOLATION
 from decoder.kernel.leaves import Level, Rows, leaves
-from pipeline.analysis.columns.nullable import Numbers, chosen, error_names, taken, together
+from pipeline.analysis.columns.nullable import Numbers, at_places, chosen, error_names, together
 from pipeline.analysis.statements.batch_rows import RECORD_BATCHES, BatchesOf
 from pipeline.analysis.statements.partitions import Topics, flags, found_in, numbers, repeated
 from pipeline.analysis.statements.stated import Exchanges, Stated
@@ -63,27 +63,12 @@ def fetched(exchanges: Exchanges) -> Stated:
     is_given_back = asked_back | back
     is_given_back[repeated(answered, asked, forgotten)] = True
 
-    replica = numbers(asked_root, "replicaId").or_else(numbers(asked_root, "replicaState/replicaId"))
-    is_consumer = ~(replica.known & (replica.values >= 0))
-    level = numbers(asked_root, "isolationLevel")
-    level = Numbers(level.values * 0, exchanges.versions < _HAS_ISOLATION).or_else(level)
-    isolation = np.where(
-        is_consumer & level.known & (level.values >= 0) & (level.values < len(_ISOLATIONS)), level.values, -1
-    )
+    isolation = _isolation(asked_root, exchanges)
     code = numbers(root, "errorCode")
-    code = Numbers(code.values * 0, exchanges.versions < _HAS_ERROR).or_else(code).where(exchanges.has_response)
+    code = _zero_where(exchanges.versions < _HAS_ERROR).or_else(code).where(exchanges.has_response)
     is_refused = code.known & (code.values != 0)
-
     batches = BatchesOf.of(answered, rows, batch_rows)
-    last_offset = numbers(batch_rows, "lastOffset")
-    is_whole = last_offset.natural.known & (batches.status_is("ok") | ~batches.has_status())
-    is_data = is_whole & ~flags(batch_rows, "isControlBatch").equal(1)
-    is_removed = Numbers.all_known(batches.last(batches.status_is("removed"))).at(batches.owners)
-    counts = numbers(batch_rows, "recordsCount").count
-    records = batches.sums(counts, is_data | (is_removed.known & (is_removed.values >= 0)))
-    last_data = batches.last(is_data)
-    end = last_offset.at(batches.last(is_whole))
-    end = Numbers(end.values + 1, end.known & (end.values < _LARGEST))
+    records, end, last_data = _read(batches)
 
     question = found_in(answered, asked)
     unanswered = np.flatnonzero(found_in(asked, answered) < 0)
@@ -119,8 +104,8 @@ def fetched(exchanges: Exchanges) -> Stated:
     codes = together(own_code, code.at(asked.exchanges[unanswered]), code.at(forgotten.exchanges)).at(order)
     int32, int64 = pa.int32(), pa.int64()
     events = {
-        "topic": taken(topics.names, where),
-        "topic_id": taken(topics.ids, where),
+        "topic": at_places(topics.names, where),
+        "topic_id": at_places(topics.ids, where),
         "partition": Numbers.all_known(indices[order]).arrow(int32),
         "kind": chosen(_KINDS, kinds[order]),
         "ordinal": Numbers.all_known(np.zeros(len(order), np.int64)).arrow(int32),
@@ -139,7 +124,7 @@ def fetched(exchanges: Exchanges) -> Stated:
         "session_id": session[0].at(sources).arrow(int32),
         "session_epoch": session[1].at(sources).arrow(int32),
     }
-    first, last = numbers(batch_rows, "baseOffset"), last_offset
+    first, last = numbers(batch_rows, "baseOffset"), numbers(batch_rows, "lastOffset")
     return Stated(
         is_given_back,
         {
@@ -148,6 +133,30 @@ def fetched(exchanges: Exchanges) -> Stated:
             "state": _states(asked_root, session, code),
         },
     )
+
+
+def _isolation(request: Rows, exchanges: Exchanges) -> Ints:
+    """Of each exchange the place of its isolation level in _ISOLATIONS, -1 without one: followers fetch with none."""
+    replica = numbers(request, "replicaId").or_else(numbers(request, "replicaState/replicaId"))
+    level = _zero_where(exchanges.versions < _HAS_ISOLATION).or_else(numbers(request, "isolationLevel"))
+    is_level = level.natural.known & (level.values < len(_ISOLATIONS)) & ~replica.natural.known
+    return np.where(is_level, level.values, -1)
+
+
+def _zero_where(condition: Bools) -> Numbers:
+    return Numbers(np.zeros(len(condition), np.int64), condition)
+
+
+def _read(batches: BatchesOf) -> tuple[Numbers, Numbers, Ints]:
+    """By partition the records that came, where they end (exclusive), and the last batch that is no control batch."""
+    last_offset = numbers(batches.rows, "lastOffset")
+    is_whole = last_offset.natural.known & (batches.status_is("ok") | ~batches.has_status())
+    is_data = is_whole & ~flags(batches.rows, "isControlBatch").equal(1)
+    is_removed = Numbers.all_known(batches.last(batches.status_is("removed"))).at(batches.owners).natural.known
+    records = batches.sums(numbers(batches.rows, "recordsCount").count, is_data | is_removed)
+    last = last_offset.at(batches.last(is_whole))
+    end = Numbers(last.values + 1, last.known & (last.values < _LARGEST))
+    return records, end, batches.last(is_data)
 
 
 def _session(request: Rows, response: Rows) -> tuple[Numbers, Numbers]:

@@ -37,12 +37,13 @@ def hot_statements(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping
         all that it states is among them.
     """
     apis = int_values(batch.column("api_key"))
+    bodies = batch.select(["api_version", "request_body", "response_body"])
     found, is_read = [], np.zeros(batch.num_rows, np.bool_)
     for api, read in _READ_BY.items():
         rows = np.flatnonzero(apis == api)
         if not len(rows):
             continue
-        stated = read(_exchanges(batch.take(Numbers.all_known(rows).arrow(pa.int64()))))
+        stated = read(_exchanges(bodies.take(Numbers.all_known(rows).arrow(pa.int64()))))
         is_read[rows] = ~stated.is_given_back
         found += [(name, rows[sources], columns) for name, sources, columns in _kept(stated)]
     return found, is_read

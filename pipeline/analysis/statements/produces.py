@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from decoder.columns import Bools, Ints
 from decoder.kernel.leaves import Level, leaves
-from pipeline.analysis.columns.nullable import Numbers, chosen, error_names, taken, text_array
+from pipeline.analysis.columns.nullable import Numbers, at_places, chosen, error_names, text_array
 from pipeline.analysis.statements.batch_rows import RECORD_BATCHES, BatchesOf
 from pipeline.analysis.statements.partitions import Topics, found_in, numbers, repeated
 from pipeline.analysis.statements.stated import Exchanges, Stated
@@ -61,8 +61,8 @@ def produced(exchanges: Exchanges) -> Stated:
     last = batches.last(is_one)
     int32, int64 = pa.int32(), pa.int64()
     events = {
-        "topic": taken(topics.names, asked.topics),
-        "topic_id": taken(topics.ids, asked.topics),
+        "topic": at_places(topics.names, asked.topics),
+        "topic_id": at_places(topics.ids, asked.topics),
         "partition": Numbers.all_known(asked.partitions).arrow(int32),
         "kind": chosen(_KINDS, np.where(code.known & (code.values != 0), _REJECTED, _PRODUCED)),
         "ordinal": Numbers.all_known(np.zeros(len(asked.rows), np.int64)).arrow(int32),
@@ -74,7 +74,7 @@ def produced(exchanges: Exchanges) -> Stated:
         "error_name": error_names(code),
         "producer_id": numbers(batch_rows, "producerId").natural.at(last).arrow(int64),
         "producer_epoch": numbers(batch_rows, "producerEpoch").natural.at(last).arrow(int32),
-        "transactional_id": taken(text_array(root.text("transactionalId")), asked.exchanges),
+        "transactional_id": at_places(text_array(root.text("transactionalId")), asked.exchanges),
     }
     first, end = _offsets(batches, base, spans)
     return Stated(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from decoder.columns import Bools, Bytes, Ints
 from pipeline.analysis.columns.nullable import Numbers, array, truths, whole_array
-from pipeline.analysis.columns.numbering import codes, numbered
+from pipeline.analysis.columns.numbering import changes, codes, numbered
 from pipeline.analysis.hours import HOUR_US, span_us
 from pipeline.analysis.timeline import carry_kernel as kernel
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, PARTITION, PRODUCED
@@ -39,16 +39,16 @@ def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]
     places = _places(inputs)
     partitions = numbered(places, codes(inputs.column("incarnation")))
     log = _log(inputs, what, partitions)
-    stated = np.flatnonzero((what == EVENT) | (what == KNOWN))
+    is_stated = (what == EVENT) | (what == KNOWN)
     wanted = [name for name in inputs.column_names if name in _TYPES or name in _NAMED]
-    rows = inputs.select(wanted).filter(_arrow_truths((what == EVENT) | (what == KNOWN)))
-    places, partitions = places[stated], partitions[stated]
+    rows = inputs.select(wanted).filter(_arrow_truths(is_stated))
+    places, partitions = places[is_stated], partitions[is_stated]
     groups_named = codes(rows.column("group_id"))
     by_place = numbered(places, groups_named)
     groups = numbered(partitions, groups_named)
     clients = numbered(groups, codes(rows.column("client_id")))
     state = _state(len(log.produced_at) - 1, _count(groups), _count(clients), _count(by_place), len(log.marker))
-    marks = _marks(rows, what[stated])
+    marks = _marks(rows, what[is_stated])
     span = span_us(lookback)
     for begin in range(0, rows.num_rows, _AT_ONCE):
         here = slice(begin, begin + _AT_ONCE)
@@ -68,10 +68,7 @@ def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]
 
 def _places(inputs: pa.Table) -> Ints:
     """A number for each partition: its rows follow each other."""
-    columns = [codes(inputs.column(name)) for name in PARTITION]
-    is_new = np.ones(inputs.num_rows, np.bool_)
-    is_new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    numbers: Ints = np.cumsum(is_new) - 1
+    numbers: Ints = np.cumsum(changes(*(codes(inputs.column(name)) for name in PARTITION))) - 1
     return numbers
 
 
