@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from operator import itemgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +67,17 @@ class Facts:
 
     def cluster_at(self, server: str, ts_us: int) -> str:
         """The cluster of ``server`` at a time; the server itself while it is not known."""
-        return _cluster_in(self._spans.get(server, ()), server, ts_us)
+        return self.clusters_at([(server, ts_us)])[0]
 
     def clusters_at(self, places: Iterable[tuple[str, int]]) -> list[str]:
         """The same of many servers and times (µs since the epoch)."""
-        spans = self._spans
-        only = {server: of[0] for server, of in spans.items() if len(of) == 1}
-        return [
-            span[2]
-            if (span := only.get(server)) and span[0] <= ts_us < span[1]
-            else _cluster_in(spans.get(server, ()), server, ts_us)
-            for server, ts_us in places
-        ]
+        spans, begins = self._spans, self._begins
+        found = []
+        for server, ts_us in places:
+            place = bisect_right(begins.get(server, ()), ts_us) - 1
+            is_in = place >= 0 and ts_us < spans[server][place][1]
+            found.append(spans[server][place][2] if is_in else server)
+        return found
 
     @cached_property
     def _spans(self) -> dict[str, list[tuple[int, int, str]]]:
@@ -88,6 +86,11 @@ class Facts:
         for (server, _), seen in self.brokers.items():
             seen_at[server].append(seen)
         return {server: _spans_of(sightings) for server, sightings in seen_at.items()}
+
+    @cached_property
+    def _begins(self) -> dict[str, list[int]]:
+        """When the spans of each server begin: they follow each other without gaps."""
+        return {server: [begin_us for begin_us, _, _ in spans] for server, spans in self._spans.items()}
 
     def spans(self, servers: Iterable[str] | None = None) -> list[tuple[str, int, int, str]]:
         """Of ``servers`` (None: of all) server, from and until (µs, exclusive), and its cluster then."""
@@ -186,12 +189,6 @@ def _without_doubtful(topics: dict[tuple[str, str], Seen]) -> dict[tuple[str, st
 def _newest(seen: Mapping[tuple[str, str], Seen], most: int) -> dict[tuple[str, str], Seen]:
     last = sorted(seen, key=lambda key: (seen[key].last_us, key))[-most:]
     return {key: seen[key] for key in last}
-
-
-def _cluster_in(spans: Sequence[tuple[int, int, str]], server: str, ts_us: int) -> str:
-    """The spans of a server follow each other without gaps."""
-    place = bisect_right(spans, ts_us, key=itemgetter(0)) - 1
-    return spans[place][2] if place >= 0 and ts_us < spans[place][1] else server
 
 
 _LONG_AGO = 0
