@@ -90,6 +90,8 @@ MIDWAY = "midway "
 """How the ``method`` of a gap begins that is no loss: the connection was joined midway, and these bytes belong to
 messages, or answer requests, that were sent before the capture began. Behind it how the first frame was found."""
 
+NO_LOSS = (SPEAKS, MIDWAY)
+
 CLOSED = FrameFlags.CLOSED_BY_CLIENT | FrameFlags.CLOSED_BY_SERVER
 """Somebody ended the connection in the middle of the frame."""
 
@@ -192,7 +194,7 @@ class Gap:
     @property
     def is_loss(self) -> bool:
         """Whether the capture lacks bytes that were sent while it went on."""
-        return not self.method.startswith((SPEAKS, MIDWAY))
+        return not self.method.startswith(NO_LOSS)
 
 
 @dataclass(frozen=True, slots=True)

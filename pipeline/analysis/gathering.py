@@ -12,7 +12,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.model import MIDWAY, SPEAKS
+from decoder.model import NO_LOSS
 from pipeline.analysis.derive import Gathered, gathered
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
@@ -138,7 +138,7 @@ class Gathering:
         return [getattr(self._kept, name) for name in TABLES if name != "handshakes"]
 
     def _count(self, frames: pa.Table, gaps: pa.Table) -> None:
-        is_loss = pc.invert(pc.or_(*(pc.starts_with(gaps.column("method"), one) for one in (SPEAKS, MIDWAY))))
+        is_loss = pc.invert(pc.or_(*(pc.starts_with(gaps.column("method"), begin) for begin in NO_LOSS)))
         self.bytes_lost += pc.sum(gaps.column("bytes_lost").filter(is_loss)).as_py() or 0
         if not frames.num_rows:
             return

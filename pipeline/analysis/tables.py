@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from decoder.model import MIDWAY, SPEAKS, FrameFlags
+from decoder.model import NO_LOSS, FrameFlags
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a second one gains nothing on what fits a group, and would change the order of sums of doubles
@@ -28,7 +28,7 @@ ADDRESS = {
     for side in ("client", "server")
 }
 """``ip:port`` of one side of a connection as SQL, with brackets around an IPv6 address."""
-IS_LOSS = f"NOT starts_with(method, '{SPEAKS}') AND NOT starts_with(method, '{MIDWAY}')"
+IS_LOSS = " AND ".join(f"NOT starts_with(method, '{begin}')" for begin in NO_LOSS)
 """Whether a row of ``bronze.gaps`` is a loss, as SQL: not of another protocol, nor under way when the capture began."""
 SERVICE_US = f"""
     CASE WHEN coalesce(response_flags, 0) & {int(FrameFlags.AFTER_GAP)} = 0 THEN coalesce(service_us, latency_us) END
