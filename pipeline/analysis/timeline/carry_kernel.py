@@ -136,17 +136,17 @@ FOUND = types.NamedTuple(
 )
 
 
-@compiled(types.int64, _INTS_IN, types.int64, types.int64, types.int64)
-def _place_left(values, begin, end, value):
-    """How many of ``values[begin:end]``, which ascend, are below ``value``."""
+@compiled(types.int64, _INTS_IN, types.int64, types.int64, types.int64, types.boolean)
+def _bisect(values, begin, end, value, is_right):
+    """Where ``value`` belongs in ``values[begin:end]``, which ascend: before those that equal it, or behind them."""
     low, high = begin, end
     while low < high:
         middle = (low + high) >> 1
-        if values[middle] < value:
+        if values[middle] < value or (is_right and values[middle] == value):
             low = middle + 1
         else:
             high = middle
-    return low - begin
+    return low
 
 
 @compiled(types.int64, STATE, OFFSETS, types.int64, types.int64, types.int64)
@@ -173,7 +173,7 @@ def _records_between(state, log, partition, ahead, at, hour, lookback):
         count = _know_markers(state, log, partition, hour, lookback)
         begin = log.marker_at[partition]
         end = begin + count
-        ahead -= _place_left(state.markers, begin, end, ahead) - _place_left(state.markers, begin, end, at)
+        ahead -= _bisect(state.markers, begin, end, ahead, False) - _bisect(state.markers, begin, end, at, False)
     if at < 0 and ahead > _MOST + at:
         return -1
     if at > 0 and ahead < _LEAST + at:
@@ -258,18 +258,12 @@ def carry(rows, log, state, found, lookback, hour_us):
             found.seconds[event], found.has_seconds[event] = 0.0, 1
         elif lag > 0:
             begin, end = log.produced_at[partition], log.produced_at[partition + 1]
-            low, high_place = begin, end
-            while low < high_place:
-                middle = (low + high_place) >> 1
-                if log.first[middle] <= at:
-                    low = middle + 1
-                else:
-                    high_place = middle
+            behind = _bisect(log.first, begin, end, at, True)
             since = np.int64(-1)
-            if low > begin and log.end[low - 1] > at:
-                since = low - 1
-            elif low < end and log.first[low] - 1 <= at:
-                since = low
+            if behind > begin and log.end[behind - 1] > at:
+                since = behind - 1
+            elif behind < end and log.first[behind] - 1 <= at:
+                since = behind
             if since >= 0:
                 age = np.float64(ts) / 1_000_000.0 - np.float64(log.made[since]) / 1_000_000.0
                 if age <= np.float64(lookback) / 1_000_000.0:

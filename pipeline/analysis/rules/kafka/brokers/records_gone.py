@@ -58,12 +58,14 @@ _ENDS = """
         OR (kind = 'listed' AND list_timestamp = -1 AND "offset" >= 0 AND isolation_level = 'read_uncommitted')
     )
 """
+_ASKED = f"""
+    SELECT e.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us,
+        CASE WHEN e.kind = 'fetched' THEN e.server ELSE '' END AS whose
+    FROM ({_ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
+"""
+"""The same with when it was asked; ``whose``: see :func:`_of`."""
 _SUSPECTS = f"""
-    WITH ends AS ({_ENDS}), asked AS (
-        SELECT e.* EXCLUDE (exchange_id, ordinal), epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us,
-            CASE WHEN e.kind = 'fetched' THEN e.server ELSE '' END AS whose
-        FROM ends AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
-    ), acknowledged AS (
+    WITH asked AS ({_ASKED}), acknowledged AS (
         SELECT cluster, topic, partition, us, max(ended) OVER (
             PARTITION BY cluster, topic, partition ORDER BY us RANGE UNBOUNDED PRECEDING
         ) AS reached
@@ -86,7 +88,7 @@ _SUSPECTS = f"""
 """Partitions whose log may have become shorter: a batch below what had been acknowledged when it was sent, or a
 watermark of a broker below what that had stated before it was asked."""
 _OF_SUSPECTS = f"""
-    WITH ends AS ({_ENDS}), repeated AS (
+    WITH asked AS ({_ASKED}), repeated AS (
         SELECT exchange_id, topic, partition FROM (
             SELECT exchange_id, topic, partition, row_number() OVER (
                 PARTITION BY cluster, topic, partition, producer_id, producer_epoch, base_sequence
@@ -95,10 +97,9 @@ _OF_SUSPECTS = f"""
             FROM batches WHERE source = 'produce' AND producer_id >= 0
         ) WHERE number > 1
     )
-    SELECT e.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us, x.client_id, r.exchange_id IS NOT NULL AS repeated
-    FROM ends AS e SEMI JOIN shorter AS s
+    SELECT e.*, r.exchange_id IS NOT NULL AS repeated
+    FROM asked AS e SEMI JOIN shorter AS s
         ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition
-    JOIN exchanges AS x ON e.exchange_id = x.exchange_id
     LEFT JOIN repeated AS r ON e.exchange_id = r.exchange_id AND e.topic = r.topic AND e.partition = r.partition
     ORDER BY e.cluster, e.topic, e.partition, e.us, e.exchange_id, e.ordinal
 """

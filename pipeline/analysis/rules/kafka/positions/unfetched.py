@@ -21,7 +21,7 @@ from pipeline.analysis.rules.kafka.progress.rhythm import patience_us
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
-from pipeline.analysis.tables import Row, numbers
+from pipeline.analysis.tables import numbers
 from pipeline.finding_settings import FindingSettings
 
 _SCHEMA = pa.schema(
@@ -149,7 +149,7 @@ def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Find
 
 def _since_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Of a member that fetches nothing at all the partition of each topic with the lowest number stands for all."""
-    silent: dict[tuple[str, str, str, str], list[Row]] = {}
+    silent: set[tuple[str, str, str, str]] = set()
     for row in sources.tables.rows(_SINCE_REFUSED):
         fetched_us = row.fetched_us if row.fetched_us is not None else row.any_us
         until_us = min(us for us in (row.last_us, fetched_us, row.alive_us) if us is not None)
@@ -163,13 +163,13 @@ def _since_refused(sources: Sources, settings: FindingSettings) -> Iterator[Find
             "client_id": row.client_id, "clients": who(row.client_id, row.host), "members": [row.member_id],
             "enough_us": row.first_us + patience,
         }  # fmt: skip
-        if row.fetches:
-            yield finding_of(DROPPED_RULE, "critical", row, (row.refused_us, until_us), details, sources, settings)
-            continue
-        others = silent.setdefault((row.cluster, row.group_id, row.topic, row.member_id), [])
-        others.append(row)
-        if len(others) == 1:
-            yield finding_of(STOPPED_RULE, "critical", row, (row.refused_us, until_us), details, sources, settings)
+        whose = (row.cluster, row.group_id, row.topic, row.member_id)
+        if not row.fetches:
+            if whose in silent:
+                continue
+            silent.add(whose)
+        rule = DROPPED_RULE if row.fetches else STOPPED_RULE
+        yield finding_of(rule, "critical", row, (row.refused_us, until_us), details, sources, settings)
 
 
 def _owned(sources: Sources) -> pa.Table:
