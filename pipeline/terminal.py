@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -48,15 +49,27 @@ class Console(_Console):
     def __init__(self, **options: Any) -> None:
         """See rich; without its markup and its names of emoji."""
         super().__init__(**{"markup": False, "emoji": False, **options})
+        self._nesting = threading.local()
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """See rich: the pieces of text that anything becomes before it is written."""
-        segments = super().render(renderable, options)
-        for segment in segments if self.is_terminal else _unpadded(segments):
-            if segment.control or segment.text.isprintable():
-                yield segment
-            else:
-                yield Segment(printable_lines(segment.text), segment.style)
+        """See rich: the pieces of text that anything becomes before it is written.
+
+        Rich renders what a table or a group holds by this method too: what is outermost makes all of it safe at once.
+        """
+        if getattr(self._nesting, "is_inner", False):
+            return super().render(renderable, options)
+        self._nesting.is_inner = True
+        try:
+            segments = list(super().render(renderable, options))
+        finally:
+            self._nesting.is_inner = False
+        return [_safe(segment) for segment in (segments if self.is_terminal else _unpadded(segments))]
+
+
+def _safe(segment: Segment) -> Segment:
+    if segment.control or segment.text.isprintable():
+        return segment
+    return Segment(printable_lines(segment.text), segment.style)
 
 
 def _unpadded(segments: Iterable[Segment]) -> Iterator[Segment]:

@@ -22,9 +22,9 @@ Commands = Callable[[Row], Sequence[str]]
 
 SEVERITIES = ("critical", "warning", "info")
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
-MOST_IN_FULL = 100
+MOST_IN_FULL = 50
 """Incidents that are printed in full; it takes a hundredth of a second for each."""
-MOST_IN_SHORT = 200
+MOST_IN_SHORT = 100
 """Further ones of which a line or two are printed; of what is beyond, how many there are."""
 _EVIDENCE_SHOWN = 6
 _LABEL = 8
@@ -38,7 +38,7 @@ def show_incidents(
 ) -> None:
     """Print incidents for a person, as they are ordered: in full what is to be done, in short what is not.
 
-    On a terminal that is too small for that, and beyond the first hundred, only what they are and what to do now; of
+    On a terminal that is too small for that, and beyond the first fifty, only what they are and what to do now; of
     those beyond a few hundred only how many they are.
 
     Args:

@@ -14,11 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.rules.rule import families
-from pipeline.embedded.diagnosis import decoded
+from pipeline.embedded.diagnosis import decoded, diagnose
+from pipeline.embedded.inputs import Landed
+from pipeline.settings import StreamSettings
+from pipeline.tables import GAPS
 from tests.hostile.amplifiers import AMPLIFIERS, Amplifier, of_size
 from tests.hostile.amplifiers.plain import PLAIN
 from tests.hostile.judging_cost import Cost, cost
 from tests.hostile.traffic import Landing, Recipe, as_json, child, from_json, landed, recipes
+from tests.pipeline.rows import arrow
 
 OF_A_PLACE = 2
 """As many recipes are kept whose time goes to the same place."""
@@ -124,6 +128,13 @@ def against(floor: Tried, case: Tried) -> str:
     )
 
 
+def _load_compiled() -> None:
+    """Load what is compiled, and fill caches, for all samples: they are processes that begin with the memory of this."""
+    decoded(landed(Recipe(1, (18,)), 1000).table(), by_kernel=True)
+    for make in PLAIN.values():
+        diagnose(Landed(of_size(make, 600_000).table(), arrow(GAPS), None), StreamSettings())
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -139,7 +150,7 @@ def main() -> None:
     source = random.Random(options.seed)
     fresh = recipes(source)
     families()
-    decoded(landed(Recipe(1, (18,)), 1000).table(), by_kernel=True)  # loads the kernel, for all samples
+    _load_compiled()
     trials = Trials(options.bytes, options.limit, options.repeat)
     if options.replay:
         print(trials.of_recipe(from_json(options.replay)))

@@ -39,9 +39,11 @@ class ParsedExchange(NamedTuple):
 
 
 KERNEL_AFTER = 500
-"""Exchanges from which on compiled code reads bodies of the apis that most traffic consists of."""
+"""Exchanges from which on compiled code reads bodies of the apis that most traffic consists of; see ``_weight``."""
 COMPILING_AFTER = 10_000
 """Exchanges from which on compiling it pays."""
+_LARGE = 1_000
+"""Bytes of bodies that take as long to read as a small exchange: one can name thousands of partitions."""
 _KERNEL = ("decoder.kernel", "leaf_kernel.read_leaves")
 _STEP = "statements of an exchange"
 _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "client", "client_id"}
@@ -123,7 +125,7 @@ PARTS = {
 def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[tuple[str, pa.RecordBatch]]:
     """What exchanges state, in batches of one kind each: its name in PARTS, and rows with ``context`` and columns."""
     rest = batch
-    if pays(batch.num_rows, after=KERNEL_AFTER, compiling_after=COMPILING_AFTER, kernel=_KERNEL):
+    if pays(_weight(batch), after=KERNEL_AFTER, compiling_after=COMPILING_AFTER, kernel=_KERNEL):
         found, is_read = _read_at_once(batch)
         for name, sources, columns in found:
             if len(sources):
@@ -131,6 +133,11 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
                 yield name, _beside_columns(who, columns, kind_of(PARTS[name]))
         rest = batch.filter(Numbers.all_known(~is_read).arrow(pa.bool_()))
     yield from one_by_one(rest, context)
+
+
+def _weight(batch: pa.RecordBatch) -> int:
+    """How many small exchanges take as long to read as these."""
+    return batch.num_rows + sum(batch.column(name).nbytes for name in ("request_body", "response_body")) // _LARGE
 
 
 def _read_at_once(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping[str, pa.Array]]], Bools]:
