@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,12 @@ class Facts:
             for span in spans
         ]
 
+    @cached_property
     def names(self) -> dict[str, str]:
         """Names by topic id."""
-        return {topic_id: seen.value for (_, topic_id), seen in sorted(self.topics.items())}
+        return {topic_id: seen.value for (_, topic_id), seen in sorted(self.topics.items(), key=itemgetter(0))}
 
+    @cached_property
     def incarnations(self) -> list[tuple[str, str, str, int, int, int | None]]:
         """Cluster, name, id, number, from and until (µs, exclusive; None: still) of each topic, in order of time.
 
@@ -124,7 +127,7 @@ class Facts:
 
     def renewed_topics(self) -> list[tuple[str, str, str, int, int, int]]:
         """The same of the names that several ids had, without gaps: the first from ever, the last for ever."""
-        all_ids = self.incarnations()
+        all_ids = self.incarnations
         renewed = {(cluster, name) for cluster, name, _, number, _, _ in all_ids if number}
         return [
             (cluster, name, topic_id, number, first if number else _LONG_AGO, _FAR_AWAY if until is None else until)
@@ -146,7 +149,11 @@ class Facts:
             if fact.topic_id is not None and fact.topic is not None
         ]
         # CreateTopics names no cluster: ids are unique, so whoever names the cluster of one settles it.
-        home = {topic_id: cluster for cluster, topic_id, _ in sorted(sightings, key=str) if not _is_address(cluster)}
+        home = {
+            topic_id: cluster
+            for cluster, topic_id, _ in sorted(sightings, key=itemgetter(0, 1))
+            if not _is_address(cluster)
+        }
         topics: dict[tuple[str, str], Seen] = {}
         for cluster, topic_id, seen in sightings:
             _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
@@ -172,8 +179,8 @@ class Facts:
 
     def names_learned(self, before: Facts) -> dict[str, str]:
         """Names of topic ids that ``before`` did not know or named otherwise."""
-        old = before.names()
-        return {topic_id: name for topic_id, name in self.names().items() if old.get(topic_id) != name}
+        old = before.names
+        return {topic_id: name for topic_id, name in self.names.items() if old.get(topic_id) != name}
 
 
 def _without_doubtful(topics: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:

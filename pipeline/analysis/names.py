@@ -29,7 +29,7 @@ def topics(facts: Facts) -> pa.Table:
             "last_ts": facts.topics[cluster, topic_id].last_us, "valid_from": first, "valid_to": until,
             "incarnation": number, "is_inferred": facts.topics[cluster, topic_id].is_inferred,
         }
-        for cluster, name, topic_id, number, first, until in facts.incarnations()
+        for cluster, name, topic_id, number, first, until in facts.incarnations
     )  # fmt: skip
     return table_of(rows, TOPICS)
 

@@ -129,7 +129,7 @@ def against(floor: Tried, case: Tried) -> str:
 
 
 def _load_compiled() -> None:
-    """Load what is compiled, and fill caches, for all samples: they are processes that begin with the memory of this."""
+    """Load what is compiled, and fill caches: all samples begin with the memory of this process."""
     decoded(landed(Recipe(1, (18,)), 1000).table(), by_kernel=True)
     for make in PLAIN.values():
         diagnose(Landed(of_size(make, 600_000).table(), arrow(GAPS), None), StreamSettings())

@@ -53,10 +53,10 @@ def follow_producer(cluster: str, rows: Iterable[Values], patience_us: int) -> I
 
 
 def _noting_ids(rows: Iterator[Values], ids: list[str]) -> Iterator[TxnEvent]:
-    for _, transactional_id, *event in rows:
-        if transactional_id is not None and not ids:
-            ids.append(transactional_id)
-        yield TxnEvent(*event)
+    for row in rows:
+        if row[1] is not None and not ids:
+            ids.append(row[1])
+        yield TxnEvent._make(row[2:])
 
 
 def _values(ids: tuple[str, str], t: Transaction) -> Values:
@@ -152,17 +152,17 @@ def transactions(
     before = schema_of(TRANSACTIONS).empty_table() if held is None else held
     tables = Tables({"events": events, "states": states, "batches": batches, "gaps": gaps, "held": before})
     times = {"since_us": since_us, "patience_us": span_us(patience)}
+    found = []
     try:
-        rows = tables.rows(_EVENTS, **times)
         kept = fit(tables.table(_KEPT, **times), TRANSACTIONS)
+        rows = tables.each(_EVENTS, **times)
+        for (cluster, producer_id), of_producer in groupby(rows, key=attrgetter("cluster", "producer_id")):
+            try:
+                found += _rows(follow_producer(cluster, of_producer, span_us(patience)))
+            except Exception as error:
+                contain(error, f"table {TRANSACTIONS.full_name}", f"producer id {producer_id}")
     finally:
         tables.close()
-    found = []
-    for (cluster, producer_id), of_producer in groupby(rows, key=attrgetter("cluster", "producer_id")):
-        try:
-            found += _rows(follow_producer(cluster, of_producer, span_us(patience)))
-        except Exception as error:
-            contain(error, f"table {TRANSACTIONS.full_name}", f"producer id {producer_id}")
     return pa.concat_tables([table_of(found, TRANSACTIONS), kept])
 
 

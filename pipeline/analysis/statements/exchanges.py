@@ -140,7 +140,7 @@ def placed(rows: pa.Table, facts: Facts) -> pa.Table:
     found = _with(rows, "cluster", clusters.take(np.repeat(np.arange(len(begins)), lengths)))
     topics, ids = rows.column("topic"), rows.column("topic_id")
     if ids.null_count < len(ids):
-        names = facts.names()
+        names = facts.names
         named = [names.get(id_, name) for name, id_ in zip(topics.to_pylist(), ids.to_pylist(), strict=True)]
         found = _with(found, "topic", arrow_array(named, pa.string()))
     return found

@@ -137,7 +137,8 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
 
 def _weight(batch: pa.RecordBatch) -> int:
     """How many small exchanges take as long to read as these."""
-    return batch.num_rows + sum(batch.column(name).nbytes for name in ("request_body", "response_body")) // _LARGE
+    size: int = sum(batch.column(name).nbytes for name in ("request_body", "response_body"))
+    return int(batch.num_rows) + size // _LARGE
 
 
 def _read_at_once(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping[str, pa.Array]]], Bools]:

@@ -66,7 +66,7 @@ def rename_earlier(rows: Rows, facts: Facts, before: Facts) -> None:
     """
     spark, lake = rows.spark, rows.lake
     servers, names = facts.servers_changed(before), facts.names_learned(before)
-    named_before = sorted(names.keys() & before.names().keys())
+    named_before = sorted(names.keys() & before.names.keys())
 
     def rename(table: Table) -> None:
         if rows.is_empty(table):

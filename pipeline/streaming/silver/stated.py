@@ -117,7 +117,7 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
 def _with_inferred(known: Facts, rows: DataFrame) -> Facts:
     """These facts, with the names that the first of many statements show."""
     stated = F.col("event.topic_id").isNotNull() & F.col("event.topic").isNull()
-    if rows.where(stated & ~F.col("event.topic_id").isin(list(known.names()))).isEmpty():
+    if rows.where(stated & ~F.col("event.topic_id").isin(list(known.names))).isEmpty():
         return known
     first = rows.where("event IS NOT NULL").limit(_STATEMENTS_COMPARED).toArrow()
     return known.with_inferred(inferred_names(KafkaStatements.in_columns(first).table("event", known), known))

@@ -138,7 +138,7 @@ _NEXT = """
 
 def named(found: Iterable[Shown], facts: Facts) -> list[Shown]:
     """The same symptoms with names of topics where only their id was on the wire."""
-    names = facts.names()
+    names = facts.names
     return [
         one._replace(topic=names[one.topic], subject=one.subject.replace(one.topic, names[one.topic]))
         if one.topic in names

@@ -79,7 +79,7 @@ def deliveries(sources: Sources) -> list[Delivery]:
             AND (contains(response_body, '"acquiredRecords":[{{') OR contains(request_body, '"firstOffset"'))
         ORDER BY us, exchange_id
     """)
-    names, clusters = sources.facts.names(), sources.facts.clusters_at((row.server, row.us) for row in rows)
+    names, clusters = sources.facts.names, sources.facts.clusters_at((row.server, row.us) for row in rows)
     return [one for cluster, row in zip(clusters, rows, strict=True) for one in _of_exchange(row, cluster, names)]
 
 
@@ -176,7 +176,7 @@ def starts_moved(sources: Sources) -> list[StartMoved]:
         WHERE protocol = 'kafka' AND api_key = {ApiKey.WRITE_SHARE_GROUP_STATE} AND request_body IS NOT NULL
         ORDER BY us, exchange_id
     """)
-    names = sources.facts.names()
+    names = sources.facts.names
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     found = []
     for cluster, row in zip(clusters, rows, strict=True):
