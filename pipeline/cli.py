@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import platform
 import signal
@@ -64,8 +65,18 @@ _NO_MEMORY = (
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def search_less_for_garbage() -> None:
+    """Let the collector look for circles of objects after 50,000 new ones instead of 700.
+
+    What is read and judged are rows, hundreds of thousands of objects without circles: searching among them took up to
+    a fourth of the time.
+    """
+    gc.set_threshold(50_000, 20, 20)
+
+
 def main() -> None:
     """Run the program; the console script of the distribution."""
+    search_less_for_garbage()
     log_to_terminal()
     restrict_files("private")
     if WITH_PANDAS.isdisjoint(sys.argv[1:2]):

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.rules.rule import families
+from pipeline.cli import search_less_for_garbage
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed
 from pipeline.settings import StreamSettings
@@ -150,6 +151,7 @@ def main() -> None:
     source = random.Random(options.seed)
     fresh = recipes(source)
     families()
+    search_less_for_garbage()
     _load_compiled()
     trials = Trials(options.bytes, options.limit, options.repeat)
     if options.replay:
