@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
 from decoder.kafka.schema.releases import is_removed, refused_by, releases
-from decoder.kafka.schema.table import api_names
+from decoder.kafka.schema.table import api_keys
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of, table_of
 from pipeline.analysis.tables import ADDRESS, Row, Tables
@@ -41,7 +42,7 @@ class Client:
 
     def removed(self) -> list[tuple[str, int]]:
         """The request versions among them that the newest Kafka refuses."""
-        keys = {name: key for key, name in api_names().items()}
+        keys = api_keys()
         return sorted((api, version) for api, version in self.versions if is_removed(keys.get(api, -1), version))
 
     def oldest(self) -> list[tuple[str, int]]:
@@ -63,7 +64,7 @@ def refused(api_versions: Iterable[str]) -> dict[str, list[str]]:
         api_versions: e.g. ``Fetch v4``, as in ``gold.clients``. Those that only brokers send are left out: they become
             new with the upgrade.
     """
-    keys = {name: key for key, name in api_names().items()}
+    keys = api_keys()
     found: dict[str, list[str]] = {release: [] for release in releases()}
     newest = next(reversed(found))
     for api, version in sorted(map(_parse_version, api_versions)):
@@ -141,7 +142,7 @@ def with_sightings(held: pa.Table, seen: pa.Table, facts: Facts) -> pa.Table:
             _take(after, row, facts)
     finally:
         tables.close()
-    return table_of((_inventory_row(key, client) for key, client in sorted(after.items(), key=str)), CLIENTS)
+    return table_of((_inventory_row(key, client) for key, client in sorted(after.items(), key=itemgetter(0))), CLIENTS)
 
 
 def _take(inventory: Inventory, row: Row, facts: Facts) -> None:
@@ -155,7 +156,9 @@ def _take(inventory: Inventory, row: Row, facts: Facts) -> None:
 
 def _put(inventory: Inventory, key: tuple[str, str, str], seen: Row | Client) -> Client:
     """The client of this key, seen at these times as well."""
-    client = inventory.setdefault(key, Client(seen.first_us, seen.last_us, seen.protocol or "kafka"))
+    client = inventory.get(key)
+    if client is None:
+        client = inventory[key] = Client(seen.first_us, seen.last_us, seen.protocol or "kafka")
     client.first_us, client.last_us = min(client.first_us, seen.first_us), max(client.last_us, seen.last_us)
     return client
 

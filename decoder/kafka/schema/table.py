@@ -93,6 +93,12 @@ def api_names() -> dict[int, str]:
 
 
 @lru_cache(maxsize=1)
+def api_keys() -> dict[str, int]:
+    """Api key by that name."""
+    return {name: key for key, name in api_names().items()}
+
+
+@lru_cache(maxsize=1)
 def api_versions() -> dict[int, Range]:
     """Api key to the inclusive range of request versions that some Kafka release knew."""
     ranges: dict[int, Range] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ _OURS = {"date", "exchange_id", "connection_id", "ts", "cluster", "server", "cli
 """Columns that follow from the exchange, not from its bodies."""
 _ROWS_AT_ONCE = 20_000
 """Statements that are Python objects at a time: a message of 1 MB makes a quarter of a million."""
-_ARE_MANY = 256
+_ARE_MANY = 16
 """Statements of one :class:`Repeated` from which on they become columns without a row of each."""
 _OF_SOME = {"subtopology"}
 """The last columns, which most statements do not have."""
@@ -158,6 +158,7 @@ def one_by_one(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
     rows_of = {name: _rows_of(part.columns) for name, part in PARTS.items()}
     found: dict[str, list[Any]] = {name: [] for name in PARTS}
     sources: dict[str, list[int]] = {name: [] for name in PARTS}
+    repeats: dict[str, list[tuple[int, Repeated[Any]]]] = {name: [] for name in PARTS}
     who = batch.select(list(context))
     columns = (batch.column(name).to_pylist() for name in ("client_id", "server", *BODIES))
     exchange_ids = batch.column("exchange_id")
@@ -175,16 +176,14 @@ def one_by_one(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
         for name, (rows, many) in stated.items():
             found[name] += rows
             sources[name] += [number] * len(rows)
-            if many or len(found[name]) >= _ROWS_AT_ONCE:
+            repeats[name] += ((number, one) for one in many)
+            if len(found[name]) + sum(len(one) for _, one in repeats[name]) >= _ROWS_AT_ONCE:
                 yield from _of_rows(found.pop(name), name, types[name], who, sources.pop(name))
-                found[name], sources[name] = [], []
-            for one in many:
-                yield (
-                    name,
-                    _beside(_repeated(who.slice(number, 1), len(one)), _columns_of(one, types[name]), types[name]),
-                )
+                yield from _of_repeated(repeats.pop(name), name, types[name], who)
+                found[name], sources[name], repeats[name] = [], [], []
     for name, rows in found.items():
         yield from _of_rows(rows, name, types[name], who, sources[name])
+        yield from _of_repeated(repeats[name], name, types[name], who)
 
 
 def _of_rows(
@@ -197,19 +196,27 @@ def _of_rows(
         yield name, _beside(who.take(arrow_array(sources, pa.int32())), values, kinds)
 
 
-def _columns_of(many: Repeated[Any], kinds: pa.StructType) -> list[pa.Array]:
-    """The columns of statements that differ in some of them."""
-    return [
-        fitting_array(many.columns[field.name], field.type)
-        if field.name in many.columns
-        else _repeated(fitting_array([getattr(many.statement, field.name, None)], field.type), len(many))
-        for field in kinds
-    ]
-
-
-def _repeated(one: Any, times: int) -> Any:
-    """An array or batch of one row, so many times."""
-    return one.take(pa.array(np.zeros(times, np.int32)))
+def _of_repeated(
+    many: Sequence[tuple[int, Repeated[Any]]], name: str, kinds: pa.StructType, who: pa.RecordBatch
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """A batch of statements that are many and alike, if there are any; beside each the number of its exchange."""
+    if not many:
+        return
+    sizes = [len(one) for _, one in many]
+    places = Numbers.all_known(np.repeat(np.arange(len(many)), sizes)).arrow(pa.int64())
+    differing = {column for _, one in many for column in one.columns}
+    values = []
+    for field in kinds:
+        each = [getattr(one.statement, field.name, None) for _, one in many]
+        if field.name in differing:
+            columns = (
+                one.columns.get(field.name, [value] * len(one)) for value, (_, one) in zip(each, many, strict=True)
+            )
+            values.append(fitting_array([*chain.from_iterable(columns)], field.type))
+        else:
+            values.append(fitting_array(each, field.type).take(places))
+    of_each = who.take(arrow_array([number for number, _ in many], pa.int32()))
+    yield name, _beside(of_each.take(places), values, kinds)
 
 
 def _beside(context: pa.RecordBatch, values: list[pa.Array], kinds: pa.StructType) -> pa.RecordBatch:
