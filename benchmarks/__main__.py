@@ -1,6 +1,6 @@
 """Speed beside peers: ``python -m benchmarks [PART]``, a part of PARTS; else all.
 
-``capture`` may name a FILE, ``endless`` a number of exchanges.
+``capture`` may name a FILE, ``endless`` a number of exchanges, ``pipeline`` a number of frames.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ PARTS = {
     "through_lake": through_lake.main,
     "variant": variant.main,
 }
+_NUMBERED = {"endless": endless.main, "pipeline": pipeline.main}
 
 
 def main(arguments: list[str]) -> int:
@@ -53,8 +54,8 @@ def main(arguments: list[str]) -> int:
     if len(arguments) == 2 and arguments[0] == "capture":
         capture.main(Path(arguments[1]))
         return 0
-    if len(arguments) == 2 and arguments[0] == "endless":
-        endless.main(int(arguments[1]))
+    if len(arguments) == 2 and arguments[0] in _NUMBERED:
+        _NUMBERED[arguments[0]](int(arguments[1]))
         return 0
     for name in arguments or PARTS:
         PARTS[name]()

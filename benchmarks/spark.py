@@ -35,10 +35,6 @@ def main() -> None:
                 ("kernel, first job: loads its compiled code", lambda: decode_frames(landed, kernel_after=0)),
                 ("kernel, second job", lambda: decode_frames(landed, kernel_after=0)),
                 ("kernel, third job", lambda: decode_frames(landed, kernel_after=0)),
-                (
-                    "kernel, through mapInArrow",
-                    lambda: decode_frames(landed, kernel_after=0, decode_through="arrow"),
-                ),
                 ("identity mapInPandas", lambda: landed.mapInPandas(identity, landed.schema)),
                 ("plain reader", lambda: decode_frames(landed, kernel_after=NEVER)),
             ]

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -26,7 +26,6 @@ from pipeline.plain_words import plain_words
 from pipeline.tables import OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
 
 Span = Annotated[timedelta, Field(gt=timedelta(0))]
-DecodeThrough = Literal["pandas", "arrow"]
 _MOST_DAYS, _FOR_EVER = 36_500, 10**6
 """Days."""
 _OF_TEXTS = frozenset({"string_type", "literal_error"})
@@ -65,11 +64,6 @@ class StreamSettings(BaseModel):
         default=500_000,
         description="Rows that pairing or a derivation takes in the driver's own process, if the lake is on its "
         "machine; more, or those of other lakes, go to Spark's workers in groups. The tables are the same",
-    )
-    decode_through: DecodeThrough = Field(
-        default="pandas",
-        description="How Spark hands frames to the decoder: pandas (mapInPandas) or arrow (mapInArrow), which takes "
-        "less CPU time; the rows are the same",
     )
     answer_timeout: Span = Field(
         default=timedelta(minutes=10),

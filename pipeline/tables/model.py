@@ -13,6 +13,14 @@ OPS_DAYS = 90
 WRITTEN_BY_DIAGNOSE = "_written_by_diagnose"
 """A file in lakes that ``diagnose`` wrote. No job goes on with such a lake: it would not know what is in it."""
 
+UNLIKE = frozenset(
+    {
+        *("exchange_id", "seq", "correlation_id", "ts", "ts_end", "request_ts", "response_ts"),
+        *("header", "body", "frame", "request_header", "request_body", "response_header", "response_body"),
+    }
+)
+"""Columns whose values differ from row to row: a Parquet writer would begin a dictionary of them for nothing."""
+
 
 def quoted(text: str) -> str:
     """A Spark SQL string literal."""

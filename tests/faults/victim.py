@@ -50,6 +50,7 @@ class Point(NamedTuple):
 
 POINTS = {
     "frames: before a batch is decoded": Point("queries", "write_frames", is_after=False),
+    "frames: files written, not committed": Point("bronze.frames", "commit_files", is_after=False),
     "frames: decoded and committed, the batch not noted": Point("queries", "write_frames", is_after=True),
     "frames: files noted, the batch not": Point("bronze.intake", "record", is_after=True),
     "progress noted, the batch not": Point("queries", "record_progress", is_after=True),

@@ -61,10 +61,16 @@ def test_each_bad_file_is_set_aside_and_the_rest_goes_on(spark: SparkSession, zo
     wanted = set().union(*map(keys_of, good))
     for name, file in bad.items():
         FAULTS[name][0](file)
-    foreign = {name: zone / good[0].parent.name / f"{name}.parquet" for name in ("garbage", "other", "nulls")}
+    names = ("garbage", "other", "nulls", "sideways", "timeless")
+    foreign = {name: zone / good[0].parent.name / f"{name}.parquet" for name in names}
     foreign["garbage"].write_bytes(b"PAR1" + bytes(range(256)) * 20 + b"PAR1")
     pq.write_table(pa.table({"ts": ["not a time"], "frame": [1]}), foreign["other"])
     pq.write_table(pa.table({"a column of somebody else": [1]}), foreign["nulls"])
+    some = pq.ParquetFile(good[0]).read().slice(0, 1).drop_columns(["connection_id"])
+    some = some.append_column("connection_id", pa.array(["foreign"]))
+    pq.write_table(some.drop_columns(["direction"]).append_column("direction", pa.array(["x"])), foreign["sideways"])
+    late = pa.array([2**62], pa.timestamp("us", "UTC"))
+    pq.write_table(some.drop_columns(["ts"]).append_column("ts", late), foreign["timeless"])
 
     errors = take_in(spark, zone, tmp_path / "lake")
 

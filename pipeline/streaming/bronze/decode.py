@@ -1,12 +1,14 @@
-"""How do raw frames become decoded rows? By a broadcast codec in Python workers; one bad frame costs one row.
+"""Decode raw frames by a broadcast codec in Python workers, through ``mapInPandas``; one bad frame costs one row.
 
-Batches go through ``mapInPandas`` as columns of Arrow's, which pass through untouched (see
-:mod:`pipeline.streaming.spark.arrow_backed`), or through ``mapInArrow``, as the settings demand. The rows are the same.
+Decoded rows are written where they are made (:func:`write_decoded`): the files' names alone come back. Of a lake that
+is not on this machine, and of days that are decoded again, rows come back, for Spark to write (:func:`decode_frames`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,24 +17,27 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder import Codec
 from pipeline.analysis.frames.effort import Effort
 from pipeline.analysis.frames.plain import DECODED_COLUMNS
-from pipeline.settings import DecodeThrough, StreamSettings
-from pipeline.streaming.spark.arrow_backed import map_in_pandas
+from pipeline.file_access import current_umask
+from pipeline.settings import StreamSettings
 from pipeline.streaming.spark.failures import failures_of, noting_in_worker
-from pipeline.streaming.storage.lake import struct_type
+from pipeline.streaming.spark.pandas_batches import batches_of, map_in_pandas, times_as_numbers
+from pipeline.streaming.storage.lake import Lake, struct_type
+from pipeline.streaming.storage.table_files import TableFile, TableWriter
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 _USUAL = StreamSettings()
+_FILE = "path string, partition string, rows bigint, size bigint, modified_ms bigint, statistics string"
+"""Of a TableFile, in its order."""
+
+Decoder = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def decode_frames(
-    landed: DataFrame,
-    codec: Codec | None = None,
-    *,
-    kernel_after: int = _USUAL.kernel_after_frames,
-    decode_through: DecodeThrough = _USUAL.decode_through,
+    landed: DataFrame, codec: Codec | None = None, *, kernel_after: int = _USUAL.kernel_after_frames
 ) -> DataFrame:
     """Decode landed rows into rows of ``bronze.frames``; a pure function of each row.
 
@@ -40,19 +45,54 @@ def decode_frames(
         landed: the landing zone's columns (others are dropped).
         codec: to use instead of a new one.
         kernel_after: see StreamSettings.kernel_after_frames.
-        decode_through: see StreamSettings.decode_through.
     """
-    spark = landed.sparkSession
-    rows = landed.select(*(column.name for column in LANDING_COLUMNS))
     output = struct_type([*LANDING_COLUMNS, *DECODED_COLUMNS])
-    decoder = _decoder(spark, codec or Codec(), kernel_after)
-    decoded = rows.mapInArrow(decoder, output) if decode_through == "arrow" else map_in_pandas(rows, decoder, output)
+    decoded = map_in_pandas(_columns(landed), _decoder(landed.sparkSession, codec or Codec(), kernel_after), output)
     return decoded.withColumn("date", F.to_date("ts")).select(*FRAMES.column_names)
 
 
-def _decoder(
-    spark: SparkSession, codec: Codec, kernel_after: int
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def write_decoded(
+    landed: DataFrame, lake: Lake, codec: Codec | None = None, *, kernel_after: int = _USUAL.kernel_after_frames
+) -> list[TableFile]:
+    """Decode landed rows into files of ``bronze.frames``, which are still to be committed; arguments as above."""
+    decoder = _decoder(landed.sparkSession, codec or Codec(), kernel_after)
+    rows, types = times_as_numbers(_columns(landed))
+    folder, umask = lake.path(FRAMES), current_umask()
+
+    def write(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        os.umask(umask)
+        with TableWriter(folder, FRAMES) as writer:
+            for batch in decoder(batches_of(frames, types)):
+                yield from _lines(writer.add(_dated(batch)))
+            yield from _lines(writer.close())
+
+    return [TableFile(*row) for row in rows.mapInPandas(write, _FILE).collect()]
+
+
+def _columns(landed: DataFrame) -> DataFrame:
+    return landed.select(*(column.name for column in LANDING_COLUMNS))
+
+
+def _lines(files: list[TableFile]) -> Iterator[pd.DataFrame]:
+    import pandas as pd  # noqa: PLC0415 - on the worker only
+
+    if files:
+        yield pd.DataFrame([astuple(one) for one in files])
+
+
+def _dated(batch: pa.RecordBatch) -> pa.Table:
+    """Decoded rows, whose times are numbers, as rows of ``bronze.frames``."""
+    import pyarrow as pa  # noqa: PLC0415 - on the worker only
+
+    from pipeline.analysis.fit import schema_of  # noqa: PLC0415
+
+    schema = schema_of(FRAMES)
+    days = batch.column("ts").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+    columns = {name: batch.column(name) for name in batch.schema.names} | {"date": days}
+    return pa.table([columns[field.name].cast(field.type) for field in schema], schema=schema)
+
+
+def _decoder(spark: SparkSession, codec: Codec, kernel_after: int) -> Decoder:
     shared, failures = spark.sparkContext.broadcast(codec), failures_of(spark)
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

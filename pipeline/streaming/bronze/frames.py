@@ -18,12 +18,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder import Codec
 from pipeline.analysis.news import TRANSACTIONS
 from pipeline.settings import StreamSettings
-from pipeline.streaming.bronze.decode import decode_frames
+from pipeline.streaming.bronze.decode import decode_frames, write_decoded
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.new_files import NewFile, read_columns_here
 from pipeline.streaming.storage.news import note_news
 from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.streaming.storage.sinks import Batch, append, day_of
+from pipeline.streaming.storage.written_here import commit_files, takes_files
 from pipeline.tables import FRAMES, GAPS, Table
 
 
@@ -79,11 +80,16 @@ def write_frames(
         return Counted(0, 0)
     rows, extent, new = fresh
     if new:
-        decoded = decode_frames(
-            rows, codec, kernel_after=settings.kernel_after_frames, decode_through=settings.decode_through
-        )
-        append(decoded, lake, FRAMES, batch)
+        _append_decoded(rows, lake, batch, codec, settings.kernel_after_frames)
     return Counted(extent.rows, new)
+
+
+def _append_decoded(rows: DataFrame, lake: Lake, batch: Batch | None, codec: Codec | None, kernel_after: int) -> None:
+    """Decode rows and append them: the workers' own files, or where that cannot be, their rows by Spark."""
+    if takes_files(lake, FRAMES):
+        commit_files(write_decoded(rows, lake, codec, kernel_after=kernel_after), lake, FRAMES, batch)
+    else:
+        append(decode_frames(rows, codec, kernel_after=kernel_after), lake, FRAMES, batch)
 
 
 def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, keys: pa.Table | None = None) -> Counted:

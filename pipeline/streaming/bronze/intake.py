@@ -124,7 +124,7 @@ class Intake:
         decision = self._decide(spark, kind, batch, good, before, checked.set_aside)
         try:
             counted = self._write(spark, kind, good, batch, write)
-        except (PySparkException, Py4JError):
+        except (PySparkException, Py4JError, OverflowError):  # the last: of times that no calendar has
             found = unreadable(spark, kind, good)
             if not found:
                 raise

@@ -32,12 +32,15 @@ from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS, Column
 
 COLUMNS: dict[Kind, Sequence[Column]] = {"frames": LANDING_COLUMNS, "gaps": GAP_LANDING_COLUMNS}
 
+_IN_CALENDAR = "unix_micros(ts) >= -62135596800000000 AND unix_micros(ts) < 253402300800000000"
+"""From the year 1 to 9999: folders are named by the day."""
 _HOLDS: dict[Kind, dict[str, str]] = {
     "frames": {
         "direction": "direction IN ('request', 'response')",
         "protocol": f"protocol IN ({', '.join(map(repr, protocols()))})",
+        "ts": _IN_CALENDAR,
     },
-    "gaps": {"direction": "direction IN ('request', 'response')"},
+    "gaps": {"direction": "direction IN ('request', 'response')", "ts": _IN_CALENDAR},
 }
 
 

@@ -71,7 +71,7 @@ def backfill_days(
     if recode:
         progress(f"decoding the frames of {first} to {last} again")
         raw = read_table(spark, lake, FRAMES).where(F.col("date").between(F.lit(first), F.lit(last)))
-        decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames, decode_through=settings.decode_through)
+        decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames)
         replace_dates(decoded, lake, FRAMES, first, last)
     rows = Rows(spark, lake, settings.rows_in_one_process)
     note_news(rows, of_all(1, us_of(first)))  # first: gold is derived anew also if this is cut off

@@ -23,6 +23,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.lines import many
 from pipeline.settings import StreamSettings
 from pipeline.streaming.operations.erasure import erase
 from pipeline.streaming.operations.requests import Maintenance
@@ -80,7 +81,8 @@ def maintain_tables(
     progress("removing files that no table needs any more")
     # What was erased must not lie in old files either. Into ops others may write at any time.
     hours = asked.settings.vacuum_hours
-    vacuum(spark, lake, [(table, 0 if asked.erase and table.schema != "ops" else hours) for table in tables])
+    wanted = [(table, 0 if asked.erase and table.schema != "ops" else hours) for table in tables]
+    vacuum(spark, lake, wanted, progress)
 
 
 _File = tuple[str | None, int]
@@ -166,8 +168,10 @@ def _files(spark: SparkSession, lake: Lake, table: Table) -> list[_File] | None:
     return [(row.day, row.size) for row in rows.collect()]
 
 
-def vacuum(spark: SparkSession, lake: Lake, asked: Iterable[tuple[Table, float]]) -> None:
-    """Remove files that left their table so many hours ago or longer."""
+def vacuum(
+    spark: SparkSession, lake: Lake, asked: Iterable[tuple[Table, float]], progress: Progress = lambda _: None
+) -> None:
+    """Remove files that left their table so many hours ago or longer, and those that never became part of it."""
 
     def remove(table: Table, hours: float) -> None:
         found = DeltaTable.forPath(spark, lake.path(table))
@@ -176,7 +180,10 @@ def vacuum(spark: SparkSession, lake: Lake, asked: Iterable[tuple[Table, float]]
         if hours and table.schema != "ops" and _hours_kept(found) != hours:
             wanted = f"'{_RETENTION}' = 'interval {int(hours)} hours'"
             spark.sql(f"ALTER TABLE delta.`{lake.path(table)}` SET TBLPROPERTIES ({wanted})")
+        dead = [path for path in _dead(lake, table, hours) if Path(path).is_file()]
         found.vacuum(hours)
+        if gone := sum(not Path(path).exists() for path in dead):
+            progress(f"{table.full_name}: removed {many(gone, 'file')}")
 
     with _any_retention(spark), _without_prints(spark):
         side_by_side(*(partial(remove, *one) for one in asked if _may_hold_dead(lake, *one)))
@@ -200,12 +207,17 @@ def _may_hold_dead(lake: Lake, table: Table, hours: float) -> bool:
 
     It removes nothing younger than ``hours``, no file that the table consists of, and nothing hidden.
     """
+    return not lake.is_local or any(_dead(lake, table, hours))
+
+
+def _dead(lake: Lake, table: Table, hours: float) -> Iterator[str]:
+    """What VACUUM would look at in a table on this machine."""
     if not lake.is_local:
-        return True
+        return
     place, youngest = Path(lake.path(table)), time.time() - hours * 3600
     alive = {unquote(file) for file in deltalake.DeltaTable(str(place)).file_uris()}
     alive |= {str(parent) for file in alive for parent in Path(file).parents}
-    return any(path not in alive and _is_older(path, youngest) for path in _visible(place))
+    yield from (path for path in _visible(place) if path not in alive and _is_older(path, youngest))
 
 
 def _visible(place: Path) -> Iterator[str]:

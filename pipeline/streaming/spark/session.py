@@ -16,6 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from pipeline.file_access import current_umask
+from pipeline.tables import UNLIKE
 
 _SOURCES = Path(__file__).parents[3]
 _QUIET_LOG = _SOURCES / "conf" / "log4j2.properties"
@@ -31,12 +32,6 @@ _FIXED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
 }
-
-_UNLIKE = (
-    *("exchange_id", "seq", "correlation_id", "ts", "ts_end", "request_ts", "response_ts"),
-    *("header", "body", "frame", "request_header", "request_body", "response_header", "response_body"),
-)
-"""Columns whose values differ from row to row: a dictionary of them is begun in vain for each Parquet file."""
 
 _SHORT = "/tmp"  # noqa: S108 - Spark's own choice, where it is not deep in the files of a container, as on YARN
 """Where sockets may lie: the path of one has at most 107 bytes."""
@@ -70,7 +65,7 @@ _DEFAULTS = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     # Each batch runs the same few hundred generated classes; the default of 100 compiles most of them every time.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    **{f"spark.hadoop.parquet.enable.dictionary#{column}": "false" for column in _UNLIKE},
+    **{f"spark.hadoop.parquet.enable.dictionary#{column}": "false" for column in sorted(UNLIKE)},
 }
 
 

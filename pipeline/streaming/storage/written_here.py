@@ -6,16 +6,21 @@ the transaction ids of batches are the same, so that Spark and others read and w
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.analysis.fit import fit
 from pipeline.arrow import arrow_schema
 from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.new_tables import without_spaces
 from pipeline.streaming.storage.sinks import Batch
+from pipeline.streaming.storage.table_files import TableFile
 from pipeline.tables import Table
 
 _ZSTD = WriterProperties(compression="ZSTD")
@@ -33,17 +38,61 @@ def overwrite_here(
     _write(rows, lake, table, batch, mode="overwrite", predicate=where)
 
 
+def takes_files(lake: Lake, table: Table) -> bool:
+    """Whether files that our writer made may be committed to a table: it is on this machine, and demands nothing more.
+
+    Somebody may have given it constraints of their own, or features of Delta's that our writer does not know.
+    """
+    if not lake.is_local:
+        return False
+    held = DeltaTable(lake.path(table))
+    demanded, configuration = set(held.protocol().writer_features or ()), held.metadata().configuration
+    constraints = {
+        name.removeprefix(_CONSTRAINT): without_spaces(rule)
+        for name, rule in configuration.items()
+        if name.startswith(_CONSTRAINT)
+    }
+    ours = {name: without_spaces(rule) for name, rule in table.checks.items()}
+    plain = held.protocol().min_writer_version <= _WITH_CONSTRAINTS or demanded <= _FEATURES
+    return plain and constraints == ours
+
+
+def commit_files(files: Iterable[TableFile], lake: Lake, table: Table, batch: Batch | None = None) -> None:
+    """Append files that :class:`TableWriter` made in the table's folder, in one commit, at most once for each batch."""
+    place = DeltaTable(lake.path(table))
+    found = _properties(place, table, batch)
+    if found is None:
+        return
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(one.path, one.size, json.loads(one.partition), one.modified_ms, True, one.statistics) for one in files
+    ]
+    place.create_write_transaction(actions, "append", place.schema(), list(table.partition_by), commit_properties=found)
+
+
+_CONSTRAINT = "delta.constraints."
+_WITH_CONSTRAINTS = 3
+"""Writers of this version hold to constraints, and nothing beyond."""
+_FEATURES = {"appendOnly", "invariants", "checkConstraints"}
+
+
+def _properties(place: DeltaTable, table: Table, batch: Batch | None) -> CommitProperties | None:
+    """What a commit carries so that a batch writes once; None: it has."""
+    if batch is None:
+        return CommitProperties()
+    app_id = batch.app_id(table)
+    done = place.transaction_version(app_id)
+    if done is not None and done >= batch.number:
+        return None
+    # Spark forgets ids without a time at once: to it they are older than it keeps them.
+    once = Transaction(app_id, batch.number, last_updated=int(time.time() * 1000))
+    return CommitProperties(app_transactions=[once])
+
+
 def _write(rows: pa.Table, lake: Lake, table: Table, batch: Batch | None, **how: Any) -> None:
-    place, properties = DeltaTable(lake.path(table)), None
-    if batch is not None:
-        app_id = batch.app_id(table)
-        done = place.transaction_version(app_id)
-        if done is not None and done >= batch.number:
-            return
-        # Spark forgets ids without a time at once: to it they are older than it keeps them.
-        once = Transaction(app_id, batch.number, last_updated=int(time.time() * 1000))
-        properties = CommitProperties(app_transactions=[once])
-    write_deltalake(place, _typed(rows, table), writer_properties=_ZSTD, commit_properties=properties, **how)
+    place = DeltaTable(lake.path(table))
+    properties = _properties(place, table, batch)
+    if properties is not None:
+        write_deltalake(place, _typed(rows, table), writer_properties=_ZSTD, commit_properties=properties, **how)
 
 
 def _typed(rows: pa.Table, table: Table) -> pa.Table:

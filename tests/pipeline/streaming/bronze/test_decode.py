@@ -1,26 +1,37 @@
-"""Do frames come to the decoder through mapInPandas as columns of Arrow's, and are the rows those of mapInArrow?"""
+"""Frames come to the decoder through mapInPandas; what a worker writes itself is what Spark writes of its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from pipeline.arrow import arrow_schema
 from pipeline.settings import StreamSettings
-from pipeline.streaming.spark.arrow_backed import arrow_backed, batch_of, frame_of
+from pipeline.streaming.bronze import frames
+from pipeline.streaming.bronze.decode import decode_frames, write_decoded
+from pipeline.streaming.bronze.frames import write_frames
+from pipeline.streaming.spark.pandas_batches import batch_of, frame_of
+from pipeline.streaming.storage.lake import Lake, create_tables, read_table
+from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.hostile.mongodb import samples as mongodb_samples
 from tests.hostile.samples import made, recorded
+from tests.pipeline.lakes import rows
 from tests.pipeline.rows import row
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
+_ASKED = """
+    SELECT date, count(*), min(seq), max(epoch_us(ts)), sum(octet_length(frame))
+    FROM read_parquet('{}/*/*.parquet', hive_partitioning = true) GROUP BY ALL ORDER BY ALL
+"""
 LATE_US = 10_413_792_000_000_001
 """A microsecond into the year 2300, beyond pandas' own end of time."""
 
@@ -37,51 +48,102 @@ def landed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dat
     ]
     odd = [{"frame": b""}, {"frame": b"\xff" * 9, "client_ip": "ü\0"}, {"frame": b"x", "ts": LATE_US}]
     usual = {"protocol": "kafka", "direction": "request", "api_key": None, "api_version": None, "flags": 0}
-    rows = [row(FRAMES, **usual | given | {"seq": seq}) for seq, given in enumerate([*kafka, *mongodb, *odd])]
+    content = [row(FRAMES, **usual | given | {"seq": seq}) for seq, given in enumerate([*kafka, *mongodb, *odd])]
     path = tmp_path_factory.mktemp("landed") / "frames.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, arrow_schema(LANDING_COLUMNS)), path)
+    pq.write_table(pa.Table.from_pylist(content, arrow_schema(LANDING_COLUMNS)), path)
     return spark.read.parquet(str(path)).repartition(2)
 
 
-def plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())
+def lake_in(spark: SparkSession, folder: Path) -> Lake:
+    lake = Lake.at(folder)
+    create_tables(spark, lake, [FRAMES])
+    return lake
+
+
+def logged(lake: Lake) -> list[dict[str, Any]]:
+    """What the log states of each file; of each its least and greatest time to the millisecond, as Spark has it."""
+    found = pa.table(DeltaTable(lake.path(FRAMES)).get_add_actions(flatten=True)).to_pylist()
+    for file in found:
+        for name in ("path", "size_bytes", "modification_time"):
+            file.pop(name)
+        for name in ("min.ts", "max.ts"):
+            file[name] = file[name].replace(microsecond=file[name].microsecond // 1000 * 1000)
+    return sorted(found, key=repr)
 
 
 @pytest.mark.parametrize("kernel_after", [0, 10**9])
-def test_both_ways_give_the_same_rows(landed: DataFrame, kernel_after: int) -> None:
-    from pipeline.streaming.bronze.decode import decode_frames  # noqa: PLC0415 - loads Spark
+def test_the_worker_writes_what_spark_writes(
+    spark: SparkSession, landed: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel_after: int
+) -> None:
+    ours, sparks = lake_in(spark, tmp_path / "ours"), lake_in(spark, tmp_path / "sparks")
+    settings = StreamSettings(kernel_after_frames=kernel_after)
+    first, known = Batch("some", 3), landed.where(f"unix_micros(ts) < {LATE_US}")
+    for _ in range(2):
+        write_frames(known, ours, first, settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(frames, "takes_files", lambda *_: False)
+        write_frames(known, sparks, first, settings)
+    found = rows(tmp_path / "ours", FRAMES)
+    assert len(found) == known.count() > 1000
+    assert found == rows(tmp_path / "sparks", FRAMES)
 
-    by_pandas, by_arrow = (
-        decode_frames(landed, kernel_after=kernel_after, decode_through=way) for way in ("pandas", "arrow")
-    )
-    assert ("MapInPandas" in plan(by_pandas), "MapInArrow" in plan(by_pandas)) == (True, False)
-    assert ("MapInPandas" in plan(by_arrow), "MapInArrow" in plan(by_arrow)) == (False, True)
-    assert by_pandas.schema == by_arrow.schema
-    one, other = (found.orderBy("seq").toArrow().to_pylist() for found in (by_pandas, by_arrow))
-    assert len(one) == landed.count() > 1000
-    assert one == other
-    assert one[-1]["ts"].isoformat() == "2300-01-01T00:00:00.000001+00:00"
+    one, other = (read_table(spark, lake, FRAMES) for lake in (ours, sparks))
+    assert one.schema == other.schema
+    assert one.exceptAll(other).isEmpty()
+    assert one.where(f"seq = {len(found) - 1} AND connection_id = 'x'").count() == 1
+    asked = [duckdb.sql(_ASKED.format(lake.path(FRAMES))).fetchall() for lake in (ours, sparks)]
+    assert asked[0] == asked[1] != []
+    tables = [DeltaTable(lake.path(FRAMES)) for lake in (ours, sparks)]
+    assert tables[0].schema() == tables[1].schema()
+    assert tables[0].metadata().configuration == tables[1].metadata().configuration
+    assert tables[0].protocol() == tables[1].protocol()
+    stated = [
+        {name for file in logged(lake) for name, value in file.items() if value is not None} for lake in (ours, sparks)
+    ]
+    assert stated[0] == stated[1]
+    for name in ("min.ts", "max.ts", "min.seq", "max.seq", "min.connection_id"):
+        pick = min if name.startswith("min") else max
+        assert pick(file[name] for file in logged(ours)) == pick(file[name] for file in logged(sparks)), name
 
 
-def test_pandas_is_what_users_get(landed: DataFrame) -> None:
-    from pipeline.streaming.bronze.decode import decode_frames  # noqa: PLC0415 - loads Spark
+def test_times_that_pandas_does_not_know_are_kept(spark: SparkSession, landed: DataFrame, tmp_path: Path) -> None:
+    lake = lake_in(spark, tmp_path)
+    write_frames(landed.where(f"unix_micros(ts) = {LATE_US}"), lake, None, StreamSettings())
+    assert [one["ts"].isoformat() for one in rows(tmp_path, FRAMES)] == ["2300-01-01T00:00:00.000001+00:00"]
+    assert read_table(spark, lake, FRAMES).where("ts > TIMESTAMP'2299-01-01 00:00:00Z'").count() == 1
 
-    assert StreamSettings().decode_through == "pandas"
-    assert "MapInPandas" in plan(decode_frames(landed))
+
+def test_a_table_that_demands_more_is_written_by_spark(spark: SparkSession, landed: DataFrame, tmp_path: Path) -> None:
+    lake = lake_in(spark, tmp_path)
+    spark.sql(f"ALTER TABLE delta.`{lake.path(FRAMES)}` ADD CONSTRAINT theirs CHECK (seq < 5)")
+    with pytest.raises(Exception, match="theirs"):
+        write_frames(landed, lake, None, StreamSettings())
+    assert rows(tmp_path, FRAMES) == []
+    assert write_frames(landed.where("seq < 5"), lake, None, StreamSettings()).rows_out == 5
+    assert len(rows(tmp_path, FRAMES)) == 5
 
 
-def test_no_value_becomes_an_object_while_it_is_asked_for(spark: SparkSession) -> None:
-    def types(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        for frame in frames:
-            yield frame.head(1).assign(kind=" ".join(map(str, frame.dtypes)))[["kind"]]
+def test_a_broken_constraint_refuses_the_batch(spark: SparkSession, landed: DataFrame, tmp_path: Path) -> None:
+    lake = lake_in(spark, tmp_path)
+    wrong = landed.withColumn("direction", landed.connection_id)
+    with pytest.raises(Exception, match="direction_known"):
+        write_frames(wrong, lake, None, StreamSettings())
+    assert rows(tmp_path, FRAMES) == []
+    assert not list(tmp_path.rglob("part-*.parquet")), "a task that fails takes its files away"
 
-    def backed(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        with arrow_backed():
-            yield from types(frames)
 
-    rows = spark.range(1, numPartitions=1).selectExpr("id", "'text' AS text", "CAST('b' AS BINARY) AS bytes")
-    found = [rows.mapInPandas(way, "kind string").collect()[0][0] for way in (backed, types)]  # one worker, in turn
-    assert found == ["int64[pyarrow] string[pyarrow] binary[pyarrow]", "int64 object object"]
+def test_frames_come_through_map_in_pandas(landed: DataFrame) -> None:
+    plan = decode_frames(landed)._jdf.queryExecution().executedPlan().toString()
+    assert "MapInPandas" in str(plan)
+
+
+def test_files_that_no_commit_names_are_in_no_version(spark: SparkSession, landed: DataFrame, tmp_path: Path) -> None:
+    lake = lake_in(spark, tmp_path)
+    (file,) = write_decoded(landed.where("seq < 5").coalesce(1), lake)
+    assert (tmp_path / FRAMES.path / file.path).exists()
+    assert file.rows == 5
+    assert rows(tmp_path, FRAMES) == []
+    assert DeltaTable(lake.path(FRAMES)).version() == 0
 
 
 @pytest.mark.parametrize("count", [0, 3])

@@ -1,17 +1,12 @@
-"""``mapInPandas`` without Python objects: the columns of its frames are Arrow's own memory (``pandas.ArrowDtype``).
+"""``mapInPandas`` for functions of Arrow's batches: frames of pandas come in, batches go through, frames go out.
 
-Spark itself makes an object of each text and each value of bytes of its input. What it makes a pandas frame of is a
-batch of Arrow all the same, so that a function within :func:`arrow_backed` gets frames around that batch; what it gives
-back needs no conversion either. Where Spark's insides are not those that are known here (pyspark 4.2), it gets Spark's
-own frames: the same rows, later.
-
-Times travel as microseconds since the epoch: pandas' own end in the year 2262.
+Times travel as microseconds since the epoch: pandas' own end in the year 2262. What goes out are frames around Arrow's
+memory (``pandas.ArrowDtype``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -37,38 +32,25 @@ def map_in_pandas(rows: DataFrame, function: Batches, output: StructType) -> Dat
         output: what it makes.
     """
     numbers = StructType([StructField(f.name, _number(f)) for f in output.fields])
-    inputs = rows.withColumns({name: F.unix_micros(name) for name in _times(rows.schema)})
-    types = [arrow_type(field.dataType.simpleString()) for field in inputs.schema.fields]
+    inputs, types = times_as_numbers(rows)
 
     def run(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        with arrow_backed():
-            for batch in function(batch_of(frame, types) for frame in frames):
-                yield frame_of(batch.schema.names, batch.columns)
+        for batch in function(batches_of(frames, types)):
+            yield frame_of(batch.schema.names, batch.columns)
 
     made: DataFrame = inputs.mapInPandas(run, numbers)
     return made.withColumns({name: F.timestamp_micros(name) for name in _times(output)})
 
 
-@contextmanager
-def arrow_backed() -> Iterator[None]:
-    """Until its end this Spark worker makes frames whose columns are Arrow's. A worker runs one task at a time."""
-    from pyspark.sql.pandas import serializers  # noqa: PLC0415 - loads pandas; on the worker only
-
-    owner = getattr(serializers, "ArrowBatchTransformer", None)
-    usual = vars(owner).get("to_pandas") if owner is not None else None
-    if owner is None or usual is None:
-        yield
-        return
-    owner.to_pandas = staticmethod(_to_pandas)
-    try:
-        yield
-    finally:
-        owner.to_pandas = usual
+def times_as_numbers(rows: DataFrame) -> tuple[DataFrame, list[pa.DataType]]:
+    """Rows with times as µs since the epoch, and the types of their columns."""
+    inputs = rows.withColumns({name: F.unix_micros(name) for name in _times(rows.schema)})
+    return inputs, [arrow_type(field.dataType.simpleString()) for field in inputs.schema.fields]
 
 
-def _to_pandas(batch: pa.RecordBatch, *_: Any, **__: Any) -> list[pd.DataFrame]:
-    """What Spark's own does of a batch for mapInPandas: a frame of each column, which are structs."""
-    return [frame_of([field.name for field in column.type], column.flatten()) for column in batch.columns]
+def batches_of(frames: Iterable[pd.DataFrame], types: Sequence[pa.DataType]) -> Iterator[pa.RecordBatch]:
+    """Frames as Spark makes them, as batches."""
+    return (batch_of(frame, types) for frame in frames)
 
 
 def frame_of(names: Sequence[str], columns: Iterable[pa.Array]) -> pd.DataFrame:
@@ -84,7 +66,7 @@ def frame_of(names: Sequence[str], columns: Iterable[pa.Array]) -> pd.DataFrame:
 
 
 def batch_of(frame: pd.DataFrame, types: Sequence[pa.DataType]) -> pa.RecordBatch:
-    """A batch around the memory of such a frame; of other frames a copy."""
+    """A batch with the values of a frame; around the memory of one that :func:`frame_of` made."""
     import pyarrow as pa  # noqa: PLC0415 - on the worker only
 
     columns = (column for _, column in frame.items())
