@@ -11,8 +11,10 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipeline.setup.java import SHORT_LIVED_JVM
@@ -30,9 +32,12 @@ pytestmark = pytest.mark.spark
 def test_kills_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_java()
     points = [("exchanges: after an append", 2), (WORKER, 2), ("gold: before the timeline", 1)]
+    points.insert(0, ("frames: files written, not committed", 1))
     monkeypatch.setattr("tests.faults.campaign.schedule", lambda _: iter(points))
-    outcome = run_campaign(4, 1, tmp_path, ["stuck_commit"])
-    assert outcome.kills == dict(points[:2]) | {"exchanges: after an append": 1, "gold: before the timeline": 1}
+    outcome = run_campaign(5, 1, tmp_path, ["stuck_commit"])
+    assert outcome.kills == {name: 1 for name, _ in points} | {WORKER: 2}
+    named = {unquote(uri) for uri in DeltaTable(str(tmp_path / "lake" / FRAMES.path)).file_uris()}
+    assert {str(file) for file in (tmp_path / "lake" / FRAMES.path).rglob("*.parquet")} > named, "orphans stay"
     assert outcome.compared > 1000
     assert outcome.is_good, outcome
 
