@@ -44,6 +44,14 @@ def test_no_body_ends_judging(first: int) -> None:
     assert tally.cases == 3
 
 
+def test_a_member_that_states_nothing_but_that_it_enters() -> None:
+    """A JoinGroup without a rebalance timeout, answered without an error code; found by the campaign."""
+    tally = Tally()
+    case(30009, 4500, tally, lakes=1000)
+    assert tally.cases == 1
+    assert not tally.sites, tally.first
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("first", range(0, 400, 50))
 def test_no_body_of_any_recording_ends_judging(first: int) -> None:

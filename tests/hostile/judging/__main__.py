@@ -36,7 +36,10 @@ def main() -> int:
         for number in range(given.first, given.first + given.cases):
             if time.process_time() > given.seconds:
                 break
+            known = set(tally.sites)
             case(number, given.seed, tally, lakes=given.lakes)
+            for site in tally.sites.keys() - known:
+                print(f"case {number}: {site}\n       {tally.first[site]}", file=sys.stderr, flush=True)
             if (number + 1) % 50 == 0:
                 print(tally.lines()[0], file=sys.stderr, flush=True)
     print("\n".join(tally.lines()))

@@ -201,7 +201,9 @@ def _newcomers(sources: Sources) -> set[tuple[str, str, str | None]]:
         return {
             (step.cluster, step.group, step.client_id)
             for step in sources.steps
-            if step.what == ENTERS and step.member in lives[step.cluster, step.group].newcomers
+            if step.what == ENTERS
+            and (life := lives.get((step.cluster, step.group))) is not None
+            and step.member in life.newcomers
         }
 
     return sources.once("clients whose process begins", found)
