@@ -149,7 +149,7 @@ def made_anew(facts: Facts) -> dict[tuple[str, str], list[int]]:
     lives: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for (cluster, _), seen in facts.topics.items():
         lives[cluster, seen.value].append(seen.first_us)
-    return {topic: sorted(times)[1:] for topic, times in lives.items() if len(times) > 1}
+    return {topic: sorted({*sorted(times)[1:]}) for topic, times in lives.items() if len(times) > 1}
 
 
 def with_earlier(found: Found, earlier: Iterable[Mapping[str, Any]], pause_us: int) -> list[dict[str, Any]]:

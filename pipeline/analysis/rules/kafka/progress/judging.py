@@ -6,9 +6,11 @@ A span of time is judged by the group's own rhythm: see :mod:`pipeline.analysis.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
+from operator import attrgetter
 from typing import cast
 
 from pipeline.analysis.rules.kafka.behind import Behind
@@ -36,6 +38,8 @@ _NEARLY_ALL = 0.75
 """The share of a silence in which a new process reads on."""
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
+_MOST_LIVES = 100
+"""Times that a topic was made anew, the newest; what was before is not judged. Each takes a look at all partitions."""
 
 
 def judge(
@@ -101,7 +105,7 @@ def judge_lives(
 
     Args:
         partitions, settings, end_us, life, markers, topic: see :func:`judge`.
-        anew: when the topic's later lives begin, µs since the epoch, ascending.
+        anew: when the topic's later lives begin, µs since the epoch, ascending, each time once.
     """
     life = life or Life()
     if not anew:
@@ -111,7 +115,8 @@ def judge_lives(
     last: dict[tuple[str, int | None], Trouble] = {}
     away: list[Trouble] = []
     before: Sequence[Track] = ()
-    for begin, end in pairwise((0, *anew, None)):
+    newest = anew[-_MOST_LIVES:]
+    for begin, end in pairwise((*(() if newest[0] > anew[0] else (0,)), *newest, None)):
         lived = _between(
             partitions, begin or 0, end, {track.partition: track.commits[-1] for track in before if track.commits}
         )
@@ -139,7 +144,7 @@ def _between(
         before: by partition the last commit in the life before.
     """
     lived = {
-        number: [p for p in points if begin_us <= p.ts_us and (end_us is None or p.ts_us < end_us)]
+        number: points[_place(points, begin_us) : None if end_us is None else _place(points, end_us)]
         for number, points in partitions.items()
     }
     return {
@@ -147,6 +152,11 @@ def _between(
         for number, points in lived.items()
         if points
     }
+
+
+def _place(points: Sequence[Point], us: int) -> int:
+    """Where the points of this time and later begin."""
+    return bisect_left(points, us, key=attrgetter("ts_us"))
 
 
 def _last_of_silences(stopped: Sequence[Trouble]) -> list[Trouble]:

@@ -38,6 +38,15 @@ def test_who_does_not_come_back_has_stopped() -> None:
     assert words.advice("g", "t", stopped).startswith("Now: restart the members of the group")
 
 
+def test_of_a_topic_that_is_made_anew_again_and_again_the_newest_lives_are_judged() -> None:
+    """Each life takes a look at all partitions: of thousands, the last hundred count."""
+    often = [us for us in range(1, 30 * SEC, SEC // 100) if us < ANEW]
+    assert len(often) > 1000
+    points = [*BEFORE, *anew(60)]
+    assert [one.rule for one in lives(points, *often[-50:], ANEW, end_us=130 * SEC)] == ["stopped"]
+    assert lives(points, *often, ANEW, end_us=130 * SEC) == lives(points, *often[-120:], ANEW, end_us=130 * SEC)
+
+
 @pytest.mark.parametrize(("back", "expected"), [(64, []), (100, ["stopped"])])
 def test_who_comes_back_in_time_has_not(back: int, expected: list[str]) -> None:
     found = lives([*BEFORE, *anew(60), *(commit(n, 10 * (n - 61)) for n in range(back, 120))])
