@@ -12,9 +12,11 @@ from typing import Any
 
 from pipeline.analysis.incidents.entities import PARTITION, Known
 from pipeline.analysis.incidents.grouping import Bundle, Tree
-from pipeline.analysis.rules.callers import Caller
+from pipeline.analysis.rules.callers import Caller, host_of_address
 from pipeline.analysis.rules.kafka.behind import MARKERS
+from pipeline.analysis.rules.kafka.positions.unread_words import SINCE_REFUSED
 from pipeline.analysis.rules.kafka.speaking import LIBRARY
+from pipeline.analysis.rules.kafka.twins import PROCESS, in_full, is_of
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
 from pipeline.analysis.rules.people import joined
 
@@ -47,11 +49,11 @@ class Case:
 
     @cached_property
     def lead(self) -> Known:
-        """The root's worst finding: the most severe one, of these the one with most records, then the first."""
+        """The root's worst finding: the most severe one, of these one that names a refusal, most records, the first."""
         return min(
             self.bundle.findings,
-            key=lambda one: (SEVERITIES.index(one.row["severity"]), -(records_of(one)[0] or 0), one.first_us,
-                             one.finding_id),
+            key=lambda one: (SEVERITIES.index(one.row["severity"]), one.details.get("shape") != SINCE_REFUSED,
+                             -(records_of(one)[0] or 0), one.first_us, one.finding_id),
         )  # fmt: skip
 
     @property
@@ -78,7 +80,21 @@ class Case:
                 found.setdefault(caller.client_id, caller)
         if len(found) > 1:
             found.pop(None, None)
+        return tuple(self._as_process(one) for one in found.values())
+
+    @cached_property
+    def processes(self) -> tuple[Mapping[str, Any], ...]:
+        """Processes of the root's findings that share client id and host with others, each once."""
+        stated = [one.details.get(PROCESS) for one in self.bundle.findings]
+        found = {one["address"]: one for one in stated if isinstance(one, dict) and one.get("address")}
         return tuple(found.values())
+
+    def _as_process(self, caller: Caller) -> Caller:
+        """With its port where it has twins, and all findings mean the same one."""
+        own = [one for one in self.processes if is_of(one, caller.client_id, caller.host)]
+        if len(own) != 1:
+            return caller
+        return Caller(caller.client_id, host_of_address(own[0]["address"]), own[0]["address"])
 
     @property
     def who(self) -> str:
@@ -92,13 +108,18 @@ class Case:
 
     @property
     def clients(self) -> str:
-        """The same by client id alone."""
-        return listed(one.client_id or NAMELESS for one in self.callers) or "a client"
+        """The same by client id alone, but for a process that shares it with others of its host."""
+        return listed(self._in_full(one) for one in self.callers) or "a client"
+
+    def _in_full(self, caller: Caller) -> str:
+        own = [one for one in self.processes if one["address"] == caller.address]
+        return in_full(own[0]) if own else caller.client_id or NAMELESS
 
     @property
     def places(self) -> str:
         """Partitions that the root is about."""
         of_rows = {(one.row["topic"], one.row.get("partition")) for one in self.bundle.findings if one.row.get("topic")}
+        of_rows -= {place for place in of_rows if place[1] is not None and (place[0], None) in of_rows}
         in_order = sorted(of_rows, key=lambda place: (place[0], -1 if place[1] is None else place[1]))
         found = [topic if partition is None else f"{topic}-{partition}" for topic, partition in in_order]
         topics = {one.row.get("topic") for one in self.bundle.findings if one.row.get("topic")}
@@ -244,8 +265,19 @@ def records_of(one: Known) -> tuple[int | None, str]:
 
 
 def _sum(findings: Iterable[Known]) -> tuple[int | None, str]:
-    counts = [(count, fate) for count, fate in map(records_of, findings) if count is not None]
+    """Of a group's topic as a whole and of partitions of it only the former counts."""
+    stated = [(one, *records_of(one)) for one in findings]
+    whole = {_topic(one) for one, count, _ in stated if count and one.row.get("partition") is None}
+    counts = [
+        (count, fate)
+        for one, count, fate in stated
+        if count is not None and (one.row.get("partition") is None or _topic(one) not in whole)
+    ]
     return (sum(count for count, _ in counts), max(counts)[1]) if counts else (None, _WAIT)
+
+
+def _topic(one: Known) -> tuple[object, ...]:
+    return one.row["cluster"], one.group, one.row.get("topic")
 
 
 def _grew(one: Known) -> bool:

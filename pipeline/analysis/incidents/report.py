@@ -18,6 +18,7 @@ from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENC
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.libraries import spoken
 from pipeline.analysis.rules.kafka.behind import less_markers
+from pipeline.analysis.rules.kafka.twins import in_full
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
@@ -137,10 +138,17 @@ def _rank(severity: str, state: str) -> int:
 
 
 def _now(case: Case, words: Words, state: str) -> str:
-    now = spoken(words.now(case), case.library)
+    now = _of_process(case, spoken(words.now(case), case.library))
     if state != "closed":
         return now
     return f"{OVER if _is_undone(case) else STAYS} {now[:1].lower()}{now[1:]}"
+
+
+def _of_process(case: Case, now: str) -> str:
+    """What to do; names the process where others share its client id and host."""
+    if len(case.processes) != 1 or str(case.processes[0]["address"]) in now:
+        return now
+    return f"{now} It is {in_full(case.processes[0])}: other connections of its host have the same client id."
 
 
 def _is_undone(case: Case) -> bool:

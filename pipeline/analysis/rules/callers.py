@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pipeline.analysis.rules.model import NAMELESS
 
@@ -15,14 +15,19 @@ _CLIENT_NAMES, _CLIENT_HOSTS = ("client_id", "client", "application"), ("host", 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A client and the host that it runs on, as far as they are known."""
+    """A client and the host that it runs on, as far as they are known.
+
+    Attributes:
+        address: ``ip:port`` of a process that shares client id and host with others.
+    """
 
     client_id: str | None
     host: str | None
+    address: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         name = self.client_id or NAMELESS
-        return f"{name} ({self.host})" if self.host else name
+        return f"{name} ({self.address or self.host})" if self.host else name
 
 
 def texts_of(value: object) -> Iterator[str]:

@@ -24,6 +24,7 @@ from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traff
 from pipeline.analysis.rules.kafka.groups.coming_and_going import Step, steps
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.kafka.speaking import in_words_of_libraries
+from pipeline.analysis.rules.kafka.twins import named_apart
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.rule import all_rules, families
@@ -68,7 +69,8 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
         except Exception as error:
             contain(error, f"rule {', '.join(names)}")
             failed.update(names)
-    stated = attempt("libraries of findings", lambda: in_words_of_libraries(found, tables), lambda: found)
+    apart = attempt("processes of findings", lambda: named_apart(found, tables), lambda: found)
+    stated = attempt("libraries of findings", lambda: in_words_of_libraries(apart, tables), lambda: apart)
     return Found(_once(stated), frozenset(sources.ends), frozenset(failed))
 
 

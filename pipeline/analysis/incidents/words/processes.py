@@ -13,6 +13,11 @@ def _names(case: Case) -> str:
 
 def _shared(case: Case) -> str:
     instance = case.details.get("group_instance_id")
+    if _is_alone(case):
+        return (
+            f"{_names(case)} is refused in group {case.group} ({case.kinds}): another process, which was not captured, "
+            f"is {instance} (group.instance.id), too"
+        )
     both = f"{_names(case)} both are {instance} (group.instance.id) in group {case.group}"
     if case.details.get("each_other"):
         return f"{both} and fence each other, {count(case.times, 'time')}: give each its own group.instance.id"
@@ -31,7 +36,13 @@ def _rivals(case: Case) -> str:
     return "; ".join(found)
 
 
+def _is_alone(case: Case) -> bool:
+    return len(case.details.get("rivals", ())) == 1
+
+
 def _stop_one(case: Case) -> str:
+    if _is_alone(case):
+        return f"{begun(advised(case, 'now'))} Refused is {_rivals(case)}."
     return (
         f"Stop one of the two, or start it with another group.instance.id ({_rivals(case)}): until then each puts the "
         "other out, and what was not committed is processed twice."

@@ -22,6 +22,8 @@ from pipeline.analysis.tables import ADDRESS, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 _BETWEEN = "\x1f"
+_MEANWHILE_US = 5_000_000
+"""What was sent before a client learned of a refusal is refused a little later than what it sent elsewhere since."""
 _HOST = "host_of(client)"
 
 _THING = f"""
@@ -37,7 +39,7 @@ def _served(*place: str) -> str:
     """When a client wrote to a place, or read of it."""
     key = _key("cluster", *place, "coalesce(client_id, '')", _HOST)
     return f"""
-        SELECT {key} AS key, epoch_us(ts) AS us FROM events
+        SELECT {key} AS key, epoch_us(ts) AS us, client, server FROM events
         WHERE kind IN ('produced', 'fetched', 'listed') AND coalesce(error_code, 0) = 0
     """
 
@@ -46,7 +48,8 @@ def _answered(what: str, without: Sequence[int], other_than: Sequence[int]) -> s
     """When a client was answered without some errors, by apis other than some."""
     key = _key(ADDRESS["server"], "coalesce(client_id, '')", "client_ip", what)
     return f"""
-        SELECT {key} AS key, epoch_us(response_ts) AS us FROM exchanges
+        SELECT {key} AS key, epoch_us(response_ts) AS us, {ADDRESS["client"]} AS client,
+            {ADDRESS["server"]} AS server FROM exchanges
         WHERE protocol = 'kafka' AND status = 'paired' AND api_key NOT IN {numbers(*other_than)}
             AND NOT list_has_any(coalesce(error_codes, []), {list(numbers(*without))})
     """
@@ -54,9 +57,9 @@ def _answered(what: str, without: Sequence[int], other_than: Sequence[int]) -> s
 
 _MEMBER = _key("cluster", "group_id", "client")
 _IN_THE_GROUP = f"""
-    SELECT {_MEMBER} AS key, epoch_us(ts) AS us
+    SELECT {_MEMBER} AS key, epoch_us(ts) AS us, client, server
     FROM states WHERE kind IN ('join', 'heartbeat', 'assignment') AND error_code = 0
-    UNION ALL SELECT {_MEMBER}, epoch_us(ts) FROM events WHERE kind IN ('committed', 'txn_committed')
+    UNION ALL SELECT {_MEMBER}, epoch_us(ts), client, server FROM events WHERE kind IN ('committed', 'txn_committed')
 """
 _TO_GET_IN = (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE)
 _LET_IN = " UNION ALL ".join(_answered(what, AUTH_ERRORS, _TO_GET_IN) for what in ("''", "api_name"))
@@ -74,10 +77,11 @@ _NAMES = {api_names()[api]: api for api in _KINDS}
 _BY_KIND = " ".join(f"WHEN '{kind}' THEN {int(api)}" for api, kind in _KINDS.items())
 _ACCEPTED = f"""
     SELECT {_key("CASE kind " + _BY_KIND + " END", "cluster", "topic", "partition", "coalesce(client_id, '')", _HOST)}
-        AS key, epoch_us(ts) AS us
+        AS key, epoch_us(ts) AS us, client, server
     FROM events WHERE kind IN {tuple(_KINDS.values())} AND coalesce(error_code, 0) = 0
     UNION ALL
-    SELECT {_key("api_name", "coalesce(client_id, '')", "client_ip", _THING)} AS key, epoch_us(response_ts) AS us
+    SELECT {_key("api_name", "coalesce(client_id, '')", "client_ip", _THING)} AS key, epoch_us(response_ts) AS us,
+        {ADDRESS["client"]} AS client, {ADDRESS["server"]} AS server
     FROM exchanges WHERE protocol = 'kafka' AND status = 'paired' AND coalesce(len(error_codes), 0) = 0
         AND api_name IN (SELECT api_name FROM doubts)
 """
@@ -134,6 +138,36 @@ _NEXT = """
     SELECT doubts.number, succeeded.us FROM doubts
     ASOF JOIN succeeded ON doubts.key = succeeded.key AND doubts.us < succeeded.us
 """
+_SAME = "t.key = {0}.key AND t.server = {0}.server"
+_BESIDE = f"""
+    WITH counted AS (
+        SELECT key, us, client, server, row_number() OVER (PARTITION BY key, server ORDER BY us) AS number,
+            row_number() OVER (PARTITION BY key, server, client ORDER BY us) AS own
+        FROM ({{successes}}) SEMI JOIN tried USING (key, server)
+    )
+    SELECT t.key, t.client, t.last_us FROM tried AS t
+        ASOF LEFT JOIN counted AS since ON {_SAME.format("since")} AND t.first_us >= since.us
+        ASOF LEFT JOIN counted AS until ON {_SAME.format("until")} AND t.until_us >= until.us
+        ASOF LEFT JOIN counted AS own_since
+            ON {_SAME.format("own_since")} AND t.client = own_since.client AND t.first_us >= own_since.us
+        ASOF LEFT JOIN counted AS own_until
+            ON {_SAME.format("own_until")} AND t.client = own_until.client AND t.until_us >= own_until.us
+    WHERE coalesce(until.number, 0) > coalesce(since.number, 0)
+        AND coalesce(own_until.own, 0) = coalesce(own_since.own, 0)
+"""
+"""Who is refused again and again on a connection, and succeeds on none of it, while another connection of the same name
+and host to that server succeeds, is another process."""
+_NEXT_BESIDE = """
+    WITH succeeded AS (SELECT * FROM ({successes}) SEMI JOIN beside USING (key)),
+    began AS (SELECT key, client, min(us) AS us FROM succeeded GROUP BY ALL),
+    taken_over AS (
+        SELECT b.key, b.client, o.us FROM beside AS b ASOF JOIN began AS o ON b.key = o.key AND b.last_us < o.us
+    )
+    SELECT d.number, least(s.us, t.us) AS us FROM (FROM doubts SEMI JOIN beside USING (key, client)) AS d
+        ASOF LEFT JOIN succeeded AS s ON d.key = s.key AND d.client = s.client AND d.us < s.us
+        LEFT JOIN taken_over AS t ON d.key = t.key AND d.client = t.client
+"""
+"""What counts for such a one: its own success, or that of a connection which succeeds first after its last refusal."""
 
 
 def named(found: Iterable[Shown], facts: Facts) -> list[Shown]:
@@ -145,6 +179,33 @@ def named(found: Iterable[Shown], facts: Facts) -> list[Shown]:
         else one
         for one in found
     ]
+
+
+def _beside(refused: Iterable[tuple[str, str | None, str, int]], successes: str, tables: Tables) -> pa.Table | None:
+    """Connections (key, client, time of the last refusal) beside which another process of the same name succeeds.
+
+    Args:
+        refused: key, address, server and time of each refusal.
+        successes: the query for them.
+        tables: with ``doubts``.
+    """
+    times: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for key, client, server, us in refused:
+        if client is not None:
+            times[key, client, server].append(us)
+    tried = [(*name, min(some), max(some)) for name, some in times.items() if max(some) - min(some) > _MEANWHILE_US]
+    if not tried:
+        return None
+    names = ("key", "client", "server", "first_us", "last_us")
+    columns = {name: list(column) for name, column in zip(names, zip(*tried, strict=True), strict=True)}
+    tables.add("tried", pa.table({**columns, "until_us": [us - _MEANWHILE_US for us in columns["last_us"]]}))
+    beside = tables.table(_BESIDE.format(successes=successes))
+    return beside if beside.num_rows else None
+
+
+def _connection(one: Shown) -> str | None:
+    """The address of who was refused; None where each try has a connection of its own: after a failed login."""
+    return None if one.what in LOGIN_ERRORS else one.client
 
 
 def with_repairs(
@@ -174,6 +235,14 @@ def with_repairs(
         keys = [_BETWEEN.join(map(str, key(clusters[number], found[number]))) for number in indices]
         answered = [found[number].us + found[number].latency_us for number in indices]
         apis = [found[number].api_name for number in indices]
-        tables.add("doubts", pa.table({"number": indices, "key": keys, "us": answered, "api_name": apis}))
+        clients = [_connection(found[number]) for number in indices]
+        columns = {"number": indices, "key": keys, "us": answered, "api_name": apis, "client": clients}
+        tables.add("doubts", pa.table({**columns, "client": pa.array(clients, pa.string())}))
         healed |= {row.number: row.us for row in tables.rows(_NEXT.format(successes=successes))}
+        servers = [found[number].server for number in indices]
+        if beside := _beside(zip(keys, clients, servers, answered, strict=True), successes, tables):
+            tables.add("beside", beside)
+            for row in tables.rows(_NEXT_BESIDE.format(successes=successes)):
+                healed.pop(row.number, None)
+                healed |= {} if row.us is None else {row.number: row.us}
     return [one._replace(healed_us=healed.get(number)) if number in healed else one for number, one in enumerate(found)]

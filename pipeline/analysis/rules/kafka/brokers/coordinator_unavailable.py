@@ -8,7 +8,7 @@ the partitions themselves get does not matter: a group can read on without being
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -19,7 +19,7 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
-from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting_waves
+from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting, lasting_waves
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
@@ -61,14 +61,29 @@ _NOT_FOUND, _ELSEWHERE = error_name(KafkaError.COORDINATOR_NOT_AVAILABLE), error
 _USUAL_FACTOR = 3
 """Default of offsets.topic.replication.factor and transaction.state.log.replication.factor."""
 _GROUP, _TRANSACTION = 0, 1
+_MEMBERS, _COMMITS = "members", "commits"
 
 
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
-    refused = (*_refused(sources.tables), *_not_found(sources))
-    found = lasting_waves(refused, partial(_served, sources.tables), settings)
+    by_kind = _refused(sources.tables)
+    refused = [*(attempt for some in by_kind.values() for attempt in some), *_not_found(sources)]
+    found = list(lasting_waves(refused, partial(_served, sources.tables), settings))
+    known = {attempt for wave in found for attempt in wave.refused}
+    found += _of_single_clients(by_kind, known, sources.tables, settings)
     return last_of_each(_finding(wave, sources, settings) for wave in found)
+
+
+def _of_single_clients(
+    by_kind: Mapping[str, Sequence[Attempt]], known: Container[Attempt], tables: Tables, settings: FindingSettings
+) -> Iterator[Wave]:
+    """Clients that ask the wrong broker on and on, while requests of others, or others of theirs, are accepted."""
+    for kind, some in by_kind.items():
+        left = [one for one in some if one.error == _ELSEWHERE and one not in known]
+        often = lasting(left, settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000))
+        for by, own in groupby(sorted(often, key=attrgetter("by", "us")), key=attrgetter("by")):
+            yield from lasting_waves(list(own), partial(_served, tables, kind=kind, by=by), settings)
 
 
 _PLACE = """
@@ -78,34 +93,48 @@ _OF_GROUPS = "group_id IS NOT NULL AND transactional_id IS NULL"
 _BY_COORDINATORS = "kind <> 'txn_marker' AND coalesce(group_id, transactional_id) IS NOT NULL"
 
 
-def _refused(tables: Tables) -> Iterator[Attempt]:
-    """What coordinators refused of requests in the name of a group or transactional id."""
+def _refused(tables: Tables) -> dict[str, list[Attempt]]:
+    """What coordinators refused of requests in the name of a group or transactional id: of members, and of commits."""
     columns = f"""
         cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server, {BY} AS "by"
     """
     rows = tables.rows(f"""
-        SELECT {columns} FROM states WHERE error_code IN {REFUSALS} AND {_BY_COORDINATORS}
-        UNION ALL SELECT {columns} FROM events
+        SELECT {columns}, '{_MEMBERS}' AS kind FROM states WHERE error_code IN {REFUSALS} AND {_BY_COORDINATORS}
+        UNION ALL SELECT {columns}, '{_COMMITS}' FROM events
         WHERE error_code IN {REFUSALS} AND {_OF_GROUPS} AND kind IN ('commit_rejected', 'fetched_commit')
     """)
-    return (Attempt(*row) for row in rows)
+    found: dict[str, list[Attempt]] = {_MEMBERS: [], _COMMITS: []}
+    for *attempt, kind in rows:
+        found[kind].append(Attempt(*attempt))
+    return found
 
 
-def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str], list[int]]:
-    """When they accepted such requests of the same groups and ids, ascending."""
+def _served(
+    tables: Tables, refused: Iterable[Attempt], kind: str | None = None, by: str | None = None
+) -> dict[tuple[str, str], list[int]]:
+    """When they accepted such requests of the same groups and ids, ascending.
+
+    Args:
+        tables: ``states``, ``events``.
+        refused: refusals.
+        kind, by: of members or of commits, and of one client; by default of all.
+    """
     rows = tables.rows(
         f"""
         WITH accepted AS (
             SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us FROM states
-            WHERE error_code = 0 AND {_BY_COORDINATORS}
-                AND coalesce(transactional_id, group_id) IN (SELECT unnest($names))
+            WHERE error_code = 0 AND {_BY_COORDINATORS} AND coalesce($kind, '{_MEMBERS}') = '{_MEMBERS}'
+                AND coalesce(transactional_id, group_id) IN (SELECT unnest($names)) AND ($by IS NULL OR {BY} = $by)
             UNION ALL SELECT cluster, 'group ' || group_id, epoch_us(ts) FROM events
             WHERE error_code = 0 AND {_OF_GROUPS} AND kind IN ('committed', 'fetched_commit')
-                AND group_id IN (SELECT unnest($names))
+                AND coalesce($kind, '{_COMMITS}') = '{_COMMITS}'
+                AND group_id IN (SELECT unnest($names)) AND ($by IS NULL OR {BY} = $by)
         )
         SELECT cluster, place, list(us ORDER BY us) AS times FROM accepted GROUP BY ALL
         """,
         names=sorted({name.removeprefix("group ").removeprefix("transactional id ") for _, name, *_ in refused}),
+        kind=kind,
+        by=by,
     )
     return {(row.cluster, row.place): row.times for row in rows}
 

@@ -7,16 +7,18 @@ between them. What an error means and who can act is taken from the table of err
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from decoder.kafka.apis import ApiKey
+from decoder.kafka.apis import ApiKey, KafkaError
+from decoder.kafka.errors import error_name
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.model import LOSS, TRANSIENT
 from pipeline.analysis.rules.counted import clients, codes_of, finding, last_of_each, place, when
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.clients.held_offsets import HELD_ADVICE, held
+from pipeline.analysis.rules.kafka.positions.unread import out_of_range
 from pipeline.analysis.rules.kafka.refusals import about_of
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.rule import Rule, finds
@@ -43,6 +45,7 @@ _WORK = frozenset(
 )  # fmt: skip
 """Apis without which a client neither reads nor writes; refused requests of others hold up who administers."""
 
+_OUT_OF_RANGE = ((api_names()[ApiKey.FETCH], error_name(KafkaError.OFFSET_OUT_OF_RANGE)),)
 _TRANSACTIONS = frozenset(
     api_names()[api]
     for api in (
@@ -55,7 +58,9 @@ _TRANSACTIONS = frozenset(
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each client, api, error and topic, group or transactional id."""
-    some = [one for one in sources.episodes.get(RULE.name, ()) if _lasts(one, settings)]
+    some = _without_positions(
+        (one for one in sources.episodes.get(RULE.name, ()) if _lasts(one, settings)), sources, settings
+    )
     for episode in last_of_each(some):
         severity = _severity(episode, settings)
         waits = held(episode, sources.tables)
@@ -67,6 +72,16 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         more = {"answers": [list(one) for one in episode.answers], "enough_us": enough, **_transaction(episode)}
         more |= {} if waits is None else waits.details
         yield replace(made, state=_state(episode, sources), details={**made.details, **more})
+
+
+def _without_positions(episodes: Iterable[Episode], sources: Sources, settings: FindingSettings) -> Iterator[Episode]:
+    """All but those of positions out of range that are reported as partitions that their group does not read."""
+    for one in episodes:
+        is_position = one.answers == _OUT_OF_RANGE
+        known = out_of_range(sources, settings) if is_position else ()
+        about = one.cluster, one.topic, one.subject.partition("/")[0]
+        if not any((row.cluster, row.topic, row.client_id or "?") == about for row in known):
+            yield one
 
 
 def _state(episode: Episode, sources: Sources) -> State:

@@ -43,6 +43,21 @@ def _facts(code: int) -> CodeFacts:
     return KAFKA.meaning(int(ApiKey.JOIN_GROUP), code)
 
 
+_DESCRIBE = "`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}"
+_LOOK = {
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: f"What they offer was not captured: {_DESCRIBE} --state` shows it.",
+    KafkaError.GROUP_MAX_SIZE_REACHED: f"Who they are was not captured: {_DESCRIBE} --members` shows them.",
+    KafkaError.FENCED_INSTANCE_ID: f"The other one was not captured: {_DESCRIBE} --members` shows where it runs.",
+    KafkaError.UNRELEASED_INSTANCE_ID: f"The other one was not captured: {_DESCRIBE} --members` shows where it runs.",
+}
+"""Where to look for what depends on other members of which the capture holds nothing."""
+
+
+def _unseen(code: int) -> str:
+    now, fix, rest = _facts(code).advice.partition(" Fix: ")
+    return f"{now} {_LOOK[KafkaError(code)]}{fix}{rest}"
+
+
 RULE = Rule(
     "join_refused",
     "kafka",
@@ -50,7 +65,7 @@ RULE = Rule(
     "A coordinator refuses again and again to let a client into its group.",
     ("join_refused_times", "join_refused_seconds"),
     ("states", "exchanges"),
-    advice=tuple(_facts(code).advice for code in REFUSALS),
+    advice=(*(_facts(code).advice for code in REFUSALS), *(_unseen(code) for code in _LOOK)),
 )
 
 
@@ -81,13 +96,18 @@ class _Asked:
     """What members of a group ask for when they join.
 
     Attributes:
-        offers: the protocols (assignors) of those refused, and of the others.
+        refused, others: the protocols (assignors) of those refused, and of the others.
+        type_refused, types_of_others: types of protocol (consumer, connect) likewise.
         session_us: the longest session timeout of those refused, µs.
+        instance: group.instance.id of those refused; empty: none.
     """
 
     refused: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
+    type_refused: set[str] = field(default_factory=set)
+    types_of_others: set[str] = field(default_factory=set)
     session_us: int = 0
+    instance: str = ""
 
 
 _JOINS = f"""
@@ -98,7 +118,7 @@ _JOINS = f"""
         SELECT DISTINCT cluster, group_id, client_id FROM tries
         WHERE error_code IN {tuple(map(int, REFUSALS))} AND group_id IS NOT NULL
     )
-    SELECT DISTINCT t.cluster, t.group_id, t.client_id, host_of(t.client) AS host,
+    SELECT DISTINCT t.cluster, t.group_id, t.client_id, host_of(t.client) AS host, t.client AS address,
         epoch_us(t.ts) AS us, t.exchange_id, t.error_code, t.error_name
     FROM tries AS t SEMI JOIN refused AS r ON t.cluster = r.cluster AND t.group_id = r.group_id
         AND t.client_id IS NOT DISTINCT FROM r.client_id
@@ -113,16 +133,22 @@ def knocks(joins: Iterable[Row]) -> Iterator[Knocking]:
     """What one client on one host was refused, run by run.
 
     Args:
-        joins: its joins in the order of time, accepted ones among them.
+        joins: its joins in the order of time, accepted ones among them. One on a connection that was let in before
+            the run, while the run goes on elsewhere, is another process of that name and host.
     """
     run: Knocking | None = None
+    inside: set[str] = set()
+    twins: frozenset[str] = frozenset()
     for row in joins:
         if row.error_code == 0:
-            if run is not None:
+            inside.add(row.address)
+            if run is not None and row.address not in twins:
                 run.let_in_us = row.us
                 yield run
-            run = None
+                run = None
             continue
+        inside.discard(row.address)
+        twins = frozenset(inside) if run is None else twins - {row.address}
         if run is None or run.code != row.error_code:
             if run is not None:
                 yield run
@@ -153,6 +179,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     if not rows:
         return []
     asked = _asked(sources.tables, {(row.group_id, row.client_id) for row in rows if row.error_code})
+    seen = _seen(sources.tables, {row.group_id for row in rows})
     found = []
     for subject, joins in groupby(rows, key=attrgetter("cluster", "group_id", "client_id")):
         some_rows = list(joins)
@@ -164,7 +191,9 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             if is_enough(run, wishes.session_us, settings)
         ]
         if runs:
-            found.append(_finding(subject, runs, _first_seen(some_rows), wishes, sources, settings))
+            found.append(
+                _finding(subject, runs, _first_seen(some_rows), wishes, subject[:2] in seen, sources, settings)
+            )
     return found
 
 
@@ -194,19 +223,36 @@ def _asked(tables: Tables, refused: set[tuple[str, str | None]]) -> defaultdict[
             continue
         offers = {text(item, "name") for item in items(body, "protocols")} or {text(body, "serverAssignor")}
         names = {name for name in offers if name}
+        types = {name for name in (text(body, "protocolType"),) if name}
         if any(code in REFUSALS for code in row.error_codes or ()):
             one = asked[group, row.client_id]
             one.refused |= names
+            one.type_refused |= types
+            one.instance = text(body, "groupInstanceId") or text(body, "instanceId") or one.instance
             one.session_us = max(one.session_us, (natural(body, "sessionTimeoutMs") or 0) * 1000)
         elif not row.error_codes:
             for client in (client for other, client in refused if other == group):
                 asked[group, client].others |= names
+                asked[group, client].types_of_others |= types
     return asked
+
+
+_OTHERS = """
+    SELECT DISTINCT cluster, group_id FROM states
+    WHERE kind IN ('join', 'heartbeat', 'assignment') AND error_code = 0 AND group_id IS NOT NULL
+        AND list_contains($groups, group_id)
+"""
+"""Groups that have members."""
+
+
+def _seen(tables: Tables, groups: Iterable[str]) -> set[tuple[str, str]]:
+    """Cluster and group of which a member is seen at all."""
+    return {(row.cluster, row.group_id) for row in tables.rows(_OTHERS, groups=sorted(groups))}
 
 
 def _finding(
     subject: tuple[str, str, str | None], runs: Sequence[Knocking], elsewhere: Sequence[int], asked: _Asked,
-    sources: Sources, settings: FindingSettings,
+    are_others_seen: bool, sources: Sources, settings: FindingSettings,
 ) -> Finding:  # fmt: skip
     cluster, group, client_id = subject
     last = max(runs, key=lambda run: (run.tries[-1], run.host))
@@ -227,12 +273,13 @@ def _finding(
         rule=RULE.name, severity="warning" if is_in else "critical", subject=f"{group}/{client_id or '?'}",
         state=state, cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
         summary=f"The coordinator refused to let {clients} into group {group} {times(len(tries), first_us, last_us)}: "
-        f"{last.error}{_why(last.code, asked)}.{end}",
-        advice=_facts(last.code).filled(group=quote(group)).advice,
+        f"{last.error}{_why(last.code, asked, are_others_seen)}.{end}",
+        advice=_advice(last.code, group, asked, are_others_seen),
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
             "times": len(tries), "client_id": client_id, "error": last.error, "hosts": sorted({r.host for r in same}),
             "offers": sorted(asked.refused), "others_offer": sorted(asked.others),
+            "others_seen": are_others_seen, "group_instance_id": asked.instance or None,
             "session_timeout_ms": asked.session_us // 1000 or None,
             **earlier([*before, (first_us, last_us)]),
             "let_in_us": let_in_us,
@@ -242,13 +289,36 @@ def _finding(
     )  # fmt: skip
 
 
-def _why(code: int, asked: _Asked) -> str:
+def _advice(code: int, group: str, asked: _Asked, are_others_seen: bool) -> str:
+    is_known = bool(asked.others) if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL else are_others_seen
+    if is_known or code not in _LOOK:
+        return _facts(code).filled(group=quote(group)).advice
+    return _unseen(code).format(group=quote(group))
+
+
+def _why(code: int, asked: _Asked, are_others_seen: bool) -> str:
     """What it asks for, and what the others do."""
     if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL and asked.refused:
-        others = f", the others {', '.join(sorted(asked.others))}" if asked.others else ""
-        return f" (it offers {', '.join(sorted(asked.refused))}{others})"
+        return f" ({_against_others(asked, are_others_seen)})"
     if code == KafkaError.UNSUPPORTED_ASSIGNOR and asked.refused:
         return f" (it asks for {', '.join(sorted(asked.refused))})"
     if code == KafkaError.INVALID_SESSION_TIMEOUT and asked.session_us:
         return f" (it asks for {asked.session_us // 1000} ms)"
-    return ""
+    if code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID) and asked.instance:
+        used = f"another process is {asked.instance} (group.instance.id)"
+        return f" ({used}{'' if are_others_seen else ', and was not captured'})"
+    return "" if are_others_seen or code not in _LOOK else " (no other member of the group was captured)"
+
+
+def _against_others(asked: _Asked, are_others_seen: bool) -> str:
+    """What it offers, and what the members of the group do, as far as their joins were captured."""
+    types, other_types = (", ".join(sorted(some)) for some in (asked.type_refused, asked.types_of_others))
+    offers = ", ".join(sorted(asked.refused))
+    if types and other_types and types != other_types:
+        return f"it joins as {types}, the others as {other_types}"
+    if not asked.others:
+        when = "was stated before the capture began" if are_others_seen else "was not captured"
+        return f"it offers {offers}; what the others offer {when}"
+    if asked.others & asked.refused:
+        return f"it offers {offers}, as others do; a member that was not captured does not"
+    return f"it offers {offers}, the others {', '.join(sorted(asked.others))}"

@@ -199,10 +199,18 @@ _HELD = """
         FROM departures AS l JOIN events AS e ON e.cluster = l.cluster AND e.group_id = l.group_id
         WHERE e.kind = 'committed' AND e.member_id = l.member AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
         GROUP BY l.number, e.topic, e.partition
+    ), of_others AS (
+        SELECT DISTINCT l.number, e.topic, e.partition
+        FROM departures AS l JOIN events AS e ON e.cluster = l.cluster AND e.group_id = l.group_id
+            AND host_of(e.client) = l.host AND e.client_id IS NOT DISTINCT FROM l.client_id
+        WHERE e.kind = 'committed' AND e.member_id <> l.member AND epoch_us(e.ts) BETWEEN l.since_us AND l.us
     )
-    SELECT * FROM fetches FULL JOIN commits USING (number, topic, partition) ORDER BY number, topic, partition
+    SELECT * FROM fetches FULL JOIN commits USING (number, topic, partition)
+    WHERE commits IS NOT NULL OR (number, topic, partition) NOT IN (FROM of_others)
+    ORDER BY number, topic, partition
 """
-"""What the member had fetched and committed in this life, by partition."""
+"""What the member had fetched and committed in this life, by partition; not what another member of the same name and
+host, another process, commits meanwhile."""
 _WORK = """
     WITH numbered AS (
         SELECT cluster, host, client_id, us, row_number() OVER (PARTITION BY cluster, host, client_id ORDER BY us) AS n

@@ -213,11 +213,20 @@ def _patience_us(settings: FindingSettings) -> int:
     return int(2 * settings.fetched_again_seconds * 1_000_000)
 
 
+def out_of_range(sources: Sources, settings: FindingSettings) -> list[Row]:
+    """Partitions that groups do not read since they were out of range, for long enough."""
+    patience = int(settings.fetched_again_seconds * 1_000_000)
+
+    def found() -> list[Row]:
+        rows = sources.tables.rows(_OUT_OF_RANGE)
+        return [row for row in rows if row.alive_us - row.refused_us >= patience and row.stood is not None]
+
+    return sources.once("partitions out of range", found)
+
+
 def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     patience = int(settings.fetched_again_seconds * 1_000_000)
-    for row in sources.tables.rows(_OUT_OF_RANGE):
-        if row.alive_us - row.refused_us < patience or row.stood is None:
-            continue
+    for row in out_of_range(sources, settings):
         details = {
             "shape": words.OUT_OF_RANGE, "refused_us": row.refused_us, "refusals": row.refusals, "offset": row.stood,
             "records_behind": max((row.end or 0) - row.stood, 0), "client_id": row.client_id,

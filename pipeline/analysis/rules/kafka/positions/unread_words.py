@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
 from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
 from pipeline.analysis.rules.model import clock, seconds
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.people import count, first_of, joined
 
 UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_UNCOMMITTED, SINCE_REFUSED = (
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
@@ -129,6 +129,24 @@ def _since_refused(group: str, place: str, details: Details) -> str:
         f"{details['clients']} of group {group} has not fetched {place} since {refused}, {others}, and "
         f"{count(details['records_behind'], 'record')} came to wait"
     )
+
+
+def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_whole: bool) -> str:
+    """One line about members that fetch nothing at all since the coordinator refused something.
+
+    Args:
+        group, places: what they read.
+        of_members: details of SINCE_REFUSED, of each member and topic.
+        is_whole: whether the group as a whole has stopped.
+    """
+    whos = list(dict.fromkeys(str(one["clients"]) for one in of_members))
+    requests = joined(list(dict.fromkeys(str(one["request"]) for one in of_members)))
+    errors = ", ".join(dict.fromkeys(str(one["error"]) for one in of_members))
+    at = clock(min(one["refused_us"] for one in of_members))
+    refused = f"since the {requests} of {first_of(whos)} was refused with {errors} at {at} UTC"
+    if is_whole:
+        return f"Group {group} reads nothing of {places} any more {refused}"
+    return f"{first_of(whos)} of group {group} {'fetches' if len(whos) == 1 else 'fetch'} nothing any more {refused}"
 
 
 def _offsets_refused(group: str, place: str, details: Details) -> str:

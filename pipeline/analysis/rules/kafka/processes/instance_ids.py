@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from decoder.fields import Json, integer, items, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
@@ -28,10 +29,18 @@ from pipeline.finding_settings import FindingSettings
 FENCED, UNRELEASED = int(KafkaError.FENCED_INSTANCE_ID), int(KafkaError.UNRELEASED_INSTANCE_ID)
 _SESSION_US = 45_000_000
 """The brokers' default where members join by heartbeats, which state no session timeout, µs."""
+_FIX = (
+    "Fix: a group.instance.id for each process, from what is its own (the pod's name in a StatefulSet, host and "
+    "number), never a constant of the configuration or image."
+)
 _ADVICE = (
     "Now: stop one of {who}, or start it with a group.instance.id of its own: until then each puts the other out, and "
-    "what was not committed is processed twice. Fix: a group.instance.id for each process, from what is its own (the "
-    "pod's name in a StatefulSet, host and number), never a constant of the configuration or image."
+    f"what was not committed is processed twice. {_FIX}"
+)
+_ALONE = (
+    "Now: find the other process (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} "
+    "--members` shows where it runs), and stop one of the two, or start {who} with a group.instance.id of its own. "
+    f"{_FIX}"
 )
 RULE = Rule(
     "instance_id_shared",
@@ -39,7 +48,7 @@ RULE = Rule(
     ("critical", "warning"),
     "Two processes use one group.instance.id and put each other out of the group.",
     ("zombie_times", "join_refused_seconds"),
-    advice=(_ADVICE,),
+    advice=(_ADVICE, _ALONE),
 )
 NAMING = (
     ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT,
@@ -129,7 +138,7 @@ def _uses_of(row: Row, request: Json, response: Json) -> Iterator[tuple[str, Use
 
 
 def fences(some_uses: Sequence[Use]) -> list[Use]:
-    """The refusals of one instance id, each with the process that had it then, as far as one is known."""
+    """The refusals of one instance id, each with the process that had it then, as far as one was captured."""
     found: list[Use] = []
     holder: Use | None = None
     for use in some_uses:
@@ -140,7 +149,7 @@ def fences(some_uses: Sequence[Use]) -> list[Use]:
         else:
             is_other = holder is not None and holder.client != use.client
             found.append(replace(use, rival=holder if is_other else _next_other(some_uses, use)))
-    return [one for one in found if one.rival is not None]
+    return found
 
 
 def _next_other(some_uses: Sequence[Use], refused: Use) -> Use | None:
@@ -220,17 +229,24 @@ def _finding(
     names = _names(rivals)
     first_us, last_us = run[0].us, run[-1].us
     losers = {one.process if len({r.process for r in rivals}) > 1 else one.client for one in run}
-    each_other = len(losers) > 1
+    is_alone = len(rivals) == 1
+    each_other = len(losers) > 1 and not is_alone
     kinds = sorted({error_name(one.code) for one in run})
     state = sources.state(cluster, first_us, last_us, len(run))
     loser = names[next((n for n, one in enumerate(rivals) if one.process == run[-1].process), 0)]
     how = "fence each other" if each_other else f"the coordinator refuses {loser}"
+    who = f"{joined(names)} both are {instance} (group.instance.id) in group {group}, and {how}"
+    if is_alone:
+        names = [f"{rivals[0].client_id or NAMELESS} at {names[0]}"]
+        who = (
+            f"{names[0]} is refused in group {group}: another process, which was not captured, is {instance} "
+            "(group.instance.id), too"
+        )
     return Finding(
         rule=RULE.name, severity="warning" if state == "closed" else "critical", subject=f"{group}/{instance}",
         state=state, cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
-        summary=f"{joined(names)} both are {instance} (group.instance.id) in group {group}, and {how}: "
-        f"{', '.join(kinds)} {times(len(run), first_us, last_us)}.",
-        advice=_ADVICE.format(who=joined(names)),
+        summary=f"{who}: {', '.join(kinds)} {times(len(run), first_us, last_us)}.",
+        advice=_ALONE.format(who=names[0], group=quote(group)) if is_alone else _ADVICE.format(who=joined(names)),
         evidence=[one.exchange_id for one in run][-settings.max_evidence :],
         details={
             "times": len(run), "kinds": kinds, "group_instance_id": instance, "each_other": each_other,

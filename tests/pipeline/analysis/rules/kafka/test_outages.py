@@ -160,6 +160,33 @@ def test_a_client_that_does_not_look_for_its_coordinator_is_to_be_restarted():
     assert found.details["never_asked"] == ["reader at 10.0.0.8"]
 
 
+def commits(n: float, code: int = 0, **more: Any) -> Row:
+    what = {"kind": "commit_rejected" if code else "committed", "topic": "t", "partition": 0, "cluster": "C",
+            "group_id": "g", "server": SERVER, "ordinal": 0, "client_id": "reader", "client": "10.0.0.8:2"}  # fmt: skip
+    answer = {"error_code": code, "error_name": "NOT_COORDINATOR" if code else "NONE", "offset": int(n)}
+    return row(OFFSET_EVENTS, **at(n) | what | answer | more)
+
+
+def test_commits_to_the_wrong_broker_are_found_beside_heartbeats_to_the_right_one():
+    (found,) = look(
+        COORDINATOR, states=[heartbeat(n + 0.5) for n in range(30)],
+        events=[commits(0), *(commits(2 * n, 16) for n in range(1, 15))],
+    )  # fmt: skip
+    assert found.summary.startswith("group g asked a broker that is not its coordinator for 26 s")
+    assert (found.details["times"], found.details["never_asked"]) == (14, ["reader at 10.0.0.8"])
+
+
+def test_a_member_at_the_wrong_broker_is_found_beside_others_at_the_right_one():
+    others = [heartbeat(n + 0.5, client_id="other", client="10.0.0.9:1") for n in range(30)]
+    (found,) = look(COORDINATOR, states=[*elsewhere(), *others])
+    assert found.details["clients"] == ["reader at 10.0.0.8"]
+
+
+def test_who_is_accepted_between_is_at_the_right_broker():
+    mixed = [commits(n, 16 if n % 5 else 0) for n in range(30)]
+    assert look(COORDINATOR, states=[heartbeat(n + 0.5) for n in range(30)], events=mixed) == []
+
+
 @pytest.mark.parametrize("asked", [[asks(5)], [asks(5, client_id="")]])
 def test_a_client_that_looks_for_its_coordinator_needs_no_restart(asked: list[Row]):
     (found,) = look(COORDINATOR, states=elsewhere(by=asked[0]["client_id"]), exchanges=asked)

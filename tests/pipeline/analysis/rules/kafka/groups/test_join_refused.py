@@ -45,6 +45,44 @@ def test_it_names_what_it_offers_and_what_the_others_do() -> None:
 
 
 @pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        pytest.param([], "(it offers range; what the others offer was not captured)", id="nobody"),
+        pytest.param(["beats"], "(it offers range; what the others offer was stated before the capture began)",
+                     id="heartbeats"),
+        pytest.param(["range"], "(it offers range, as others do; a member that was not captured does not)", id="alike"),
+    ],
+)  # fmt: skip
+def test_what_the_others_offer_may_be_unknown(others: list[str], words: str) -> None:
+    states = [knock(n * 5, INCONSISTENT) for n in range(4)]
+    states += [member("heartbeat", n, "old", error_code=0, client="10.0.0.8:4000") for n in range(9) if others]
+    joins = [asks("new", INCONSISTENT, "range"), *(asks("old", 0, name) for name in others if name != "beats")]
+    (finding,) = found(states, joins)
+    assert words in finding.summary
+    assert ("--describe --group g --state` shows it." in finding.advice) == (others != ["range"])
+
+
+def test_another_type_of_protocol_is_named() -> None:
+    kinds = [asks("new", INCONSISTENT, "range"), asks("old", 0, "sessioned")]
+    for one, kind in zip(kinds, ("consumer", "connect"), strict=True):
+        one["request_body"] = orjson.dumps({**orjson.loads(one["request_body"]), "protocolType": kind}).decode()
+    (finding,) = found([knock(n * 5, INCONSISTENT) for n in range(4)], kinds)
+    assert "(it joins as consumer, the others as connect)" in finding.summary
+
+
+def test_nobody_of_a_full_group_was_captured() -> None:
+    (finding,) = found([knock(n * 10, FULL) for n in range(4)], [asks("new", FULL, "range")])
+    assert "GROUP_MAX_SIZE_REACHED (no other member of the group was captured)" in finding.summary
+    assert "--describe --group g --members` shows them." in finding.advice
+
+
+def test_a_twin_that_was_let_in_before_lets_nobody_in() -> None:
+    inside = [knock(n * 5 + 1, 0, client="10.0.0.9:4001") | {"group_protocol": "consumer"} for n in range(-1, 4)]
+    (finding,) = found([*inside, *(knock(n * 5, INCONSISTENT) for n in range(4))])
+    assert finding.state == "open"
+
+
+@pytest.mark.parametrize(
     ("protocol", "code"),
     [
         ("consumer", KafkaError.UNSUPPORTED_ASSIGNOR),

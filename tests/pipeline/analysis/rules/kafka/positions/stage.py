@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline.analysis.rules.run import finding_rows
-from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from tests.decoder.kafka import encode
@@ -207,12 +207,19 @@ class Stage:
 
     def findings(self) -> dict[tuple[str, str], dict[str, Any]]:
         """What diagnose finds, by rule and subject."""
+        return {
+            (row["rule"], row["subject"]): {**row, "details": json.loads(row["details"])}
+            for row in finding_rows(self._diagnosed().findings)
+        }
+
+    def incidents(self) -> list[dict[str, Any]]:
+        """The incidents that diagnose makes of it."""
+        return list(self._diagnosed().incidents.to_pylist())
+
+    def _diagnosed(self) -> Diagnosis:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "stage.pcap"
             path.write_bytes(self.pcap())
             found = diagnose(read_inputs([str(path)]), StreamSettings())
         assert not found.errors, found.errors
-        return {
-            (row["rule"], row["subject"]): {**row, "details": json.loads(row["details"])}
-            for row in finding_rows(found.findings)
-        }
+        return found

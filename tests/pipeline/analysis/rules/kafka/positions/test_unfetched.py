@@ -39,6 +39,16 @@ def test_a_member_that_fetches_nothing_since_has_stopped() -> None:
     assert since_refused(others=False, seconds=200).findings().get(STOPPED, {}).get("details", {}).get("shape") is None
 
 
+def test_the_incident_names_the_refusal_where_the_whole_group_is_silent() -> None:
+    (row,) = since_refused(others=False, seconds=400).incidents()
+    assert row["headline"] == (
+        "Group orders-app reads nothing of orders any more since the commit of worker at 10.0.0.5 was refused with "
+        "UNKNOWN_MEMBER_ID at 09:40:30 UTC, and 2,220 records came to wait"
+    )
+    assert row["records"] == 2220
+    assert row["do_now"].startswith("Restart worker at 10.0.0.5")
+
+
 @pytest.mark.parametrize(
     "less",
     [

@@ -68,8 +68,9 @@ def test_out_of_range_once_and_never_fetched_again() -> None:
 
 
 def test_out_of_range_each_time() -> None:
-    row = out_of_range(each_time=True).findings()[DROPPED]
-    assert "is refused to worker with OFFSET_OUT_OF_RANGE, 90 times since" in row["summary"]
+    found = out_of_range(each_time=True).findings()
+    assert "is refused to worker with OFFSET_OUT_OF_RANGE, 90 times since" in found[DROPPED]["summary"]
+    assert [row["rule"] for row in found.values()] == [DROPPED[0]]
 
 
 def test_who_goes_on_elsewhere_is_no_standstill() -> None:

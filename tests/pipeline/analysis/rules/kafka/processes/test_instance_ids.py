@@ -77,6 +77,29 @@ def test_a_member_that_is_refused_for_ever_is_one_of_two() -> None:
     assert "the coordinator refuses 10.0.0.5" in row["summary"]
 
 
+def test_the_other_one_need_not_be_captured() -> None:
+    story = Story()
+    old = story.peer("a")
+    for beat in range(20):
+        story.beat(3 * beat, old, "m0", instance="w-0", code=FENCED)
+    (row,) = found(story)
+    assert (
+        "a at 10.0.0.5 is refused in group orders-app: another process, which was not captured, is w-0"
+        in (row["summary"])
+    )
+    assert "--describe --group orders-app --members` shows where it runs" in row["advice"]
+
+
+def test_who_is_fenced_and_ends_is_none() -> None:
+    story = Story()
+    old = story.peer("a")
+    for beat in range(5):
+        story.beat(3 * beat, old, "m0", instance="w-0")
+    story.beat(15, old, "m0", instance="w-0", code=FENCED)
+    story.beat(15.1, old, "m0", instance="w-0", code=FENCED)
+    assert found(story) == []
+
+
 def test_a_rejoin_with_the_old_member_id_is_refused() -> None:
     story = Story()
     old, new = story.peer("w"), story.peer("w", "10.0.0.6")
