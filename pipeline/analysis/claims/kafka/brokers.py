@@ -29,12 +29,18 @@ CLAIMS = (
     ),
     Claim(
         "coordinator_unavailable",
-        r"had no coordinator|has no coordinator|have no coordinator",
+        r"had no coordinator|has no coordinator|have no coordinator|asked a broker that is not its coordinator",
         "Groups or transactions had no coordinator.",
         (seen("the brokers' errors", where=f"{_KAFKA} AND {REFUSED}", half="response"),),
     ),
     Claim("coordinator_unavailable", r"answered nothing meanwhile", "A broker answered nothing meanwhile.",
           (_BROKER_SILENT,)),
+    Claim(
+        "coordinator_unavailable",
+        r"sent no FindCoordinator since",
+        "A client that asks a broker which is not the coordinator has not looked for it.",
+        (silent("no FindCoordinator of the client", "FindCoordinator", names=("client",)),),
+    ),
     Claim(
         "coordinator_unavailable",
         r"It was over at",

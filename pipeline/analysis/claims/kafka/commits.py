@@ -223,7 +223,7 @@ CLAIMS = (
     ),
     Claim(
         "stopped",
-        r"has not fetched .* since its",
+        r"has not fetched .* since its|(?:reads nothing of .*|fetch(?:es)? nothing) any more since the",
         "A member has fetched nothing since a request of it was refused.",
         _NOT_FETCHED_SINCE,
     ),

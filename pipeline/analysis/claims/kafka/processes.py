@@ -22,6 +22,15 @@ CLAIMS = (
         ),
     ),
     Claim(
+        "instance_id_shared",
+        r"another process, which was not captured, is \S+ \(group\.instance\.id\)",
+        "Another process, which was not captured, has the group.instance.id of a process that is refused.",
+        (
+            seen("the coordinator's refusals", *_NAMING, names=_IN_GROUP, where=REFUSED, half="response", least=3),
+            silent("no accepted request that names it, of the group's other connections", *_NAMING, names=_IN_GROUP),
+        ),
+    ),
+    Claim(
         "frozen_process",
         r"sent nothing on any of its connections|stood still for",
         "A process sent nothing for longer than its session timeout and was put out of its group.",
