@@ -157,7 +157,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _named(finding: Finding, process: Row | None) -> Finding:
-    if process is None:
+    if process is None or process.address in finding.summary:  # which names it already
         return finding
     name = process.client_id or NAMELESS
     by_host = re.compile(rf"(?<!\w){re.escape(f'{name} at {process.host}')}(?![\w:]|\.\d)")
