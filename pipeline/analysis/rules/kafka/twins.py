@@ -114,14 +114,14 @@ def _twins(rows: Iterable[Row], key: Any) -> dict[tuple[Any, ...], list[Row]]:
 
 def _beside_another(some: Sequence[Row]) -> list[Row]:
     in_order = sorted(some, key=lambda row: (row.since_us, row.last_us, row.address))
-    beside: list[Row] = []
-    until_us, last = -1, None
+    beside: dict[str, Row] = {}
+    last: Row | None = None
     for row in in_order:
-        if last is not None and row.since_us < until_us:
-            beside += [row] if last in beside else [last, row]
-        if row.last_us > until_us:
-            until_us, last = row.last_us, row
-    return beside
+        if last is not None and row.since_us < last.last_us:
+            beside |= {last.address: last, row.address: row}
+        if last is None or row.last_us > last.last_us:
+            last = row
+    return list(beside.values())
 
 
 def _senders(finding: Finding, shown: Mapping[str, _Shown]) -> Iterator[_Shown]:
