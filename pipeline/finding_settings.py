@@ -79,8 +79,8 @@ class FindingSettings(BaseModel):
     )
     uncommitted_seconds: Annotated[float, Field(ge=60, allow_inf_nan=False)] = Field(
         default=300.0,
-        description="How long a group reads on without any commit that is known, until that is stopped; four times as "
-        "long for who is no member of it",
+        description="How long a group reads on without any commit that is known, until that is stopped, for "
+        "information; after four times as long it is a warning",
     )
     dropped_commits: Count = Field(
         default=5, description="Commits of other partitions of the topic by the same member without this one"

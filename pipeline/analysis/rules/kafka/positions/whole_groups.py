@@ -23,8 +23,9 @@ _STEPS = 5
 """Positions that a client reaches, one after the other."""
 _ALIVE_US = 60_000_000
 """Members heartbeat within this time."""
-_WITHOUT_MEMBERSHIP = 4
-"""Times as long for who is no member of the group: readers with checkpoints of their own commit every ten minutes."""
+_LONG = 4
+"""Times as long, until it is more than a rhythm that is not known: who writes files or has checkpoints commits every ten
+minutes, as a member of the group or not."""
 _GENERATED = re.compile(
     r"console-consumer-\d+|anonymous\.|.*\d{10}|.*[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE
 )
@@ -126,10 +127,10 @@ def _severity_of(row: Row, patience: int, sources: Sources) -> str | None:
         return "info" if _is_member(row) else None
     if _GENERATED.match(row.group_id) or _began(row, sources) == words.BETWEEN:
         return "info"
+    is_long = row.last_us - row.first_us >= _LONG * patience
     if _is_member(row):
-        return "warning"
+        return "warning" if is_long else "info"
     is_seen = sources.server_ends.get(row.coordinator, 0) >= row.last_us - _ALIVE_US
-    is_long = row.last_us - row.first_us >= _WITHOUT_MEMBERSHIP * patience
     return ("warning" if is_long and row.stated is not None else "info") if is_seen else None
 
 
@@ -172,7 +173,7 @@ def _finding(rows: Sequence[Row], severity: str, patience: int, sources: Sources
         "is_member": _is_member(most), "since_us": first_us, "read_us": last_us - first_us,
         "client_id": most.client_id,
         "clients": some(who(row.client_id, row.host) if row.host else row.client_id or NAMELESS for row in rows),
-        "enough_us": first_us + patience,
+        "enough_us": first_us + (patience if severity == "info" else _LONG * patience),
     }  # fmt: skip
     place = Place(most.cluster, most.topic, most.partition, most.group_id, most.asked_by or most.last_exchange)
     place.last_exchange = most.last_exchange

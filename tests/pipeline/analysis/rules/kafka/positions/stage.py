@@ -158,6 +158,10 @@ class Stage:
         """The same, as who comes then sees it."""
         return Stage(self.topic, [one for one in self._said if one[0] >= at], self._given)
 
+    def until(self, at: float) -> Stage:
+        """The same, as who stops then has seen it."""
+        return Stage(self.topic, [one for one in self._said if one[0] < at], self._given)
+
     def by_consumer_protocol(self) -> Stage:
         """The same by heartbeats of KIP-848: a member enters with epoch 0, and is given partitions if they change."""
         stage = Stage(self.topic)

@@ -14,7 +14,7 @@ STOPPED = ("stopped", f"{GROUP}/orders")
 
 def test_a_member_without_any_commit_reads_on() -> None:
     row = commits_nothing(stated=10, ahead=20).findings()[STOPPED]
-    assert (row["severity"], row["state"], row["details"]["shape"]) == ("warning", "open", words.GROUP_UNCOMMITTED)
+    assert (row["severity"], row["state"], row["details"]["shape"]) == ("info", "open", words.GROUP_UNCOMMITTED)
     assert "Group orders-app commits nothing: worker at 10.0.0.5 has read 340 records of orders" in row["summary"]
     assert "is 10, as OffsetFetch states: a restart would read 340 records again." in row["summary"]
 
@@ -28,7 +28,6 @@ def test_a_member_without_any_commit_reads_on() -> None:
 )
 def test_without_a_commit_auto_offset_reset_decides(begins: int, words_of_it: str) -> None:
     row = commits_nothing(ahead=20, begins=begins).findings()[STOPPED]
-    assert row["severity"] == "warning"
     assert words_of_it in row["summary"]
 
 
@@ -61,11 +60,25 @@ def test_who_keeps_offsets_elsewhere_or_commits_is_well(less: dict[str, Any]) ->
     assert STOPPED not in commits_nothing(**less).findings()
 
 
-def test_who_is_no_member_gets_more_time_than_checkpoints_take() -> None:
-    """A reader that commits every ten minutes is not taken for one that never does."""
-    one = commits_nothing(member=False, stated=10, ahead=20, seconds=1230)
-    assert one.findings()[STOPPED]["severity"] == "warning"
-    assert "It is no member of the group (assign())." in one.findings()[STOPPED]["summary"]
+@pytest.mark.parametrize(
+    ("member", "words_of_it"),
+    [
+        pytest.param(True, "Its heartbeats go on.", id="a member"),
+        pytest.param(False, "It is no member of the group (assign()).", id="no member"),
+    ],
+)
+def test_everybody_gets_more_time_than_checkpoints_take(member: bool, words_of_it: str) -> None:
+    """Who commits every ten minutes is not taken for one that never does."""
+    row = commits_nothing(member=member, stated=10, ahead=20, seconds=1230).findings()[STOPPED]
+    assert row["severity"] == "warning"
+    assert words_of_it in row["summary"]
+
+
+@pytest.mark.parametrize("stated", [-1, 10])
+def test_a_member_that_commits_every_ten_minutes_is_well_before_its_first_commit(stated: int) -> None:
+    one = commits_nothing(stated=stated, ahead=20, seconds=620, commits_at=600)
+    for stage in (one, one.until(590)):
+        assert [row for row in stage.findings().values() if row["severity"] != "info"] == []
 
 
 def test_who_begins_anew_each_time_is_reported_for_that() -> None:
