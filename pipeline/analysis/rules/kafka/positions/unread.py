@@ -15,7 +15,6 @@ from itertools import pairwise
 from decoder.fields import integers, items, parsed, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, REWOUND_RULE, STOPPED_RULE, Place, finding_of
 from pipeline.analysis.rules.kafka.positions.whole_groups import of_whole_groups
@@ -172,7 +171,7 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
         commits = own or known[row.cluster, row.group_id, None]
         others = [us for us in commits if row.first_us < us]
         patience = max(_patience_us(settings), int(settings.patience_periods * usual_us(gaps_us(commits))))
-        if not own and (row.cluster, row.group_id, row.client_id) in _newcomers(sources):
+        if not own and (row.cluster, row.group_id) in _changing(sources):
             patience = max(patience, int(settings.uncommitted_seconds * 1_000_000))
         if len(others) < settings.dropped_commits or min(others[-1], row.last_us) - row.first_us < patience:
             continue
@@ -193,20 +192,14 @@ def _commits(tables: Tables, row: Row, client_id: str | None) -> list[int]:
     return [one.us for one in found]
 
 
-def _newcomers(sources: Sources) -> set[tuple[str, str, str | None]]:
-    """Cluster, group and client id of members whose process begins in the capture: how often it commits is unknown."""
+def _changing(sources: Sources) -> set[tuple[str, str]]:
+    """Cluster and group of which a process begins in the capture: how often one commits that has not yet is unknown."""
 
-    def found() -> set[tuple[str, str, str | None]]:
+    def found() -> set[tuple[str, str]]:
         lives = lives_of(sources)
-        return {
-            (step.cluster, step.group, step.client_id)
-            for step in sources.steps
-            if step.what == ENTERS
-            and (life := lives.get((step.cluster, step.group))) is not None
-            and step.member in life.newcomers
-        }
+        return {group for group, life in lives.items() if life.newcomers}
 
-    return sources.once("clients whose process begins", found)
+    return sources.once("groups whose processes begin", found)
 
 
 def _patience_us(settings: FindingSettings) -> int:

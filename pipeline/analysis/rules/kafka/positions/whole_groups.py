@@ -24,7 +24,7 @@ _STEPS = 5
 _ALIVE_US = 60_000_000
 """Members heartbeat within this time."""
 _LONG = 4
-"""Times as long, until it is more than a rhythm that is not known: who writes files or has checkpoints commits every ten
+"""Times as long, until it is more than a rhythm that is not known: who writes files or checkpoints commits every ten
 minutes, as a member of the group or not."""
 _GENERATED = re.compile(
     r"console-consumer-\d+|anonymous\.|.*\d{10}|.*[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE

@@ -139,6 +139,9 @@ def lives(tables: Tables, facts: Facts, steps: Sequence[Step] = ()) -> dict[tupl
     given, changes = _given(tables, facts)
     ended, unasked, (begun, alive) = _ended(tables), _unasked(tables), _begun(tables)
     newcomers = _newcomers(steps, alive)
+    for cluster, group, member in alive:
+        if (cluster, group) in newcomers:  # a rollout may have begun before the capture
+            newcomers[cluster, group].add(member)
     limits: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     goodbyes: defaultdict[tuple[str, str], defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for step in steps:

@@ -17,6 +17,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     owned,
     reads_on,
     refused_once,
+    rolled_out,
     since_refused,
 )
 
@@ -104,3 +105,9 @@ def test_a_refused_offset_fetch_that_is_not_repeated() -> None:
 
 def test_who_asks_again_and_reads_is_well() -> None:
     assert STOPPED not in refused_once(again=True).findings()
+
+
+def test_a_rollout_that_began_before_the_capture_may_commit_more_seldom() -> None:
+    assert DROPPED in rolled_out(begins=None).findings()
+    assert DROPPED not in rolled_out().findings()
+    assert DROPPED in rolled_out(seconds=330).findings()

@@ -166,3 +166,27 @@ def since_refused(
         if beats or not is_ill:
             stage.heartbeat(second + 0.8, worker)
     return stage
+
+
+def rolled_out(*, begins: float | None = 20, seconds: int = 200) -> Stage:
+    """An old process commits each 5 s; a new one, there when the capture begins, reads on and has not committed yet.
+
+    Args:
+        begins: when a second new process enters; None: never.
+        seconds: how long the capture is.
+    """
+    stage, old = Stage(), Client("old", GROUP, 42_000, "old-1")
+    new, next_one = Client("new", GROUP, 42_001, "new-1"), Client("new", GROUP, 42_002, "new-2", host="10.0.0.6")
+    for second in range(seconds):
+        base, end = 3 * second, 3 * (second + 1)
+        for partition, member in ((0, old), (1, new)):
+            stage.produce(second + 0.3 + partition / 50, partition, base, 3)
+            stage.fetch(second + 0.5, member, (partition, base, end, records(base, 3)))
+            stage.heartbeat(second + 0.8, member)
+        if begins is not None and second == begins:
+            stage.join(second + 0.1, next_one, [])
+        if begins is not None and second > begins:
+            stage.heartbeat(second + 0.9, next_one)
+        if second % 5 == 4:
+            stage.commit(second + 0.7, old, {0: end})
+    return stage
