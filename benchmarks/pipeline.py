@@ -195,11 +195,10 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
     least = _median(floors[1:])
     copied = _median(copies[1:])
     part = {name: _median([costs[name] for costs in alone[1:]]) for name in alone[0]}
-    plainly = f"first {settings.kernel_after_frames:,} of a worker plain"
     rows = [
         ("floor: landing files, identity mapInPandas, Delta", least, None),
         ("bronze: the query `frames`", _median([run["frames"] for run in later]), "frames"),
-        (f"bronze, first round: {plainly}", first["frames"], None),
+        ("bronze, first round", first["frames"], None),
         ("silver: the query `exchanges`", _median([run["exchanges"] for run in later]), None),
         ("gold: the query `gold`", _median([run["gold"] for run in later]), None),
         ("all tables: the whole `wirelake stream --once`", _median([run["all"] for run in later]), "all"),

@@ -55,10 +55,11 @@ class StreamSettings(BaseModel):
         "distinguishes a file of an agent from what somebody else put there, and who deletes a manifest removes the "
         "checks of its file",
     )
-    kernel_after_frames: Annotated[int, Field(ge=0)] = Field(
-        default=20_000,
-        description="Frames that a Python worker reads plainly before it loads the kernel, which takes seconds; frames "
-        "of 2 MB that are not zero suffice",
+    kernel_after_frames: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Frames of which a Python worker loads the compiled kernel; frames of 2 MB that are not zero "
+        "suffice. null: as soon as that pays, which is from 1,000 frames or 200 KB on where the kernel is compiled "
+        "(`make setup`), else from 10,000 frames or 2 MB on",
     )
     rows_in_one_process: Annotated[int, Field(ge=0)] = Field(
         default=500_000,

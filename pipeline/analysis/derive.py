@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline.analysis.clients import clients
 from pipeline.analysis.copies.copies import all_copies, counted, waiting
@@ -187,14 +188,20 @@ def _made(table: Table, work: Callable[[], pa.Table]) -> pa.Table:
     return attempt(f"table {table.full_name}", work, schema_of(table).empty_table)
 
 
+def with_topics(rows: pa.Table) -> pa.Table:
+    """Rows with a topic's id in place of its name where that is not known, as rules read them."""
+    named = pc.coalesce(rows.column("topic"), rows.column("topic_id"))
+    return rows.set_column(rows.schema.get_field_index("topic"), "topic", named)
+
+
 def findings_of(derived: Derived, settings: FindingSettings) -> Found:
     """Apply all rules to what was derived."""
     others = derived.of(COPIES)
     tables = Tables(
         {
             "exchanges": counted(derived.of(EXCHANGES), others),
-            "all_events": counted(derived.of(OFFSET_EVENTS), others),
-            "all_batches": counted(derived.of(RECORD_BATCHES), others),
+            "events": with_topics(counted(derived.of(OFFSET_EVENTS), others)),
+            "batches": with_topics(counted(derived.of(RECORD_BATCHES), others)),
             "states": counted(derived.of(STATE_EVENTS), others),
             "timeline": derived.of(OFFSET_TIMELINE),
             "transactions": derived.of(TRANSACTIONS),
@@ -205,8 +212,6 @@ def findings_of(derived: Derived, settings: FindingSettings) -> Found:
         }
     )
     try:
-        for name, rows in (("events", "all_events"), ("batches", "all_batches")):
-            tables.view(name, f"SELECT * REPLACE (coalesce(topic, topic_id) AS topic) FROM {rows}")
         return find_all(tables, derived.facts, settings)
     finally:
         tables.close()

@@ -18,7 +18,6 @@ from decoder import Codec
 from pipeline.analysis.frames.effort import Effort
 from pipeline.analysis.frames.plain import DECODED_COLUMNS
 from pipeline.file_access import current_umask
-from pipeline.settings import StreamSettings
 from pipeline.streaming.spark.failures import failures_of, noting_in_worker
 from pipeline.streaming.spark.pandas_batches import batches_of, map_in_pandas, times_as_numbers
 from pipeline.streaming.storage.lake import Lake, struct_type
@@ -29,16 +28,13 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-_USUAL = StreamSettings()
 _FILE = "path string, partition string, rows bigint, size bigint, modified_ms bigint, statistics string"
 """Of a TableFile, in its order."""
 
 Decoder = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
-def decode_frames(
-    landed: DataFrame, codec: Codec | None = None, *, kernel_after: int = _USUAL.kernel_after_frames
-) -> DataFrame:
+def decode_frames(landed: DataFrame, codec: Codec | None = None, *, kernel_after: int | None = None) -> DataFrame:
     """Decode landed rows into rows of ``bronze.frames``; a pure function of each row.
 
     Args:
@@ -52,7 +48,7 @@ def decode_frames(
 
 
 def write_decoded(
-    landed: DataFrame, lake: Lake, codec: Codec | None = None, *, kernel_after: int = _USUAL.kernel_after_frames
+    landed: DataFrame, lake: Lake, codec: Codec | None = None, *, kernel_after: int | None = None
 ) -> list[TableFile]:
     """Decode landed rows into files of ``bronze.frames``, which are still to be committed; arguments as above."""
     decoder = _decoder(landed.sparkSession, codec or Codec(), kernel_after)
@@ -92,22 +88,20 @@ def _dated(batch: pa.RecordBatch) -> pa.Table:
     return pa.table([columns[field.name].cast(field.type) for field in schema], schema=schema)
 
 
-def _decoder(spark: SparkSession, codec: Codec, kernel_after: int) -> Decoder:
+def _decoder(spark: SparkSession, codec: Codec, kernel_after: int | None) -> Decoder:
     shared, failures = spark.sparkContext.broadcast(codec), failures_of(spark)
 
     def decode_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pipeline.analysis.frames.decode import decode_batch  # noqa: PLC0415 - on the worker only
-        from pipeline.analysis.frames.effort import COMPILING_AFTER_BYTES, bytes_to_walk  # noqa: PLC0415
+        from pipeline.analysis.frames.effort import COMPILING_AFTER_BYTES  # noqa: PLC0415
 
         for batch in batches:
             effort = _Worker.effort
-            effort.bytes_to_walk += bytes_to_walk(batch)
+            effort.add(batch)
+            pays = effort.pays() if kernel_after is None else effort.reaches(kernel_after, COMPILING_AFTER_BYTES)
             with noting_in_worker(failures):
-                decoded = list(
-                    decode_batch(shared.value, batch, by_kernel=effort.reaches(kernel_after, COMPILING_AFTER_BYTES))
-                )
+                decoded = list(decode_batch(shared.value, batch, by_kernel=pays))
             yield from decoded
-            effort.frames += batch.num_rows
 
     return decode_batches
 

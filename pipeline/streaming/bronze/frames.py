@@ -84,7 +84,9 @@ def write_frames(
     return Counted(extent.rows, new)
 
 
-def _append_decoded(rows: DataFrame, lake: Lake, batch: Batch | None, codec: Codec | None, kernel_after: int) -> None:
+def _append_decoded(
+    rows: DataFrame, lake: Lake, batch: Batch | None, codec: Codec | None, kernel_after: int | None
+) -> None:
     """Decode rows and append them: the workers' own files, or where that cannot be, their rows by Spark."""
     if takes_files(lake, FRAMES):
         commit_files(write_decoded(rows, lake, codec, kernel_after=kernel_after), lake, FRAMES, batch)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from pipeline.analysis.copies.copies import counted_sql, waiting_sql
+from pipeline.analysis.copies.copies import counted, counted_sql, waiting_sql
+from pipeline.analysis.derive import with_topics
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all
@@ -68,19 +69,25 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
     of traffic need not fit into memory.
     """
     wanted = {name: Wanted.since(table, since_us) for name, table in _ALL.items() if "ts" in table.column_names}
-    by_day = {name: Wanted(table, from_day=day_of(since_us)) for name, table in (*_ALL.items(), ("copies", COPIES))}
+    by_day = {name: Wanted(table, from_day=day_of(since_us)) for name, table in _ALL.items()}
     lying = {**by_day, **wanted}
+    copies = rows.read(Wanted(COPIES, from_day=day_of(since_us)))
     found = rows.read_few(lying, _FEW)
-    if found is None:
-        found = dict(zip(lying, side_by_side(*(partial(rows.lying, one) for one in lying.values())), strict=True))
-    tables = Tables({f"all_{name}": table for name, table in found.items()})
-    tables.add("halves", rows.read(Wanted(OPEN_EXCHANGES)))
+    tables = Tables({"all_copies": copies, "halves": rows.read(Wanted(OPEN_EXCHANGES))})
     try:
         tables.view("all_waiting", _WAITING)
         tables.view("waiting", waiting_sql("all_waiting", "all_copies"))
-        for name in _ALL:
+        if found is not None:  # each of many queries would leave out copies again
+            for name, some in found.items():
+                once = counted(some, copies) if name in _OF_EXCHANGES else some
+                tables.add(name, with_topics(once) if name in _NAMED else once)
+            return find_all(tables, facts, settings)
+        read = side_by_side(*(partial(rows.lying, one) for one in lying.values()))
+        for name, some in zip(lying, read, strict=True):
             all_rows = f"all_{name}"
-            chosen = counted_sql(all_rows, "all_copies") if name in _OF_EXCHANGES else f"SELECT * FROM {all_rows}"
+            tables.add(all_rows, some)
+            has_copies = copies.num_rows and name in _OF_EXCHANGES
+            chosen = counted_sql(all_rows, "all_copies") if has_copies else f"SELECT * FROM {all_rows}"
             tables.view(name, f"SELECT * REPLACE ({_TOPIC}) FROM ({chosen})" if name in _NAMED else chosen)
         return find_all(tables, facts, settings)
     finally:

@@ -1,0 +1,41 @@
+"""Rules find the same in a lake whose rows are read at once as in one that is read file by file as they ask."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline.analysis.names import known_facts
+from pipeline.settings import StreamSettings
+from pipeline.streaming.gold import findings
+from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.tables import BROKERS, COPIES, EXCHANGES, TOPICS
+from tests.pipeline.lakes import diagnosed_lake
+from tests.pipeline.rows import arrow, row
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_few_rows_and_many_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool) -> None:
+    nothing: Any = None  # of Spark is needed where the lake is on this machine
+    rows = Rows(nothing, Lake.at(diagnosed_lake(tmp_path, "stuck_commit")))
+    facts = known_facts(rows.read(Wanted(BROKERS)), rows.read(Wanted(TOPICS)))
+    if copied:
+        one = rows.read(Wanted(EXCHANGES, columns=("connection_id", "ts"))).slice(0, 1).to_pylist()[0]
+        rows.append(_copies(one["connection_id"], one["ts"]), COPIES)
+        rows.forget_copies()
+    at_once = findings._find_all(rows, facts, StreamSettings().findings, 0)
+    monkeypatch.setattr(findings, "_FEW", 0)
+    by_file = findings._find_all(rows, facts, StreamSettings().findings, 0)
+    assert [asdict(one) for one in at_once.findings] == [asdict(one) for one in by_file.findings]
+    assert ("stuck_commit" in {one.rule for one in at_once.findings}) is not copied
+
+
+def _copies(connection: str, first: Any) -> pa.Table:
+    """One connection, of one hour."""
+    hour = first.replace(minute=0, second=0, microsecond=0)
+    return arrow(COPIES, [row(COPIES, connection_id=connection, hour=hour, date=hour.date())])
