@@ -43,7 +43,7 @@ def follow_producer(cluster: str, rows: Iterable[Values], patience_us: int) -> I
     Args:
         cluster: where.
         rows: cluster, transactional id, and the values of a TxnEvent, in order of time; of one exchange by
-            ``ORDER_WITHIN``.
+            ``ORDER_WITHIN``. In place of a partition stand all of an event, ascending, or None.
         patience_us: if nothing is seen of a transaction for so long, it stays as it is.
     """
     ids: list[str] = []
@@ -56,7 +56,12 @@ def _noting_ids(rows: Iterator[Values], ids: list[str]) -> Iterator[TxnEvent]:
     for row in rows:
         if row[1] is not None and not ids:
             ids.append(row[1])
-        yield TxnEvent._make(row[2:])
+        event = TxnEvent._make(row[2:])
+        partitions = row[_PARTITIONS]
+        if partitions is None:
+            yield event
+        for partition in partitions or ():
+            yield event._replace(partition=partition)
 
 
 def _values(ids: tuple[str, str], t: Transaction) -> Values:
@@ -79,21 +84,23 @@ _STARTS = f"""
 """From when on a producer is followed anew: where a transaction was under way, from its beginning."""
 # Of the losses behind a statement the first says what there is to say: what was open then is not whole.
 _PLACE = "concat_ws('-', coalesce(topic, topic_id), partition)"
+_SELECTED = {"ts_us": "epoch_us(ts) AS ts_us", "partition": "partitions"}
+_PARTITIONS = 2 + TxnEvent._fields.index("partition")
 _COMMON = "ts, exchange_id, cluster, producer_id, producer_epoch"
 _EVENTS = f"""
     WITH {_STARTS}, asked AS (
         SELECT {_COMMON}, client, client_id, connection_id, transactional_id, group_id, committed, error_code,
-            substr(kind, 5) AS kind, CASE WHEN partition IS NOT NULL THEN {_PLACE} END AS partition
-        FROM states WHERE starts_with(kind, 'txn_')
+            substr(kind, 5) AS kind, list({_PLACE} ORDER BY {_PLACE}) FILTER (partition IS NOT NULL) AS partitions
+        FROM states WHERE starts_with(kind, 'txn_') GROUP BY ALL
     ), written AS (
-        SELECT {_COMMON}, client, client_id, transactional_id, error_code, records, {_PLACE} AS partition,
+        SELECT {_COMMON}, client, client_id, transactional_id, error_code, records, [{_PLACE}] AS partitions,
             'produced' AS kind, next_offset - 1 AS "offset"
         FROM events WHERE transactional_id IS NOT NULL AND kind = 'produced' AND "offset" IS NOT NULL
     ), commits AS (
         SELECT {_COMMON}, client, client_id, transactional_id, group_id, error_code, 'add_group' AS kind
         FROM events WHERE transactional_id IS NOT NULL AND kind = 'txn_committed'
     ), controls AS (
-        SELECT {_COMMON}, {_PLACE} AS partition, 'control' AS kind, base_offset AS "offset",
+        SELECT {_COMMON}, [{_PLACE}] AS partitions, 'control' AS kind, base_offset AS "offset",
             control_type = 'COMMIT' AS committed, 0 AS error_code
         FROM batches WHERE is_control AND control_type IN ('COMMIT', 'ABORT')
     ), known AS (
@@ -110,13 +117,13 @@ _EVENTS = f"""
         SELECT * FROM known UNION ALL BY NAME SELECT * FROM losses
     )
     SELECT cluster, transactional_id, {
-    ", ".join("epoch_us(ts) AS ts_us" if name == "ts_us" else f'"{name}"' for name in TxnEvent._fields)
+    ", ".join(_SELECTED.get(name, f'"{name}"') for name in TxnEvent._fields)
 }
     FROM with_losses LEFT JOIN starts USING (cluster, producer_id)
     WHERE epoch_us(ts) >= coalesce(began_us, $since_us)
     ORDER BY cluster, producer_id, ts_us, exchange_id,
         CASE kind {" ".join(f"WHEN '{kind}' THEN {place}" for kind, place in ORDER_WITHIN.items())} END,
-        coalesce(partition, ''), coalesce("offset", 0)
+        coalesce(partitions[1], ''), coalesce("offset", 0), error_code, committed
 """
 
 
