@@ -116,9 +116,7 @@ _EVENTS = f"""
     ), with_losses AS (
         SELECT * FROM known UNION ALL BY NAME SELECT * FROM losses
     )
-    SELECT cluster, transactional_id, {
-    ", ".join(_SELECTED.get(name, f'"{name}"') for name in TxnEvent._fields)
-}
+    SELECT cluster, transactional_id, {", ".join(_SELECTED.get(name, f'"{name}"') for name in TxnEvent._fields)}
     FROM with_losses LEFT JOIN starts USING (cluster, producer_id)
     WHERE epoch_us(ts) >= coalesce(began_us, $since_us)
     ORDER BY cluster, producer_id, ts_us, exchange_id,
