@@ -90,7 +90,10 @@ MIDWAY = "midway "
 """How the ``method`` of a gap begins that is no loss: the connection was joined midway, and these bytes belong to
 messages, or answer requests, that were sent before the capture began. Behind it how the first frame was found."""
 
-NO_LOSS = (SPEAKS, MIDWAY)
+CONNECTION = "connection"
+"""The ``method`` of a gap that is no loss: its ``life`` states what became of a connection."""
+
+NO_LOSS = (SPEAKS, MIDWAY, CONNECTION)
 
 CLOSED = FrameFlags.CLOSED_BY_CLIENT | FrameFlags.CLOSED_BY_SERVER
 """Somebody ended the connection in the middle of the frame."""
@@ -178,8 +181,9 @@ class Gap:
         method: how the stream was found again: ``segment_start``, ``scan``, ``length``, or ``none``. With
             :data:`MIDWAY` before it where the bytes precede all frames of a connection that the capture joined midway.
             Or :data:`SPEAKS` and the name of another protocol: the server answers in that one, so that its bytes are in
-            no frame.
+            no frame. Or :data:`CONNECTION`.
         confidence: 0 to 1.
+        life: of a row with the method :data:`CONNECTION` what became of the connection, as JSON; else None.
     """
 
     agent_id: str
@@ -190,6 +194,7 @@ class Gap:
     bytes_lost: int
     method: str
     confidence: float
+    life: str | None = None
 
     @property
     def is_loss(self) -> bool:

@@ -237,6 +237,15 @@ class FindingSettings(BaseModel):
     churn_closed: Count = Field(
         default=3, description="Connections that a client closes, one after the other, while their answer is coming"
     )
+    connection_failures: Count = Field(
+        default=3, description="Connections that fail in one way at one server, or of one client there"
+    )
+    connection_restart_seconds: Seconds = Field(
+        default=60, description="So long a server that answered before may refuse connections: it restarts"
+    )
+    connection_pause_seconds: Seconds = Field(
+        default=30, description="Silence of a connection after which something between may have forgotten it"
+    )
     churn_checks: Annotated[int, Field(ge=3)] = Field(
         default=5, description="Connections in a steady rhythm without any work that are a health check"
     )

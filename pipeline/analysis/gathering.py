@@ -7,6 +7,7 @@ but where a rule may look into one. When it becomes too much the older half goes
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Literal
 
 import pyarrow as pa
@@ -138,7 +139,7 @@ class Gathering:
         return [getattr(self._kept, name) for name in TABLES if name != "handshakes"]
 
     def _count(self, frames: pa.Table, gaps: pa.Table) -> None:
-        is_loss = pc.invert(pc.or_(*(pc.starts_with(gaps.column("method"), begin) for begin in NO_LOSS)))
+        is_loss = pc.invert(reduce(pc.or_, (pc.starts_with(gaps.column("method"), begin) for begin in NO_LOSS)))
         self.bytes_lost += pc.sum(gaps.column("bytes_lost").filter(is_loss)).as_py() or 0
         if not frames.num_rows:
             return

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from decoder.model import NO_LOSS, FrameFlags
+from decoder.model import CONNECTION, NO_LOSS, FrameFlags
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a second one gains nothing on what fits a group, and would change the order of sums of doubles
@@ -30,6 +30,8 @@ ADDRESS = {
 """``ip:port`` of one side of a connection as SQL, with brackets around an IPv6 address."""
 IS_LOSS = " AND ".join(f"NOT starts_with(method, '{begin}')" for begin in NO_LOSS)
 """Whether a row of ``bronze.gaps`` is a loss, as SQL: not of another protocol, nor under way when the capture began."""
+IS_CONNECTION = f"method = '{CONNECTION}'"
+"""Whether a row of ``bronze.gaps`` states what became of a connection, as SQL."""
 SERVICE_US = f"""
     CASE WHEN coalesce(response_flags, 0) & {int(FrameFlags.AFTER_GAP)} = 0 THEN coalesce(service_us, latency_us) END
 """

@@ -108,7 +108,8 @@ def diagnose(
     found, inputs = _diagnosed(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
-    unjudged = why_nothing_was_judged(found.looked, inputs.stats)
+    _demand_messages(found, inputs)
+    unjudged = why_nothing_was_judged(found.looked, inputs.stats, has_findings=bool(found.findings.num_rows))
     has_failed = warn_of_errors(found.errors, Console(stderr=True))
     rows = in_order(found.findings.to_pylist())
     # Before anything is printed: whoever reads that may go away.
@@ -263,7 +264,19 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
         _warn(errors, text)
     if not inputs.rows and inputs.set_aside:
         raise UserError("no landing file is what its manifest states: copy the landing zone again")
-    if not inputs.rows:
+    if not inputs.rows and not inputs.has_connections:
+        raise UserError(nothing_found(inputs.stats))
+
+
+def _demand_messages(found: Diagnosis, inputs: Inputs) -> None:
+    """Say why there is nothing to report.
+
+    Raises:
+        UserError: no message was found, and no connection is worth a finding.
+    """
+    from pipeline.capture.runs.summary import nothing_found  # noqa: PLC0415
+
+    if not inputs.rows and not found.findings.num_rows:
         raise UserError(nothing_found(inputs.stats))
 
 

@@ -85,7 +85,8 @@ def follow_and_report(
     show.end(found, stats, is_whole=is_whole and (stats is None or stats.is_whole))
     if any(severity == "critical" for severity in found.findings.column("severity").to_pylist()):
         raise typer.Exit(1)
-    if has_failed or not is_whole or why_nothing_was_judged(found.looked, stats) is not None:
+    has_findings = bool(found.findings.num_rows)
+    if has_failed or not is_whole or why_nothing_was_judged(found.looked, stats, has_findings=has_findings) is not None:
         raise typer.Exit(2)
 
 
@@ -146,7 +147,7 @@ class _ShowText(_Notes):
         """All of it."""
         read = what_was_read(found, stats, is_whole=is_whole)
         self._console.print(Text(f"\nThe end. {read}", "bold"), soft_wrap=True)
-        unjudged = why_nothing_was_judged(found.looked, stats)
+        unjudged = why_nothing_was_judged(found.looked, stats, has_findings=bool(found.findings.num_rows))
         if unjudged is not None:
             self._console.print(Text(unjudged, "bold yellow"), soft_wrap=True)
             if not found.findings.num_rows:

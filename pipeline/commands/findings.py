@@ -241,7 +241,15 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
         span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
     waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
     connections, exchanges = many(looked.connections, "connection"), many(looked.exchanges, "exchange")
+    if not looked.connections and looked.unspoken:
+        connections = f"{many(looked.unspoken, 'connection')} without any message"
     return f"Read {packets}{connections}, {exchanges}{waiting}{span}, {lost}{closings}.{_copies(looked)}"
+
+
+def _unspoken(looked: Looked) -> str:
+    if not looked.unspoken:
+        return ""
+    return f" {many(looked.unspoken, 'more connection')} carried no message."
 
 
 def _copies(looked: Looked) -> str:
@@ -260,6 +268,7 @@ def what_was_looked_at(found: Diagnosis) -> str:
     return (
         f"Looked at {many(looked.groups, 'group')}, {many(looked.partitions, 'partition')}, "
         f"{many(looked.clients, 'client')} and {many(looked.servers, 'server')} by {len(all_rules())} rules."
+        f"{_unspoken(looked)}"
         f"{_names_inferred(found.derived.facts)}"
     )
 

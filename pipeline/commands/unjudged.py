@@ -45,9 +45,17 @@ def error_sentences(errors: Sequence[InternalError]) -> list[str]:
     return [*shown, "everything else was judged. Please report this: it is a fault of Wirelake"]
 
 
-def why_nothing_was_judged(looked: Looked, stats: CaptureStats | None = None) -> str | None:
-    """Why silence about a capture means nothing; None: exchanges were judged. ``stats``: what the capture held."""
-    if looked.judged:
+def why_nothing_was_judged(
+    looked: Looked, stats: CaptureStats | None = None, *, has_findings: bool = False
+) -> str | None:
+    """Why silence about a capture means nothing; None: exchanges were judged, or connections without any.
+
+    Args:
+        looked: what there was.
+        stats: what the capture held.
+        has_findings: whether anything was found.
+    """
+    if looked.judged or (has_findings and not looked.exchanges + looked.pending):
         return None
     if stats is not None and (sentences := misunderstandings(stats)):
         return f"Nothing was judged: {sentences[0]}."

@@ -16,6 +16,7 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
 from pipeline.analysis.frames.effort import pays_for_kernel
 from pipeline.analysis.incidents.incidents import incidents_table, judged
+from pipeline.analysis.lives import lives
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.safety.guard import InternalError, attempt, errors_table, noting
 from pipeline.analysis.tables import IS_LOSS, Tables
@@ -37,6 +38,7 @@ class Looked:
             design, and unanswered ones of connections that were captured without loss.
         cut: exchanges of which no half could be decoded, since it was cut off or is damaged.
         first_us, last_us: of the first and the last frame, µs since the epoch; None without any.
+        unspoken: connections that carried no message of Kafka or MongoDB: refused, not answered, silent, of others.
     """
 
     connections: int
@@ -53,6 +55,7 @@ class Looked:
     cut: int
     first_us: int | None
     last_us: int | None
+    unspoken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,7 @@ def looked_at(derived: Derived) -> Looked:
                 (SELECT min(least(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS first_us,
                 (SELECT max(greatest(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS last_us
         """)
+        unspoken = sum(one.connections for one in lives(tables, "bronze_gaps") if one.how != "spoke")
     finally:
         tables.close()
-    return Looked(**row._asdict())
+    return Looked(**row._asdict(), unspoken=unspoken)

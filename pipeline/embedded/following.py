@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.model import CONNECTION
 from pipeline.analysis.derive import Derived, Wanted, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
 from pipeline.analysis.incidents.incidents import incidents_table, judged
@@ -152,6 +153,7 @@ class Following:
         self._derived: Derived | None = None
         self._errors = Noted()
         self._copied = Copied()
+        self._has_connections = False
         self.frames = 0
 
     @property
@@ -205,6 +207,7 @@ class Following:
             self._drop()
         self._derived = None
         self.frames += frames.num_rows
+        self._has_connections |= pc.any(pc.equal(gaps.column("method"), CONNECTION)).as_py() or False
         with self.noting_errors():
             rows = decoded(frames, by_kernel=self._by_kernel)
             self._gathering.add(rows, gaps)
@@ -260,7 +263,7 @@ class Following:
 
     def diagnosis(self, wanted: Wanted = "all") -> Diagnosis | None:
         """What was judged last, as ``diagnose`` gives it, with these tables; None before anything came."""
-        if not self.frames:
+        if not self.frames and not self._has_connections:
             return None
         with self.noting_errors():
             derived = derive_from(self._gathering.kept, self._settings, wanted)

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decoder.model import CONNECTION
 from pipeline.analysis.fit import fit
 from pipeline.analysis.tables import Tables
 from pipeline.arrow import arrow_type, with_optional
@@ -63,6 +65,7 @@ class Inputs:
         stats, set_aside: see Landed.
         cut: where standard input was cut off, as a sentence: what precedes that was read; else empty.
         rows: frames in all, as the files count them.
+        has_connections: whether anything is known of connections without frames.
     """
 
     def __init__(self, zone: Path, stats: CaptureStats | None, *, is_ours: bool, cut: str = "") -> None:
@@ -75,6 +78,7 @@ class Inputs:
             self._gaps, no_gaps = checked(zone, "gaps", self._gaps)
             self.set_aside = (*no_frames, *no_gaps)
         self.rows = sum(_rows_in(file) for file in self._frames)
+        self.has_connections = not self.rows and _have_connections(self._gaps)
 
     @property
     def is_whole(self) -> bool:
@@ -165,6 +169,11 @@ def read_inputs(paths: Iterable[str]) -> Landed:
     """All rows of captures, or of a landing zone, at once. See :func:`open_inputs`."""
     with open_inputs(paths) as inputs:
         return inputs.landed()
+
+
+def _have_connections(files: Iterable[Path]) -> bool:
+    methods = rows_of([], list(files))[1].column("method")
+    return bool(pc.any(pc.equal(methods, CONNECTION)).as_py())
 
 
 def _rows_in(file: Path) -> int:

@@ -109,9 +109,16 @@ GAPS = Table(
             "string",
             "How the next frame was found: length, segment_start, scan or none; budget: not read, it cost too much; "
             "speaks NAME: no loss, the server answers in another protocol (HTTP, TLS …); midway METHOD: no loss, these "
-            "bytes began, or were asked for, before the capture met the connection",
+            "bytes began, or were asked for, before the capture met the connection; connection: no loss, `life` states "
+            "what became of the connection",
         ),
         required("confidence", "double", "0 to 1"),
+        optional(
+            "life",
+            "string",
+            "How a connection began and ended, as JSON, where frames do not show it: refused, not answered, reset, "
+            "closed with requests open, not acknowledged, without any message",
+        ),
     ),
     key=("connection_id", "direction", "seq"),
     partition_by=("date",),

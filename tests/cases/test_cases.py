@@ -102,6 +102,28 @@ JUDGED = [
     Case("offset-fetch-refused/librdkafka_5586.pcap", 1,
          ("worker at 10.0.0.5 asked once for the offsets of group orders-app, was refused with NOT_COORDINATOR, and "
           "has read nothing of orders-0 since",), (NOTHING,)),
+    Case("connection-refused/refused.pcap", 1,
+         ("CRITICAL Nobody listens at 10.0.0.9:9092: 30 connections of 10.0.0.5 were refused",), (NOTHING, UNJUDGED)),
+    Case("connection-refused/real_librdkafka.pcap", 1, ("CRITICAL Nobody listens at 127.0.0.1:29199",), (UNJUDGED,)),
+    Case("connection-refused/syn_unanswered.pcap", 1,
+         ("CRITICAL 10.0.0.9:9092 answers no connection of 10.0.0.5", "firewall"), (NOTHING, UNJUDGED)),
+    *(
+        Case(f"sasl-needed/{name}.pcap", 1,
+             ("after its first request that is no SASL handshake", "security.protocol=SASL_"),
+             (NOTHING, "health check", "connects anew"))
+        for name in ("real_kafka_python", "real_librdkafka", "sasl_needed")
+    ),
+    *(
+        Case(f"advertised-listener/{name}.pcap", 1,
+             (f"never goes on to {named}, which Metadata names", "advertised.listeners"), (NOTHING, "health check"))
+        for name, named in (
+            ("real_kafka_python", "kafka-internal:29192"), ("real_librdkafka", "kafka-internal:29192"),
+            ("advertised_localhost", "localhost:9092"), ("advertised_internal_name", "kafka:29092"),
+        )
+    ),
+    Case("idle-connection-dropped/lb_idle_timeout.pcap", 0,
+         ("WARNING producer-x at 10.0.0.5 gets no answer from 10.0.0.9:9092 after each pause of 5 min",
+          "connections.max.idle.ms"), (NOTHING,)),
     Case("plaintext-to-tls-listener/plain_to_tls.pcap", 1,
          ("answers TLS to the Kafka requests", "security.protocol"), (NOTHING,)),
 ]  # fmt: skip

@@ -14,6 +14,39 @@ CAPTURE = (
         (),
     ),
     Claim(
+        "connection_failed",
+        r"Nobody listens at|answers no connection|accepts the connections|TLS handshake",
+        "A connection does not come about, or is ended before anything is asked.",
+        (),
+    ),
+    Claim(
+        "connection_failed",
+        r"closes the connection of .* that is no SASL handshake",
+        "A server wants a login that the client does not offer.",
+        (
+            seen("requests that are no login", names=("server", "client"), half="request"),
+            silent("no answer to any of them", names=("server",), half="response"),
+        ),
+    ),
+    Claim(
+        "connection_failed",
+        r"gets no answer from .* after each pause|What stands between is not on the wire",
+        "Something between forgets connections that are idle.",
+        (
+            seen("the requests after each pause, and an exchange before it", names=("server", "client")),
+            silent("no answer to them", names=("server", "client"), half="response"),
+        ),
+    ),
+    Claim(
+        "connection_failed",
+        r"for the brokers again and again",
+        "A client does not go on to the servers that Metadata names.",
+        (
+            seen("the responses that name them", "Metadata", names=("server", "client")),
+            silent("nothing of the client but its handshake", names=("client",)),
+        ),
+    ),
+    Claim(
         "other_protocol",
         r" answers .* requests of ",
         "A server answers in another protocol than it is asked in.",

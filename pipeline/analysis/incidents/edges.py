@@ -154,7 +154,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("change_stream_lost", (CLIENT,), "a stream that is gone cannot be resumed", "mongo_command_failed"),
 )  # fmt: skip
 
-ALONE = frozenset({"acks0_producer", "capture_loss", "mongo_cursor_leak", "other_protocol"})
+ALONE = frozenset({"acks0_producer", "capture_loss", "mongo_cursor_leak", "other_protocol", "connection_failed"})
 """Rules that neither cause nor follow from anything here."""
 
 CAUSES = frozenset(edge.cause for edge in EDGES)

@@ -27,7 +27,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
     symptoms,
 )
 from pipeline.analysis.rules.model import NAMELESS
-from pipeline.analysis.tables import ADDRESS, SERVICE_US, Row, Tables, numbers
+from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, SERVICE_US, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
 
@@ -234,7 +234,7 @@ _BODIES_ASKED = f"""protocol = 'kafka' AND (
     OR {_COMES_OR_GOES} OR {MAY_SHOW_ONE})
 """
 _CANDIDATES = f"""
-    WITH lossy AS (SELECT DISTINCT connection_id FROM gaps)
+    WITH lossy AS (SELECT DISTINCT connection_id FROM gaps WHERE NOT {IS_CONNECTION})
     SELECT {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, client_ip, connection_id,
         epoch_us(ts) AS us, exchange_id, api_key, api_name, api_version,
         status, request_status, latency_us, {SERVICE_US} AS service_us, error_codes, request_body, response_body

@@ -35,8 +35,8 @@ def _is_copy(data, segments, number, earlier):
     return True
 
 
-@compiled(types.void, BYTES_IN, SEGMENTS, _INTS, _PAIRS, _PAIRS, _PAIRS, _INTS, _MARKS, is_entry=True)
-def follow(data, segments, lane_of, reached, acked, latest, stops, use):
+@compiled(types.void, BYTES_IN, SEGMENTS, _INTS, _PAIRS, _PAIRS, _PAIRS, _PAIRS, _INTS, _MARKS, is_entry=True)
+def follow(data, segments, lane_of, reached, acked, again, latest, stops, use):
     """Advance each lane by its segments, up to the first that is not simply the next.
 
     The copy of the latest segment is passed over (a tail loss probe, RFC 8985).
@@ -47,6 +47,7 @@ def follow(data, segments, lane_of, reached, acked, latest, stops, use):
         lane_of: lane of each flow, -1 if it has none.
         reached: of each lane and side the position of the next byte; advanced.
         acked: up to where its bytes are acknowledged; advanced.
+        again: of each lane and side the segments that were sent once more, keepalives apart; counted.
         latest: number of the latest segment with data of each lane and side, -1 at first.
         stops: of each lane the number of the packet from which on it goes no further; set.
         use: of each packet; becomes PASSED or TAKEN for those that belong to a lane.
@@ -77,6 +78,8 @@ def follow(data, segments, lane_of, reached, acked, latest, stops, use):
             use[number] = _TAKEN
             reached[lane, side] += size
             latest[lane, side] = number
+        elif size > 1:
+            again[lane, side] += 1
         if segments.flags[number] & _ACK:
             acked[lane, 1 - side] = max(acked[lane, 1 - side], other + ahead)
 

@@ -126,6 +126,7 @@ class Lanes:
         self._lane_of = np.full(_FIRST_ROOM, -1, np.int64)
         self._reached = np.zeros((0, 2), np.int64)
         self._acked = np.zeros((0, 2), np.int64)
+        self._again = np.zeros((0, 2), np.int64)
         self._client, self._ended = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._blocks = 0
         self._past: deque[_Past] = deque()
@@ -145,9 +146,9 @@ class Lanes:
             lane = self._lane_of[flow]
             if lane >= 0:
                 stops[lane] = min(stops[lane], number)
-        reached, acked = self._reached[:count].copy(), self._acked[:count].copy()
+        reached, acked, again = (kept[:count].copy() for kept in (self._reached, self._acked, self._again))
         use, latest = np.zeros(len(block), np.uint8), np.full((count, 2), -1, np.int64)
-        follow(block.data, segments, self._lane_of, reached, acked, latest, stops, use)
+        follow(block.data, segments, self._lane_of, reached, acked, again, latest, stops, use)
         harvest = Harvest()
         lane_of = np.full(len(block), -1, np.int64)
         lane_of[use != 0] = self._lane_of[segments.flow[use != 0]]
@@ -157,6 +158,7 @@ class Lanes:
             self._read(block, segments, taken, lane_of[taken], is_odd, harvest)
         good = is_odd == 0
         self._reached[:count][good], self._acked[:count][good] = reached[good], acked[good]
+        self._again[:count][good] = again[good]
         used = np.flatnonzero(use)
         if not good.all():
             used = used[good[lane_of[used]]]
@@ -204,12 +206,14 @@ class Lanes:
             more = max(16, len(self._reached))
             self._reached = np.concatenate((self._reached, np.zeros((more, 2), np.int64)))
             self._acked = np.concatenate((self._acked, np.zeros((more, 2), np.int64)))
+            self._again = np.concatenate((self._again, np.zeros((more, 2), np.int64)))
             self._client = np.concatenate((self._client, np.zeros(more, np.int64)))
             self._ended = np.concatenate((self._ended, np.zeros(more, np.int64)))
         flip = int(connection.a > connection.b)
         self._lanes[lane] = _Lane(
             connection, session, flow, flip, self._blocks, [start.begun[flip], start.begun[1 - flip]]
         )
+        self._again[lane] = 0
         for direction, (reached, acked) in enumerate(tcp):
             self._reached[lane, direction ^ flip] = reached
             self._acked[lane, direction ^ flip] = acked
@@ -227,6 +231,8 @@ class Lanes:
         self._lane_of[gone.flow] = -1
         ends = [(int(self._reached[lane, d ^ gone.flip]), int(self._acked[lane, d ^ gone.flip])) for d in (0, 1)]
         gone.connection.go_on(ends)
+        for way in (0, 1):
+            gone.connection.life.again[way] += int(self._again[lane, way ^ gone.flip])
         begun, ended = [gone.begun[gone.flip], gone.begun[1 - gone.flip]], int(self._ended[lane])
         gone.session.go_on(begun, None if ended == UNKNOWN else ended, partial(self._bulk.leave, lane))
         self._remember(lane, gone)

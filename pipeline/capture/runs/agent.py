@@ -19,6 +19,7 @@ from pipeline.capture.runs.large_frames import is_clean_by_kernel
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.sessions.held import HeldRequests
+from pipeline.capture.sessions.lives import Lives
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.sessions.strangers import Strangers
 from pipeline.capture.stats import CaptureStats
@@ -61,6 +62,7 @@ class Agent:
     Attributes:
         agent_id: its name.
         stats: counts what is seen.
+        lives: rows about connections whose frames do not show what became of them, to be taken beside the others.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Agent:
         self._memory = Memory(self._tracker, self._budgets)
         self._latest: Connection | None = None  # that of the segment that was taken last
         self._strangers = Strangers(agent_id, self.stats)
+        self.lives = Lives(agent_id)
         self._answers = self._paying_answers = 0  # responses to requests seen; all, and but those dear to read
 
     def note(self, aside: Aside) -> None:
@@ -140,6 +143,8 @@ class Agent:
         first, others = connection, list[StreamEvent]()
         if connection is None or connection.is_over():  # it began, ended, or another one took its place
             connection = self._latest = self._tracker.find(segment.source, segment.destination)
+        if segment.flags & (SYN | RST) and connection is not None and not connection.is_over():
+            self.lives.look(connection, ts)
         for event in events:
             if event.connection is not connection and event.connection is not first:
                 events, others = split(events, connection, first)
@@ -245,6 +250,7 @@ class Agent:
         yield from self._read_late(self._tracker.finish(self._ts))
         yield from self.release()
         yield from self._counted(self._strangers.lost())
+        self.lives.finish()
         self._count_skipped()
 
     def state(self) -> AgentState:
@@ -342,8 +348,11 @@ class Agent:
         self._memory.account(event.connection, 0)
         self._budgets.forget(event.connection)
         self._count_connection(session)
-        ended = FrameFlags.UNANSWERED | session.closed_in_silence() if event.kind is Kind.CLOSED else 0
-        for exchange_id in session.unanswered():
+        is_closed, unanswered = event.kind is Kind.CLOSED, session.unanswered()
+        last_us = self._clock.wall_time(event.connection.last_ts)
+        self.lives.end(event.connection, session, (last_us, event.ts), len(unanswered), is_closed=is_closed)
+        ended = FrameFlags.UNANSWERED | session.closed_in_silence() if is_closed else 0
+        for exchange_id in unanswered:
             request = self._held.let_go(exchange_id)
             if request is not None:
                 yield replace(request, flags=int(request.flags | ended))

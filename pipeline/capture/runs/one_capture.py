@@ -56,8 +56,10 @@ def frames_of(
             try:
                 for packet in read_packets(path, on_aside=agent.note):
                     yield from agent.take(packet)
-                    if on_progress is not None and agent.stats.packets % _PROGRESS_EVERY == 0:
-                        on_progress(agent.stats)
+                    if agent.stats.packets % _PROGRESS_EVERY == 0:
+                        agent.lives.take()  # nobody asks for them here
+                        if on_progress is not None:
+                            on_progress(agent.stats)
             except DamagedCaptureError as error:
                 if allow_truncated is False:
                     raise

@@ -176,6 +176,11 @@ class CaptureRun:
                 self._writer.add_table(item)
             else:
                 self._writer.add(item)
+        self._add_lives()
+
+    def _add_lives(self) -> None:
+        for row in self.agent.lives.take():
+            self._writer.add(row)
 
     def add_now(self, gaps: Iterable[Gap]) -> None:
         """Count and write losses that the agent does not know of. Raises as :meth:`take`."""

@@ -13,7 +13,7 @@ from decoder.work import METER
 from pipeline.capture.network.link import Endpoint
 from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN, answer_of_another, kind_of
 from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
-from pipeline.capture.sessions.tls import is_client_hello, looks_like_tls, server_name
+from pipeline.capture.sessions.tls import alert_of, is_client_hello, looks_like_tls, server_name
 from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
@@ -81,6 +81,7 @@ class Recognition:
         tls: who talks to whom, if that is ``tls``.
         other_talk: what client and server speak, if it was given up as another protocol.
         proxied: the client that a proxy's header names, if it was given up.
+        alert: of TLS, who ended the handshake with which alert, and the version that was agreed on; None without one.
     """
 
     def __init__(self, connection: Connection, protocols: Sequence[WireProtocol]) -> None:
@@ -92,6 +93,7 @@ class Recognition:
         self.tls: TlsPeers | None = None
         self.other_talk: OtherTalk | None = None
         self.proxied: Client | None = None
+        self.alert: str | None = None
         self._connection = connection
         self._protocols = protocols
         self._kept = 0
@@ -165,6 +167,8 @@ class Recognition:
         if _is_tls(events) and not self._is_misunderstood(first):
             self.verdict, self.tls = "tls", self._tls_peers(first, header)
             self.other_talk = self._unanswered_handshake(first)
+            client = self._client_of(first)
+            self.alert = alert_of(first[client], first[1 - client])
         elif any(event.data for event in events) or any(self.dropped):
             self.verdict = "not_recognised"
             self.other_talk = self._talk(first)

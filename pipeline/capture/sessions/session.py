@@ -83,6 +83,21 @@ class Session:
         return self._early.tls
 
     @property
+    def alert(self) -> str | None:
+        """The alert that ended a TLS handshake, by name; None: none was seen, or another reason."""
+        return self._early.alert
+
+    @property
+    def client(self) -> int:
+        """Of a recognised connection the direction of its requests."""
+        return next(way for way, side in self._sides.items() if side.direction == "request")
+
+    @property
+    def frames(self) -> tuple[int, int]:
+        """Requests and responses so far, of a recognised connection."""
+        return self._sides[self.client].frames, self._sides[1 - self.client].frames
+
+    @property
     def labels(self) -> Labels:
         """What all frames of a recognised connection share."""
         return self._labels
@@ -238,9 +253,9 @@ class Session:
             if step is None:
                 return None
             begun.append(step)
-        client = next(way for way, side in self._sides.items() if side.direction == "request")
-        frames = (self._sides[client].frames, self._sides[1 - client].frames)
-        return GoodOrder(client, frames, (begun[0], begun[1]), self._pairer, self._sides[1 - client].ended)
+        return GoodOrder(
+            self.client, self.frames, (begun[0], begun[1]), self._pairer, self._sides[1 - self.client].ended
+        )
 
     def go_on(
         self,

@@ -13,6 +13,18 @@ _HANDSHAKE = 22
 _CLIENT_HELLO = 1
 _SERVER_NAME = 0
 
+_ALERT, _ALERT_BYTES, _LEVELS = 21, 2, (1, 2)
+_BEFORE_KEYS = (20, _ALERT, _HANDSHAKE)
+ALERTS = {
+    10: "unexpected_message", 20: "bad_record_mac", 40: "handshake_failure", 42: "bad_certificate",
+    43: "unsupported_certificate", 44: "certificate_revoked", 45: "certificate_expired", 46: "certificate_unknown",
+    47: "illegal_parameter", 48: "unknown_ca", 49: "access_denied", 50: "decode_error", 51: "decrypt_error",
+    70: "protocol_version", 71: "insufficient_security", 80: "internal_error", 86: "inappropriate_fallback",
+    109: "missing_extension", 110: "unsupported_extension", 112: "unrecognized_name", 116: "certificate_required",
+    120: "no_application_protocol",
+}  # fmt: skip
+"""TLS alerts by their number (RFC 8446, 6.2; 0 is close_notify, which ends a connection in good order)."""
+
 MIN_LINKS_MIDWAY = 2
 """Record headers in a row that are believed if the stream does not begin with one."""
 
@@ -37,6 +49,23 @@ def server_name(data: bytes) -> str | None:
         return _server_name(_first_handshake_bytes(data))
     except (struct.error, IndexError):
         return None
+
+
+def alert_of(asks: bytes, answers: bytes) -> str | None:
+    """Who ended a handshake with an alert in clear, and with which: ``client unknown_ca``; None if nobody did.
+
+    Args:
+        asks, answers: what the client and the server sent, from the first byte on.
+    """
+    for name, data in (("client", asks), ("server", answers)):
+        at = 0
+        while data[at : at + 1] and data[at] in _BEFORE_KEYS and at + _HEADER_BYTES <= len(data):
+            size = int.from_bytes(data[at + 3 : at + 5], "big")
+            body = data[at + _HEADER_BYTES : at + _HEADER_BYTES + size]
+            if data[at] == _ALERT and size == _ALERT_BYTES and len(body) == size and body[0] in _LEVELS and body[1]:
+                return f"{name} {ALERTS.get(body[1], f'alert {body[1]}')}"
+            at += _HEADER_BYTES + size
+    return None
 
 
 def _links(data: bytes) -> dict[int, int]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pipeline.capture.network.link import ACK, FIN, RST, SYN, Endpoint, Segment
 from pipeline.capture.tcp.clock import Clock
 from pipeline.capture.tcp.held_pieces import HeldPieces
+from pipeline.capture.tcp.life import Life, Reset
 from pipeline.capture.tcp.reassembly import NEAR_BYTES, HalfStream, Piece
 from pipeline.capture.tcp.state import ConnectionState, HalfState
 
@@ -22,15 +22,6 @@ HOLE_TIMEOUT_US = 60_000_000
 
 STALE_DISTANCE = 1 << 24
 """A data segment this far from the end of a closed connection belongs to a new one on the same ports."""
-
-
-class _Reset(NamedTuple):
-    """A RST that was believed at first: its direction and position (None if not known), when it came (steady time)."""
-
-    direction: int
-    position: int | None
-    segments: int
-    since: int
 
 
 class Connection:
@@ -47,12 +38,13 @@ class Connection:
         notices: counts what is unusual, by name; see pipeline.capture.stats.NOTICES.
         accounted: what was last taken for :attr:`buffered` in the sum over all connections.
         waited: what :attr:`waits` was when it was last asked for.
+        life: how it began, and what was sent again.
     """
 
     __slots__ = (
         "__weakref__", "_clock", "_first_fin", "_first_fin_ack", "_held", "_hole_since", "_joined", "_over", "_reset",
         "_segments", "a", "accounted", "b", "client", "client_isn", "first_seq", "first_ts", "halves", "last_ts",
-        "notices", "waited",
+        "life", "notices", "waited",
     )  # fmt: skip
 
     def __init__(
@@ -70,12 +62,13 @@ class Connection:
         self.notices: Counter[str] = Counter() if notices is None else notices
         self.accounted = 0
         self.waited = False
+        self.life = Life()
         self._over = False
         self._held = HeldPieces(self.halves, self.notices)
         self._segments = 0
         self._hole_since: list[tuple[int, int] | None] = [None, None]
         self._joined: list[tuple[int, int] | None] = [None, None]
-        self._reset: _Reset | None = None
+        self._reset: Reset | None = None
         self._first_fin: int | None = None
         self._first_fin_ack: int | None = None
 
@@ -94,6 +87,8 @@ class Connection:
         connection.client, connection.client_isn = state.client, state.client_isn
         connection._over = state.over
         connection._first_fin = state.first_fin
+        if state.life is not None:
+            connection.life.resume(state.life)
         for half, (isn, first, following, fin), sent in zip(
             connection.halves, state.halves, state.under_way, strict=True
         ):
@@ -121,6 +116,7 @@ class Connection:
             (forward, backward),
             self._first_fin,
             (self.halves[0].under_way, self.halves[1].under_way),
+            self.life.state(),
         )
 
     def held_since(self) -> int | None:
@@ -166,6 +162,11 @@ class Connection:
             return self._first_fin
         return self._reset.direction if self._reset is not None else None
 
+    @property
+    def reset_by(self) -> int | None:
+        """The direction of the RST that ended it, or is about to; None if there was none to be believed."""
+        return self._reset.direction if self._reset is not None else None
+
     def _is_answered_fin(self, direction: int, fin: int) -> bool:
         """Whether the FIN that was seen first acknowledges this one: then the capture holds them in the wrong order."""
         return direction != self._first_fin and self._first_fin_ack is not None and self._first_fin_ack > fin
@@ -195,12 +196,16 @@ class Connection:
             return self.check(ts)
         seq, needs = segment.seq, None
         if segment.flags & SYN:
-            self._synchronise(direction, segment)
+            self._synchronise(direction, segment, ts)
             seq += 1
         if segment.flags & ACK:
             other.acknowledge(segment.ack)
             needs = min(other.position(segment.ack), other.acked)
-        pieces = half.add(seq, segment.payload, segment.length, ts, needs) if segment.length else []
+        pieces = []
+        if segment.length:
+            if half.holds(seq, segment.length):
+                self.life.again[direction] += 1
+            pieces = half.add(seq, segment.payload, segment.length, ts, needs)
         if segment.flags & FIN:
             half.finish(half.position(seq + segment.length))
             is_first = self._first_fin is None and self._reset is None
@@ -342,9 +347,10 @@ class Connection:
             self._held.hold(direction, self.halves[direction].drain())
         return self._held.release(0)
 
-    def _synchronise(self, direction: int, segment: Segment) -> None:
+    def _synchronise(self, direction: int, segment: Segment, ts: int) -> None:
         self.halves[direction].synchronise(segment.seq)
         is_answer = bool(segment.flags & ACK)
+        self.life.take_syn(direction, ts, is_answer=is_answer)
         self.client = 1 - direction if is_answer else direction
         if not is_answer:
             self.client_isn = segment.seq
@@ -368,16 +374,16 @@ class Connection:
             is_answer = segment.flags & ACK and other.next is not None
             if not is_answer or other.position(segment.ack) >= (other.first or 0):
                 position = half.position(segment.seq) if half.begins_late() else None
-                self._reset = _Reset(direction, position, self._segments, now)
+                self._reset = Reset(direction, position, self._segments, now)
                 return
         else:
             position = half.position(segment.seq)
             if max(half.acked, half.first) <= position <= half.reached + NEAR_BYTES:
-                self._reset = _Reset(direction, position, self._segments, now)
+                self._reset = Reset(direction, position, self._segments, now)
                 return
         self.notices["resets_ignored"] += 1
 
-    def _check_reset(self, reset: _Reset, ts: int, now: int, *, is_live: bool) -> list[tuple[int, Piece]]:
+    def _check_reset(self, reset: Reset, ts: int, now: int, *, is_live: bool) -> list[tuple[int, Piece]]:
         """Bytes beyond its position, or further packets though those before it never came, show that it was forged."""
         half = self.halves[reset.direction]
         position = half.next if reset.position is None else reset.position

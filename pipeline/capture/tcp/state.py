@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoder.protocol import FramerState
+from pipeline.capture.tcp.life import LifeState
 
 HalfState = tuple[int | None, int | None, int | None, int | None]
 """One direction: isn, first, next and fin of pipeline.capture.tcp.reassembly.HalfStream."""
@@ -35,6 +36,7 @@ class ConnectionState:
     first_fin: int | None = None
     """The direction of the first FIN."""
     under_way: tuple[int, int] = (0, 0)
+    life: LifeState | None = None
 
 
 @dataclass(frozen=True, slots=True)

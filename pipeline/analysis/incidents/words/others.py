@@ -74,7 +74,32 @@ def _lost(case: Case) -> str:
     return f"The capture ({listed(agents)}) lost {count(lost, 'byte')}{of}: {but}"
 
 
+def _cut_off(case: Case) -> str:
+    """Why a connection failed, by the shape of its failure."""
+    shape = str(case.details.get("shape"))
+    return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
+
+
+_FAILED = {
+    "refused": f"{SEEN}a reset answers each SYN.",
+    "unanswered": f"{SEEN}each SYN was sent again, and nothing answered.",
+    "closed": f"{SEEN}the server closed the connections before anything was sent. {not_why('server')}",
+    "sasl": f"{SEEN}the server closed each connection after this request. {not_why('server')}",
+    "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",
+    "advertised": f"{SEEN}what Metadata names, and that the client went on to none of it.",
+}
+
 OTHERS: dict[str, Words] = {
+    "connection_failed": Words(
+        lambda case: str(case.lead.row["summary"]).rstrip("."),
+        lambda case: begun(advised(case, "now")),
+        lambda case: begun(advised(case, "fix")),
+        _cut_off,
+        REFUSED,
+        culprit=lambda case: str(case.details.get("server") or ""),
+        hurt=own_clients,
+        is_likely=lambda case: case.details.get("shape") in ("sasl", "idle"),
+    ),
     "other_protocol": Words(
         _misunderstood,
         lambda case: begun(advised(case, "now")),

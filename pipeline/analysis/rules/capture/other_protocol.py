@@ -15,7 +15,7 @@ from decoder.protocols import protocols
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, first_of, who
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row
 from pipeline.finding_settings import FindingSettings
 from pipeline.other_protocols import remedy
 
@@ -78,7 +78,7 @@ _CLOSED: Final = f"""
         SELECT DISTINCT {ADDRESS["server"]} AS server FROM exchanges WHERE response_ts IS NOT NULL
     ), asked AS (
         SELECT *, '' AS speaks FROM ({_ASKED}) AS asked ANTI JOIN answering USING (server)
-        ANTI JOIN (SELECT connection_id FROM gaps) AS lossy USING (connection_id)
+        ANTI JOIN (SELECT connection_id FROM gaps WHERE NOT {IS_CONNECTION}) AS lossy USING (connection_id)
         WHERE is_silent
         QUALIFY row_number() OVER (PARTITION BY connection_id ORDER BY us, exchange_id) = 1
     )

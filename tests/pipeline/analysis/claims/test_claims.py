@@ -20,8 +20,8 @@ RECORDINGS = (
     "always_refused", "broker_gone", "changing_hands", "evicted", "faulty_writers", "hung", "lagging", "lossy",
     "refused", "share_groups", "stale_readers", "troubled_broker", "unsure_writers", "lost_streams", "troubled_mongodb",
     "old_format", "stalled_lso", "stuck_commit", "version_negotiation", "answers_http", "only_closes", "old_server",
-    "loops", "looped", "processes", "reads_on", "reads_on_without", "out_of_range", "never_commits", "refused_once",
-    "looped_uncommitted", "owned", "stale_session", "stale_session_midway",
+    "cut_off", "loops", "looped", "processes", "reads_on", "reads_on_without", "out_of_range", "never_commits",
+    "refused_once", "looped_uncommitted", "owned", "stale_session", "stale_session_midway",
     "committed_beyond", "commits_beyond", "commits_nothing", "commits_nothing_by_hand", "commits_nothing_midway",
     "since_refused", "since_refused_nothing", "fenced_alone", "commits_elsewhere",
 )  # fmt: skip

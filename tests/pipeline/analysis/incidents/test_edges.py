@@ -63,6 +63,7 @@ NAMES = frozenset(
         "change_stream_lost",
         "capture_loss",
         "other_protocol",
+        "connection_failed",
     ]
 )
 """All names that rules have or will have."""

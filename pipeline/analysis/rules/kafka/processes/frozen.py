@@ -25,7 +25,7 @@ from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
+from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 _PUT_OUT = numbers(
@@ -151,11 +151,11 @@ _ASKED = f"""
 """
 """What a process asked from when its member was accepted last to when it was refused; where another member has its
 client id and host, on its own connection alone."""
-_LOST = """
+_LOST = f"""
     SELECT DISTINCT number FROM gaps AS g
     JOIN (SELECT DISTINCT connection_id, client_ip, client_id FROM exchanges) AS x USING (connection_id)
     JOIN halts AS h ON x.client_ip = h.client_ip AND x.client_id IS NOT DISTINCT FROM h.client_id
-    WHERE epoch_us(g.ts) BETWEEN h.since_us AND h.asked_us
+    WHERE NOT {IS_CONNECTION} AND epoch_us(g.ts) BETWEEN h.since_us AND h.asked_us
 """
 
 

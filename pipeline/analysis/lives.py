@@ -1,0 +1,96 @@
+"""What became of connections whose frames do not show it: the agent's rows about them, read and counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from pipeline.analysis.tables import IS_CONNECTION, Tables
+
+SAME_US: Final = 2_000_000
+"""Two agents that see one connection begin do so within this time, µs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A connection, or several of which only the number is known. Times are µs since the epoch.
+
+    Attributes:
+        how: ``refused``, ``unanswered`` (no SYN was answered), ``silent`` (no data), ``other`` (no Kafka or MongoDB)
+            or ``spoke``.
+        server: address and port.
+        connections: how many; of more than one neither the client nor how they ended is known.
+        closed_by, reset_by: ``client`` or ``server``; None if nobody was seen to.
+        again: segments with data that the client sent once more.
+        unacknowledged: bytes of the client that nothing acknowledges.
+        unanswered: requests without a response.
+        asks, answers: what client and server speak, if that is neither Kafka nor MongoDB.
+        alert: who ended a TLS handshake with which alert.
+        server_name: whom the client asked for by TLS.
+    """
+
+    connection_id: str
+    how: str
+    opened: str
+    client_ip: str
+    client_port: int
+    server_ip: str
+    server_port: int
+    server: str
+    began_us: int
+    ended_us: int
+    connections: int
+    closed_by: str | None
+    reset_by: str | None
+    again: int
+    unacknowledged: int
+    unanswered: int
+    asks: str
+    answers: str
+    alert: str
+    server_name: str
+
+
+def lives(tables: Tables, gaps: str = "gaps") -> list[Life]:
+    """Of each connection the newest row, in the order in which they began; what two agents saw counts once.
+
+    Args:
+        tables: rows of ``bronze.gaps``.
+        gaps: by which name.
+    """
+    rows = tables.rows(f"""
+        SELECT connection_id, arg_max(life, seq) AS life FROM {gaps} WHERE {IS_CONNECTION} AND life IS NOT NULL
+        GROUP BY connection_id ORDER BY connection_id
+    """)
+    read = [life for row in rows if (life := _read(row.connection_id, row.life)) is not None]
+    return list(_once(sorted(read, key=lambda one: (one.began_us, one.connection_id))))
+
+
+def _read(connection_id: str, text: str) -> Life | None:
+    """None: it does not make sense."""
+    try:
+        values: dict[str, Any] = orjson.loads(text)
+        ip, port = str(values["server_ip"]), int(values["server_port"])
+        return Life(
+            connection_id, str(values["how"]), str(values.get("opened", "unknown")), str(values.get("client_ip", "")),
+            int(values.get("client_port", 0)), ip, port, f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}",
+            int(values["began_us"]), int(values["ended_us"]), int(values.get("connections", 1)),
+            values.get("closed_by"), values.get("reset_by"), int(values.get("again", [0])[0]),
+            int(values.get("unacknowledged", [0])[0]), int(values.get("unanswered", 0)), str(values.get("asks", "")),
+            str(values.get("answers", "")), str(values.get("alert", "")), str(values.get("server_name", "")),
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return None
+
+
+def _once(some: Iterable[Life]) -> Iterator[Life]:
+    began: dict[tuple[str, int, str], int] = {}
+    for one in some:
+        ends = one.client_ip, one.client_port, one.server
+        if one.connections == 1 and one.began_us - began.get(ends, -SAME_US) < SAME_US:
+            continue
+        began[ends] = one.began_us
+        yield one

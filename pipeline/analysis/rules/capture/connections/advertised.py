@@ -1,0 +1,161 @@
+"""Clients that ask for the brokers again and again, and never go on to those that the answer names."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import orjson
+
+from decoder.kafka.apis import ApiKey
+from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
+from pipeline.analysis.rules.model import Sources, clock
+from pipeline.analysis.rules.people import count, some, who
+from pipeline.analysis.tables import ADDRESS, Row, numbers
+from pipeline.finding_settings import FindingSettings
+
+ADVICE: Final = (
+    "Now: look whether the client's host can resolve and reach what Metadata names (`nc -vz HOST PORT` there). Fix: "
+    "advertised.listeners of the brokers must name addresses that these clients reach: a listener of its own for "
+    "clients outside of the container network, Kubernetes cluster or VPC; bootstrap.servers serves the first "
+    "connection alone. If a capture filter left out that port, capture it as well."
+)
+_HANDSHAKE: Final = numbers(
+    ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.FIND_COORDINATOR,
+    ApiKey.DESCRIBE_CLUSTER, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+)  # fmt: skip
+_LEAST: Final = 5
+_EVERY_US: Final = 30_000_000
+"""Clients in good order ask for the brokers every five minutes (metadata.max.age.ms)."""
+_MANY, _SOON_US = 10, 1_100_000
+"""No monitor asks so often, one time after the other within so many µs: clients that get no further do."""
+_LOCAL_NAMES: Final = frozenset({"localhost", "localhost.localdomain"})
+_Place = tuple[str, int]
+
+
+def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+    """One for each client and server."""
+    rows = _asking(sources)
+    if not rows:
+        return
+    reached = _reached(sources, known)
+    for row in rows:
+        named = _named(sources, row)
+        if not named or any(_is_reached(place, row, reached[row.host]) for place in named):
+            continue
+        is_eager = row.times >= _MANY and row.last_us - row.first_us <= _SOON_US * (row.times - 1)
+        if not is_eager and any(_may_be_asked(place, row) for place in named):
+            continue  # a monitor that asks for the brokers, perhaps
+        tried = sorted(
+            f"{one.server} {one.how}"
+            for one in known.lives
+            if one.how in ("refused", "unanswered") and one.client_ip == row.host and one.server_port in
+            {port for _, port in named}
+        )  # fmt: skip
+        is_certain = is_eager or bool(tried) or all(_is_local(name) for name, _ in named)
+        yield _trouble(row, sorted(named), tried, is_certain=is_certain)
+
+
+def _asking(sources: Sources) -> list[Row]:
+    """Clients that ask for nothing but the brokers, and soon again."""
+    rows = sources.tables.rows(f"""
+        WITH whole AS (
+            SELECT client_ip, coalesce(client_id, '') AS client FROM exchanges
+            WHERE protocol = 'kafka' AND api_key IS NOT NULL
+            GROUP BY ALL HAVING bool_and(api_key IN {_HANDSHAKE})
+        )
+        SELECT {ADDRESS["server"]} AS server, server_ip, server_port, client_ip AS host,
+            coalesce(client_id, '') AS client, count(*) AS times,
+            count(DISTINCT connection_id) AS connections, min(epoch_us(ts)) AS first_us,
+            max(epoch_us(ts)) AS last_us, list(exchange_id ORDER BY ts, exchange_id) AS evidence,
+            list(epoch_us(ts) ORDER BY ts, exchange_id) AS us
+        FROM exchanges SEMI JOIN whole ON exchanges.client_ip = whole.client_ip
+            AND coalesce(exchanges.client_id, '') = whole.client
+        WHERE protocol = 'kafka' AND api_key = {int(ApiKey.METADATA)} AND status = 'paired'
+        GROUP BY ALL HAVING count(*) >= {_LEAST} ORDER BY server, host, client
+    """)
+    return [row for row in rows if row.last_us - row.first_us <= _EVERY_US * (row.times - 1)]
+
+
+def _named(sources: Sources, row: Row) -> set[_Place]:
+    """Host names or addresses, with ports, of the brokers in the newest answer that is kept."""
+    (newest,) = sources.tables.rows(
+        f"""
+        SELECT arg_max(response_body, (ts, exchange_id)) AS body FROM exchanges
+        WHERE protocol = 'kafka' AND api_key = {int(ApiKey.METADATA)} AND status = 'paired' AND client_ip = $host
+            AND coalesce(client_id, '') = $client AND {ADDRESS["server"]} = $server
+            AND contains(response_body, '"brokers":')
+        """,
+        host=row.host, client=row.client, server=row.server,
+    )  # fmt: skip
+    try:
+        brokers = orjson.loads(newest.body or "{}").get("brokers") or ()
+        return {(str(one["host"]), int(one["port"])) for one in brokers}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _reached(sources: Sources, known: Seen) -> defaultdict[str, set[_Place]]:
+    """By client host the servers that accepted a connection of it, or may have."""
+    found: defaultdict[str, set[_Place]] = defaultdict(set)
+    for table in ("exchanges", "waiting"):
+        for row in sources.tables.rows(f"SELECT DISTINCT client_ip, server_ip, server_port FROM {table}"):
+            found[row.client_ip].add((row.server_ip, row.server_port))
+    for one in known.lives:
+        if one.opened in ("yes", "unknown"):
+            found[one.client_ip].add((one.server_ip, one.server_port))
+    return found
+
+
+def _is_reached(place: _Place, row: Row, reached: set[_Place]) -> bool:
+    """Whether the client may have gone there: of a host name, or a translated address, only the port is known.
+
+    Where it asks for the brokers it went for that alone: a name that stands for it, too, is not known.
+    """
+    name, port = place
+    if _is_local(name):
+        if not (_is_local(row.server_ip) or row.host == row.server_ip):
+            return False  # that is the client's own host
+        return any(its_port == port for _, its_port in reached)
+    if place in reached:
+        return True
+    return any(its_port == port for _, its_port in reached - {(row.server_ip, row.server_port)})
+
+
+def _may_be_asked(place: _Place, row: Row) -> bool:
+    """Whether Metadata may name the very server that is asked."""
+    name, port = place
+    if _is_local(name):
+        return port == row.server_port and (_is_local(row.server_ip) or row.host == row.server_ip)
+    return bool(port == row.server_port)
+
+
+def _is_local(name: str) -> bool:
+    if name.lower() in _LOCAL_NAMES:
+        return True
+    return _is_address(name) and ipaddress.ip_address(name).is_loopback
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _trouble(row: Row, named: Sequence[_Place], tried: Sequence[str], *, is_certain: bool) -> Trouble:
+    places = [f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name, port in named]
+    how = f" ({some(tried)})" if tried else ""
+    summary = (
+        f"{who(row.client or None, row.host)} asks {row.server} for the brokers again and again "
+        f"({count(row.times, 'time')} on {count(row.connections, 'connection')} from {clock(row.first_us)} to "
+        f"{clock(row.last_us)} UTC) and never goes on to {some(places)}, which Metadata names{how}: "
+        "advertised.listeners is wrong for this client."
+    )
+    return Trouble(
+        "advertised", row.server, f"{row.client}/{row.host}", row.us, row.times, is_certain, summary, ADVICE,
+        row.evidence, details={"client": row.client, "host": row.host, "named": places, "tried": list(tried)},
+    )  # fmt: skip

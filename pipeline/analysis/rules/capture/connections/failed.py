@@ -1,0 +1,55 @@
+"""Rule ``connection_failed``: a client cannot connect, is thrown out, is sent elsewhere, or is forgotten on the way.
+
+Evidence: rows of ``gaps`` with the method ``connection`` (how a connection began and ended, where frames do not show
+it), and what was asked on these connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.analysis.rules.capture.connections import advertised, forgotten, opening, thrown_out
+from pipeline.analysis.rules.capture.connections.shapes import NAME, Trouble, seen
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.finding_settings import FindingSettings
+
+RULE = Rule(
+    NAME,
+    "capture",
+    ("critical", "warning"),
+    "A client cannot connect to a server, or is cut off: refused, not answered, thrown out, sent elsewhere, forgotten.",
+    ("connection_failures", "connection_restart_seconds", "connection_pause_seconds"),
+    ("exchanges", "waiting", "gaps"),
+    advice=(*opening.ADVICE, thrown_out.ADVICE, forgotten.ADVICE, advertised.ADVICE),
+)
+
+
+@finds(RULE)
+def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """Apply the rule: one finding for each server and shape, and for each client where it is about one."""
+    for one in troubles(sources, settings):
+        yield one.finding(sources, settings)
+
+
+def troubles(sources: Sources, settings: FindingSettings) -> list[Trouble]:
+    """All shapes, worked out once."""
+    return sources.once("failed connections", lambda: list(_troubles(sources, settings)))
+
+
+def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
+    known = seen(sources)
+    if known.lives:
+        yield from opening.troubles(known, settings)
+        yield from thrown_out.troubles(sources, known, settings)
+        yield from forgotten.troubles(sources, known, settings)
+    yield from advertised.troubles(sources, known, settings)
+
+
+def cut_off(sources: Sources, settings: FindingSettings) -> set[tuple[str, str]]:
+    """Name and host of the clients whose connections fail: that they connect again and again follows from it."""
+    return {
+        (str(one.details["client"]) or "?", str(one.details["host"]))
+        for one in troubles(sources, settings)
+        if one.details.get("client") is not None
+    }

@@ -1,0 +1,120 @@
+"""What the shapes of rule ``connection_failed`` share: a trouble between clients and a server, and its finding."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pipeline.analysis.lives import Life, lives
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.finding_settings import FindingSettings
+
+NAME: Final = "connection_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One shape between some clients and a server. Times are µs since the epoch.
+
+    Attributes:
+        shape: its name, part of the subject.
+        server: address and port.
+        whose: the client's name and host, or the host alone; empty: all clients of the server.
+        times: when it showed, ascending; of many the first and the last at least.
+        number: how often it showed.
+        is_critical: whether nobody of these clients gets anything done.
+        advice: ``Now: … Fix: …``
+        evidence: ids of exchanges, if there are any.
+        details: further fields of ``details``.
+    """
+
+    shape: str
+    server: str
+    whose: str
+    times: Sequence[int]
+    number: int
+    is_critical: bool
+    summary: str
+    advice: str
+    evidence: Sequence[str] = ()
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    def finding(self, sources: Sources, settings: FindingSettings) -> Finding:
+        """It as a finding."""
+        first_us, last_us = self.times[0], self.times[-1]
+        cluster = sources.facts.cluster_at(self.server, last_us)
+        return Finding(
+            rule=NAME, severity="critical" if self.is_critical else "warning",
+            subject="/".join(filter(None, (self.server, self.shape, self.whose))),
+            state=sources.state(cluster, first_us, last_us, self.number), cluster=cluster, topic=None, partition=None,
+            group_id=None, first_us=first_us, last_us=last_us, summary=self.summary, advice=self.advice,
+            evidence=list(self.evidence)[: settings.max_evidence],
+            details={
+                "server": self.server, "shape": self.shape, "connections_seen": self.number,
+                "enough_us": self.times[min(settings.connection_failures, len(self.times)) - 1], **self.details,
+            },
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Connections, and the exchanges of the time that is looked at.
+
+    Attributes:
+        lives: what became of connections whose frames do not show it.
+        answered: by server when it answered first and last, µs since the epoch.
+        ports: on which Kafka or MongoDB was spoken.
+        last_us: time of the last exchange or row about a connection; 0 without any.
+    """
+
+    lives: Sequence[Life]
+    answered: Mapping[str, tuple[int, int]]
+    ports: frozenset[int]
+    last_us: int
+
+    def by_server(self, is_wanted: Callable[[Life], bool]) -> dict[str, list[Life]]:
+        """Some of them by the server's address."""
+        found: defaultdict[str, list[Life]] = defaultdict(list)
+        for one in self.lives:
+            if one.server_port and is_wanted(one):
+                found[one.server].append(one)
+        return dict(sorted(found.items()))
+
+    def answers_after(self, server: str, us: int) -> bool:
+        """Whether a server accepted a connection, or answered, after a time."""
+        if self.answered.get(server, (0, 0))[1] >= us:
+            return True
+        return any(one.server == server and one.opened == "yes" and one.began_us >= us for one in self.lives)
+
+
+def seen(sources: Sources) -> Seen:
+    """What there is, asked once."""
+    return sources.once("connections", lambda: _seen(sources))
+
+
+def _seen(sources: Sources) -> Seen:
+    some = lives(sources.tables)
+    rows: list[Row] = sources.tables.rows(f"""
+        SELECT {ADDRESS["server"]} AS server, server_port, min(epoch_us(response_ts)) AS first_us,
+            max(epoch_us(response_ts)) AS last_us, max(epoch_us(ts)) AS us
+        FROM exchanges GROUP BY ALL
+    """)
+    answered = {row.server: (row.first_us, row.last_us) for row in rows if row.last_us is not None}
+    times = [one.ended_us for one in some] + [row.us for row in rows if row.us is not None]
+    ports = frozenset(row.server_port for row in rows if row.server_port is not None)
+    return Seen(some, answered, ports, max(times, default=0))
+
+
+def number_of(some: Iterable[Life]) -> int:
+    """How many connections there are, those among them that were only counted."""
+    return sum(one.connections for one in some)
+
+
+def times_of(some: Iterable[Life]) -> list[int]:
+    """When they failed, µs since the epoch, ascending."""
+    return sorted(
+        us for one in some for us in ({one.ended_us} if one.connections == 1 else {one.began_us, one.ended_us})
+    )

@@ -1,0 +1,184 @@
+"""Why a client does not connect is found, and nothing is claimed of what is healthy or half seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.capture.packets.packet import Packet
+from pipeline.cli import app
+from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
+
+START, SEC = 1_700_000_000_000_000, 1_000_000
+SERVER, HOST = "10.0.0.9", "10.0.0.5"
+SASL_HANDSHAKE, METADATA = 17, 3
+HELLO = b"\x16\x03\x01\x00\x30\x01" + bytes(0x2F)
+UNKNOWN_CA = b"\x15\x03\x03\x00\x02\x02\x30"
+
+
+def flow(number: int, seconds: float, *, port: int = 9092, host: str = HOST) -> Flow:
+    return Flow(client=(host, 41000 + number), server=(SERVER, port), ts=START + int(seconds * SEC))
+
+
+def refused(number: int, seconds: float, *, port: int = 9092) -> Flow:
+    some = flow(number, seconds, port=port)
+    some.add(0, some.isn[0], 0, SYN)
+    some.add(1, 0, some.isn[0] + 1, RST | ACK)
+    return some
+
+
+def served(number: int, seconds: float) -> Flow:
+    """A connection on which the broker answers Metadata."""
+    some = flow(number, seconds).open().send(0, request(1)).send(1, response(1))
+    metadata = bytes(4) + bytes(4) + bytes(4)  # no brokers, no controller, no topics
+    return some.send(0, request(2, key=METADATA, version=1, body=bytes(4))).send(1, response(2, metadata)).close()
+
+
+def thrown_out(number: int, seconds: float) -> Flow:
+    """ApiVersions is answered, Metadata makes the server close."""
+    some = flow(number, seconds).open().send(0, request(1)).send(1, response(1))
+    some.send(0, request(2, key=METADATA, version=1, body=bytes(4)))
+    some.add(1, some.seq[1], some.seq[0], FIN | ACK)
+    some.add(0, some.seq[0], some.seq[1] + 1, FIN | ACK)
+    return some
+
+
+def forgotten(number: int, seconds: float, *, pause: float = 60, resets: bool = False) -> Flow:
+    """A request after a pause that is never acknowledged, or that a reset answers."""
+    some = flow(number, seconds).open().send(0, request(1)).send(1, response(1)).acknowledge(0)
+    some.ts += int(pause * SEC)
+    data, seq = request(2), some.seq[0]
+    if resets:
+        some.send(0, data)
+        some.add(1, some.seq[1], 0, RST)
+        return some
+    for wait in (0.2, 0.4, 0.8, 1.6, 3.2):
+        some.add(0, seq, some.seq[1], ACK, data)
+        some.ts += int(wait * SEC)
+    some.add(0, seq + len(data), 0, RST)
+    return some
+
+
+def packets(*flows: Flow) -> list[Packet]:
+    return sorted((packet for one in flows for packet in one.packets), key=lambda packet: packet.ts_us)
+
+
+def found(tmp_path: Path, some: Iterable[Packet]) -> dict[str, str]:
+    """Subjects of the rule with their severities."""
+    path = tmp_path / "some.pcap"
+    path.write_bytes(pcap(some))
+    done = CliRunner().invoke(app, ["diagnose", "--json", str(path)])
+    assert "internal error" not in done.output
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return {row["subject"]: row["severity"] for row in rows if row["rule"] == "connection_failed"}
+
+
+def test_a_port_where_nobody_listens(tmp_path):
+    assert found(tmp_path, packets(*(refused(n, n) for n in range(5)))) == {f"{SERVER}:9092/refused": "critical"}
+
+
+def test_a_server_that_comes_back_was_restarted(tmp_path):
+    some = [served(0, 0), *(refused(n, 5 + n) for n in range(1, 20)), served(30, 40)]
+    assert found(tmp_path, packets(*some)) == {}
+
+
+def test_a_server_that_is_down_for_less_than_a_restart_takes(tmp_path):
+    some = [served(0, 0), *(refused(n, 5 + n) for n in range(1, 20))]
+    assert found(tmp_path, packets(*some)) == {}
+
+
+def test_a_server_that_is_down_for_longer_is_a_warning(tmp_path):
+    some = [served(0, 0), *(refused(n, 5 + 4 * n) for n in range(1, 20))]
+    assert found(tmp_path, packets(*some)) == {f"{SERVER}:9092/refused": "warning"}
+
+
+def test_a_port_of_something_else_is_none_of_ours(tmp_path):
+    some = [served(0, 0), *(refused(n, n, port=8080) for n in range(1, 20))]
+    assert found(tmp_path, packets(*some)) == {}
+
+
+def test_a_scan_is_no_server(tmp_path):
+    assert found(tmp_path, packets(*(refused(n, n / 100, port=20_000 + n) for n in range(500)))) == {}
+
+
+def test_a_server_that_answers_no_syn(tmp_path):
+    def tries(number: int) -> Flow:
+        some = flow(number, 10 * number)
+        for wait in (1, 2, 4):
+            some.add(0, some.isn[0], 0, SYN)
+            some.ts += wait * SEC
+        return some
+
+    some = packets(*(tries(n) for n in range(3)))
+    assert found(tmp_path, some) == {f"{SERVER}:9092/unanswered": "critical"}
+
+
+def test_one_direction_alone_shows_nothing(tmp_path):
+    """A capture without the server's packets: its SYN-ACKs are missing, the clients go on."""
+    some = [p for p in packets(*(served(n, n) for n in range(20))) if p.data[26:30] == bytes((10, 0, 0, 5))]
+    assert some
+    assert found(tmp_path, some) == {}
+
+
+def test_a_client_without_a_login(tmp_path):
+    some = packets(*(thrown_out(n, n) for n in range(5)))
+    assert found(tmp_path, some) == {f"{SERVER}:9092/sasl/demo/{HOST}": "critical"}
+
+
+def test_a_server_that_serves_others_without_a_login(tmp_path):
+    """It closes connections for another reason: a restart, or a limit."""
+    some = packets(served(50, 0), *(thrown_out(n, n) for n in range(1, 6)))
+    assert found(tmp_path, some) == {}
+
+
+@pytest.mark.parametrize("resets", [False, True], ids=["silence", "reset"])
+def test_a_connection_that_is_forgotten_after_a_pause(tmp_path, resets):
+    some = packets(*(forgotten(n, 70 * n, resets=resets) for n in range(3)))
+    assert found(tmp_path, some) == {f"{SERVER}:9092/idle/demo/{HOST}": "warning"}
+
+
+OTHER_ENDS = {
+    "at once": [forgotten(n, n / 10, resets=True) for n in range(6)],
+    "without a pause": [forgotten(n, 70 * n, pause=5) for n in range(3)],
+    "different pauses": [forgotten(0, 0, pause=40), forgotten(1, 300, pause=600), forgotten(2, 1200, pause=2000)],
+    "once": [forgotten(0, 0)],
+}
+
+
+@pytest.mark.parametrize("flows", OTHER_ENDS.values(), ids=list(OTHER_ENDS))
+def test_other_ends_of_idle_connections_show_no_limit(tmp_path, flows):
+    assert found(tmp_path, packets(*flows)) == {}
+
+
+def test_an_alert_names_why_a_handshake_ends(tmp_path):
+    some = [flow(n, n).open().send(0, HELLO).send(1, b"\x16\x03\x03\x00\x04\x02\0\0\0").send(0, UNKNOWN_CA).close()
+            for n in range(4)]  # fmt: skip
+    assert found(tmp_path, packets(*some)) == {f"{SERVER}:9092/client-unknown_ca": "critical"}
+
+
+def test_tls_at_a_plain_listener(tmp_path):
+    def closed(number: int) -> Flow:
+        some = flow(number, number).open().send(0, HELLO)
+        some.add(1, some.seq[1], some.seq[0], FIN | ACK)
+        some.add(0, some.seq[0], some.seq[1] + 1, FIN | ACK)
+        return some
+
+    assert found(tmp_path, packets(*map(closed, range(4)))) == {f"{SERVER}:9092/no-tls": "critical"}
+
+
+def test_a_server_that_accepts_and_closes(tmp_path):
+    def closed(number: int) -> Flow:
+        some = flow(number, number).open()
+        some.add(1, some.seq[1], some.seq[0], FIN | ACK)
+        some.add(0, some.seq[0], some.seq[1] + 1, FIN | ACK)
+        return some
+
+    assert found(tmp_path, packets(*map(closed, range(4)))) == {f"{SERVER}:9092/closed": "warning"}
+
+
+def test_a_health_check_that_connects_and_closes(tmp_path):
+    assert found(tmp_path, packets(*(flow(n, n).open().close() for n in range(20)))) == {}

@@ -1,0 +1,182 @@
+"""What became of connections is landed where no frame shows it, the same however packets are read, and bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoder.model import CONNECTION, Gap
+from pipeline.capture.fast_path.block import read_blocks
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.runs.block_agent import BlockAgent
+from pipeline.capture.sessions import lives
+from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
+
+START = 1_700_000_000_000_000
+SEC = 1_000_000
+
+
+def flow(number: int = 0, *, seconds: float = 0, port: int = 9092) -> Flow:
+    return Flow(client=("10.0.0.5", 41000 + number), server=("10.0.0.9", port), ts=START + int(seconds * SEC))
+
+
+def rows(tmp_path: Path, packets: Iterable[Packet]) -> list[Gap]:
+    """What is landed of connections, packet by packet and by the block alike."""
+    path = tmp_path / "some.pcap"
+    path.write_bytes(pcap(packets))
+    one_by_one, blocks = Agent(), BlockAgent(Agent())
+    for packet in read_packets(str(path)):
+        list(one_by_one.take(packet))
+    for block in read_blocks(str(path)):
+        list(blocks.take_block(block))
+    for agent in (one_by_one, blocks):
+        list(agent.finish())
+    found = one_by_one.lives.take()
+    assert blocks.lives.take() == found
+    assert {row.method for row in found} <= {CONNECTION}
+    assert not any(row.is_loss for row in found)
+    return found
+
+
+def states(tmp_path: Path, packets: Iterable[Packet]) -> list[dict[str, Any]]:
+    return [json.loads(row.life or "") for row in rows(tmp_path, packets)]
+
+
+def refused(number: int = 0, **where: Any) -> Flow:
+    some = flow(number, **where)
+    some.add(0, some.isn[0], 0, SYN)
+    some.add(1, 0, some.isn[0] + 1, RST | ACK)
+    return some
+
+
+def asked(some: Flow, *, answered: bool = True) -> Flow:
+    some.open().send(0, request(1))
+    return some.send(1, response(1)) if answered else some
+
+
+def test_a_refused_connection_is_stated(tmp_path):
+    (one,) = states(tmp_path, refused().packets)
+    assert (one["how"], one["client_ip"], one["server_ip"], one["server_port"]) == (
+        "refused",
+        "10.0.0.5",
+        "10.0.0.9",
+        9092,
+    )
+
+
+def test_a_connection_that_nothing_answers_is_stated_while_it_is_tried(tmp_path):
+    some = flow()
+    for _ in range(4):
+        some.add(0, some.isn[0], 0, SYN)
+        some.ts += SEC
+    first, last = states(tmp_path, some.packets)
+    assert (first["how"], first["syns"], last["how"], last["syns"]) == ("unanswered", 3, "unanswered", 4)
+    seqs = [row.seq for row in rows(tmp_path, some.packets)]
+    assert seqs == sorted(set(seqs))
+
+
+def test_a_single_syn_at_the_end_of_the_capture_says_nothing(tmp_path):
+    some = flow()
+    some.add(0, some.isn[0], 0, SYN)
+    assert rows(tmp_path, some.packets) == []
+
+
+def test_what_is_half_seen_is_no_failure(tmp_path):
+    """The packets of the server are missing, both sides sent a SYN, or the begin is missing."""
+    half = asked(flow()).close()
+    assert (
+        states(tmp_path, [packet for packet in half.packets if b"\x0a\x00\x00\x05\x0a\x00\x00\x09" in packet.data])
+        == []
+    )
+    both = flow(1)
+    both.add(0, both.isn[0], 0, SYN)
+    both.add(1, both.isn[1], 0, SYN)
+    both.add(1, both.isn[1] + 1, both.isn[0] + 1, RST | ACK)
+    assert states(tmp_path, both.packets) == []
+    midway = flow(2)
+    midway.add(1, midway.seq[1], midway.seq[0], RST | ACK)
+    assert states(tmp_path, midway.packets) == []
+
+
+def test_a_connection_in_good_order_has_no_row(tmp_path):
+    assert rows(tmp_path, asked(flow()).close().packets) == []
+
+
+def test_who_ended_it_and_what_was_open_is_stated(tmp_path):
+    some = asked(flow())
+    some.send(0, request(2))
+    some.add(1, some.seq[1], some.seq[0], FIN | ACK)
+    some.add(0, some.seq[0], some.seq[1] + 1, FIN | ACK)
+    (one,) = states(tmp_path, some.packets)
+    assert (one["how"], one["closed_by"], one["unanswered"], one["frames"]) == ("spoke", "server", 1, [2, 1])
+    assert one["round_trip_us"] == 100
+
+
+def test_what_is_sent_again_and_never_acknowledged_is_counted(tmp_path):
+    some = asked(flow())
+    some.acknowledge(0)
+    data, seq = request(2), some.seq[0]
+    for _ in range(5):
+        some.ts += SEC
+        some.add(0, seq, some.seq[1], ACK, data)
+    some.ts += 10 * SEC
+    some.add(0, seq + len(data), 0, RST)
+    (one,) = states(tmp_path, some.packets)
+    assert (one["again"], one["unacknowledged"], one["reset_by"]) == ([4, 0], [len(data), 0], "client")
+
+
+def test_a_keepalive_is_nothing_sent_again(tmp_path):
+    some = asked(flow())
+    for _ in range(5):
+        some.add(0, some.seq[0] - 1, some.seq[1], ACK, b"\0")
+    some.reset(0)
+    (one,) = states(tmp_path, some.packets)
+    assert one["again"] == [0, 0]
+
+
+def test_a_silent_connection_is_stated(tmp_path):
+    (one,) = states(tmp_path, flow().open().close().packets)
+    assert (one["how"], one["closed_by"]) == ("silent", "client")
+
+
+def test_an_alert_of_a_tls_handshake_is_named(tmp_path):
+    hello = b"\x16\x03\x01\x00\x30\x01" + bytes(0x2F)
+    some = flow().open().send(0, hello).send(1, b"\x16\x03\x03\x00\x04" + b"\x02\x00\x00\x00")
+    some.send(0, b"\x15\x03\x03\x00\x02\x02\x30")
+    (one,) = states(tmp_path, some.close().packets)
+    assert (one["how"], one["alert"]) == ("other", "client unknown_ca")
+
+
+@pytest.mark.parametrize("ports", [1, 65_535], ids=["one port", "each port"])
+def test_a_scan_is_counted(ports):
+    agent = Agent()
+    number = 3000
+    for one in range(number):
+        some = refused(one % 20_000, seconds=one / 1000, port=1 + one % ports)
+        for packet in some.packets:
+            list(agent.take(packet))
+    list(agent.finish())
+    found = [json.loads(row.life or "") for row in agent.lives.take()]
+    assert sum(one.get("connections", 1) for one in found) == number
+    assert len(found) <= lives.MOST_ROWS + lives.MOST_KINDS + 1
+
+
+def test_another_process_goes_on(tmp_path):
+    before, after = Agent(), Agent()
+    some = flow()
+    for _ in range(4):
+        some.add(0, some.isn[0], 0, SYN)
+        some.ts += SEC
+    for packet in some.packets[:2]:
+        list(before.take(packet))
+    after.resume(before.state())
+    for packet in some.packets[2:]:
+        list(after.take(packet))
+    list(after.finish())
+    assert [json.loads(row.life or "")["syns"] for row in after.lives.take()] == [3, 4]
