@@ -78,7 +78,7 @@ def follow_and_report(
     has_failed = bool(following.errors)
     for note in warnings(stats) if stats is not None else ():
         show.note(note)
-    if found is None:
+    if found is None or not (following.frames or found.findings.num_rows):
         raise UserError(reason or nothing_found(stats))
     if reason:
         show.note(reason)

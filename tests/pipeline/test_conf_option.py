@@ -159,7 +159,7 @@ class TestCapture:
 
     def test_what_costs_more_than_the_file_allows_is_a_gap(self, tmp_path: Path, write: Write) -> None:
         done("capture", "read", HEALTHY, "--landing", tmp_path / "zone", "--conf", write(LITTLE))
-        assert landed(tmp_path / "zone", "method", "gaps") == {"budget"}
+        assert landed(tmp_path / "zone", "method", "gaps") == {"budget", "connection"}
         done("capture", "read", HEALTHY, "--landing", tmp_path / "usual")
         assert "budget" not in landed(tmp_path / "usual", "method", "gaps")
 

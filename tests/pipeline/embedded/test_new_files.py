@@ -26,7 +26,7 @@ def frames_in(news: NewFiles) -> int:
 
 def long_ago(zone: Path) -> None:
     """Its folders look as if nothing had changed in them for long."""
-    for folder in zone.glob("date=*"):
+    for folder in (*zone.glob("date=*"), *zone.glob("gaps/date=*")):
         os.utime(folder, (time.time() - 60,) * 2)
 
 
@@ -82,7 +82,7 @@ def test_nothing_is_kept_of_a_day_that_has_gone(tmp_path: Path) -> None:
     news = NewFiles(tmp_path)
     assert frames_in(news)
     assert news._folders
-    for day in tmp_path.glob("date=*"):
+    for day in (*tmp_path.glob("date=*"), *tmp_path.glob("gaps/date=*")):
         shutil.rmtree(day)
     assert news.take() is None
     assert not news._folders

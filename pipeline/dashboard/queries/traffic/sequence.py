@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 
+from decoder.model import CONNECTION
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows, rows_if_there
 from pipeline.dashboard.queries.traffic.exchanges import spoken
 
@@ -26,7 +27,8 @@ SELECT ts FROM silver.exchanges WHERE {_OF_CONNECTION}
 ORDER BY abs(epoch_us(ts) - epoch_us($at::TIMESTAMPTZ)) LIMIT $most
 """  # noqa: S608 - our own text
 _LOSSES = f"""
-SELECT ts, direction, bytes_lost, method FROM bronze.gaps WHERE {_OF_CONNECTION} ORDER BY ts LIMIT $most
+SELECT ts, direction, bytes_lost, method FROM bronze.gaps
+WHERE method <> '{CONNECTION}' AND {_OF_CONNECTION} ORDER BY ts LIMIT $most
 """  # noqa: S608 - our own text
 _WAITING = """
 SELECT date, exchange_id, connection_id, ts, client_id, api_key, api_name, api_version, protocol, direction, size,
