@@ -168,7 +168,7 @@ class Intake:
             self.progress(f"error: {kind}: {one.file.uri} {one.reason}{lost}. It is set aside, the rest goes on")
         rows = [
             (one.agent_id, f"file:{place_in_zone(one.file, kind)}", 0, "request", one.manifest.first_us,
-             one.manifest.frame_bytes, "none", 0.0)
+             one.manifest.frame_bytes, "none", 0.0, None)
             for one in set_aside if one.manifest is not None
         ]  # fmt: skip
         if rows:
