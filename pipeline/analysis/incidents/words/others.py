@@ -74,6 +74,12 @@ def _lost(case: Case) -> str:
     return f"The capture ({listed(agents)}) lost {count(lost, 'byte')}{of}: {but}"
 
 
+def _is_likely(case: Case) -> bool:
+    """A capture filter may leave out brokers that Metadata names: only a failed attempt to reach one is certain."""
+    shape = case.details.get("shape")
+    return shape in ("sasl", "idle") or (shape == "advertised" and not case.details.get("tried"))
+
+
 def _cut_off(case: Case) -> str:
     """Why a connection failed, by the shape of its failure."""
     shape = str(case.details.get("shape"))
@@ -86,7 +92,7 @@ _FAILED = {
     "closed": f"{SEEN}the server closed the connections before anything was sent. {not_why('server')}",
     "sasl": f"{SEEN}the server closed each connection after this request. {not_why('server')}",
     "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",
-    "advertised": f"{SEEN}what Metadata names, and that the client went on to none of it.",
+    "advertised": f"{SEEN}what Metadata names, and that no packet of the client to it was captured.",
 }
 
 OTHERS: dict[str, Words] = {
@@ -98,7 +104,7 @@ OTHERS: dict[str, Words] = {
         REFUSED,
         culprit=lambda case: str(case.details.get("server") or ""),
         hurt=own_clients,
-        is_likely=lambda case: case.details.get("shape") in ("sasl", "idle"),
+        is_likely=_is_likely,
     ),
     "other_protocol": Words(
         _misunderstood,

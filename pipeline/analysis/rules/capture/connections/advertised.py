@@ -31,6 +31,8 @@ _EVERY_US: Final = 30_000_000
 """Clients in good order ask for the brokers every five minutes (metadata.max.age.ms)."""
 _MANY, _SOON_US = 10, 1_100_000
 """No monitor asks so often, one time after the other within so many µs: clients that get no further do."""
+_RETRIED_US = 3_000_000
+"""A client that gets no further connects again within so many µs."""
 _LOCAL_NAMES: Final = frozenset({"localhost", "localhost.localdomain"})
 _Place = tuple[str, int]
 
@@ -46,15 +48,18 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
         if not named or any(_is_reached(place, row, reached[row.host]) for place in named):
             continue
         is_eager = row.times >= _MANY and row.last_us - row.first_us <= _SOON_US * (row.times - 1)
-        if not is_eager and any(_may_be_asked(place, row) for place in named):
-            continue  # a monitor that asks for the brokers, perhaps
         tried = sorted(
             f"{one.server} {one.how}"
             for one in known.lives
             if one.how in ("refused", "unanswered") and one.client_ip == row.host and one.server_port in
             {port for _, port in named}
         )  # fmt: skip
-        is_certain = is_eager or bool(tried) or all(_is_local(name) for name, _ in named)
+        is_local = all(_is_local(name) for name, _ in named)
+        if not is_eager and (
+            any(_may_be_asked(place, row) for place in named) or (_looks_in(row) and not tried and not is_local)
+        ):
+            continue  # a monitor that asks for the brokers, perhaps
+        is_certain = is_eager or bool(tried) or is_local
         yield _trouble(row, sorted(named), tried, is_certain=is_certain)
 
 
@@ -122,6 +127,11 @@ def _is_reached(place: _Place, row: Row, reached: set[_Place]) -> bool:
     if place in reached:
         return True
     return any(its_port == port for _, its_port in reached - {(row.server_ip, row.server_port)})
+
+
+def _looks_in(row: Row) -> bool:
+    """Whether it connects, asks once and goes, now and then: so do monitors, which want nothing of the other brokers."""
+    return bool(row.times <= row.connections and row.last_us - row.first_us > _RETRIED_US * (row.times - 1))
 
 
 def _may_be_asked(place: _Place, row: Row) -> bool:
