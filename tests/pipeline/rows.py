@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
 from pipeline.tables import Table
@@ -79,3 +80,8 @@ def write(lake: Path, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Write one table without a JVM and without its constraints, so that it can be unsound."""
     data = arrow(table, rows)
     write_deltalake(str(lake / table.path), data, partition_by=list(table.partition_by) or None)
+
+
+def landed_frames(landing: Path) -> pa.Table:
+    """The frames in a landing zone, without what stands beside them: gaps and manifests."""
+    return pq.read_table(sorted(landing.glob("date=*/*.parquet")), partitioning=None)

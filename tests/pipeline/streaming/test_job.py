@@ -39,6 +39,7 @@ from pipeline.tables import (
     TABLES,
 )
 from tests.pipeline.lakes import DATA, assert_same, last_batch, rows, versions
+from tests.pipeline.rows import landed_frames
 from tests.scenarios import healthy, stalled_lso, stuck_commit
 
 pytestmark = pytest.mark.spark
@@ -47,7 +48,7 @@ PIECEWISE = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger
 
 
 def test_every_landed_frame_is_in_bronze_once(landing: Path, whole: Path) -> None:
-    landed = pq.read_table(landing, partitioning=None).select(list(FRAMES.key)).to_pylist()
+    landed = landed_frames(landing).select(list(FRAMES.key)).to_pylist()
     held = [{name: r[name] for name in FRAMES.key} for r in rows(whole, FRAMES)]
     assert sorted(held, key=repr) == sorted(landed, key=repr)
     assert {r["decode_status"] for r in rows(whole, FRAMES)} <= {"ok", "truncated"}

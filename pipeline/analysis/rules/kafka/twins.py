@@ -50,7 +50,7 @@ class _Shown(NamedTuple):
     host: str
     address: str
     server: str
-    api_key: int
+    api_key: int | None
 
 
 def named_apart(findings: Iterable[Finding], tables: Tables) -> list[Finding]:
@@ -98,8 +98,12 @@ def _connections(found: Iterable[Finding], shown: Mapping[str, _Shown], tables: 
     }
     if not suspects:
         return []
-    names, hosts, apis = zip(*sorted(suspects, key=lambda one: (one[0] or "", one[1:])), strict=True)
-    columns = {"client_id": pa.array(names, pa.string()), "host": pa.array(hosts), "api_key": pa.array(apis)}
+    names, hosts, apis = zip(*sorted(suspects, key=str), strict=True)
+    columns = {
+        "client_id": pa.array(names, pa.string()),
+        "host": pa.array(hosts, pa.string()),
+        "api_key": pa.array(apis, pa.int32()),
+    }
     tables.add("suspects", pa.table(columns))
     return tables.rows(_CONNECTIONS)
 

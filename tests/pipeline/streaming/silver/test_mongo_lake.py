@@ -22,6 +22,7 @@ from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import MONGO_COMMANDS, TABLES
 from tests.captures.mongodb.exchanges import UNTOLD, is_silent, told, truth
 from tests.captures.mongodb.record import ALL, HERE, RECORDINGS
+from tests.pipeline.rows import landed_frames
 from tests.pipeline.streaming.test_job import failing
 from tests.scenarios import lost_streams, mongodb, troubled_mongodb
 
@@ -171,7 +172,7 @@ def in_pieces(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempP
     The job is stopped after each of its writes about MongoDB.
     """
     folder = tmp_path_factory.mktemp("pieces")
-    frames = pq.read_table(landing, partitioning=None).sort_by("ts")
+    frames = landed_frames(landing).sort_by("ts")
     size = -(-frames.num_rows // _PIECES)
     settings = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
     crashes = [(Rows, "append", 1), (Rows, "append", 2), (mongo, "_name_earlier", 1), None]

@@ -19,6 +19,7 @@ from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_stream
 from pipeline.tables import TABLES
 from tests.paths import ROOT
+from tests.pipeline.rows import landed_frames
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +36,7 @@ def events(*kinds: str, **wanted: Any) -> list[dict[str, Any]]:
 def landed(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     folder = tmp_path_factory.mktemp("landing")
     read_capture([CAPTURE], folder)
-    return pq.read_table(folder, partitioning=None).sort_by("ts")
+    return landed_frames(folder).sort_by("ts")
 
 
 def land(frames: pa.Table, folder: Path, name: str) -> None:

@@ -130,7 +130,7 @@ def _is_reached(place: _Place, row: Row, reached: set[_Place]) -> bool:
 
 
 def _looks_in(row: Row) -> bool:
-    """Whether it connects, asks once and goes, now and then: so do monitors, which want nothing of the other brokers."""
+    """Whether it connects, asks once and goes, now and then: so do monitors, which want no other broker."""
     return bool(row.times <= row.connections and row.last_us - row.first_us > _RETRIED_US * (row.times - 1))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
+from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.tables import ADDRESS, Row
@@ -63,15 +63,16 @@ def _pauses(sources: Sources, ids: Sequence[str]) -> list[Row]:
         f"""
         WITH asked AS (
             SELECT connection_id, {ADDRESS["server"]} AS server, client_id, client_ip, exchange_id, request_ts,
-                response_ts
+                response_ts, false AS is_waiting
             FROM exchanges WHERE connection_id IN (SELECT unnest($ids)) AND request_ts IS NOT NULL
             UNION ALL
-            SELECT connection_id, {ADDRESS["server"]}, client_id, client_ip, exchange_id, request_ts, NULL
+            SELECT connection_id, {ADDRESS["server"]}, client_id, client_ip, exchange_id, request_ts, NULL, true
             FROM waiting WHERE connection_id IN (SELECT unnest($ids)) AND request_ts IS NOT NULL
         ), lost AS (
             SELECT connection_id, server, client_ip AS host, min(epoch_us(request_ts)) AS us,
                 coalesce(max(nullif(client_id, '')), '') AS client,
-                arg_min(exchange_id, (request_ts, exchange_id)) AS exchange_id
+                arg_min(exchange_id, (request_ts, exchange_id)) AS exchange_id,
+                arg_min(is_waiting, (request_ts, exchange_id)) AS is_waiting
             FROM asked WHERE response_ts IS NULL GROUP BY ALL
         )
         SELECT lost.*, lost.us - (
@@ -101,6 +102,9 @@ def _trouble(server: str, client: str, host: str, rows: Sequence[Row], lost: dic
     )
     return Trouble(
         "idle", server, f"{client}/{host}", times, len(rows), False, summary, ADVICE,
-        [row.exchange_id for row in rows],
-        details={"client": client, "host": host, "pause_us": least},
+        [row.exchange_id for row in rows if not row.is_waiting],
+        details={
+            "client": client, "host": host, "pause_us": least,
+            "connections": [row.connection_id for row in rows][:MOST_SHOWN],
+        },
     )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble, number_of, times_of
+from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, number_of, times_of
 from pipeline.analysis.rules.model import clock
 from pipeline.analysis.rules.people import count, some
 from pipeline.finding_settings import FindingSettings
@@ -46,7 +46,6 @@ _MONGODB: Final = frozenset({*range(27017, 27021)})
 _FEW_SERVERS: Final = 5
 _LEAST_US: Final = 2_000_000
 _AT_ONCE_US: Final = 1_000_000
-_SHOWN: Final = 20
 
 
 def troubles(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
@@ -160,4 +159,4 @@ def _handshakes(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
 
 def _ids(failed: Sequence[Life]) -> list[str]:
     """Some of the connections, for ``bronze.gaps``: no exchange is evidence here."""
-    return [one.connection_id for one in failed if one.connections == 1][:_SHOWN]
+    return [one.connection_id for one in failed if one.connections == 1][:MOST_SHOWN]

@@ -13,6 +13,8 @@ from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
 
 NAME: Final = "connection_failed"
+MOST_SHOWN: Final = 20
+"""Ids of connections in ``details``."""
 
 
 @dataclass(frozen=True, slots=True)
