@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.analysis.tables import IS_CONNECTION, Tables
+from decoder.model import CONNECTION
+from pipeline.analysis.tables import IS_CONNECTION, Tables, address
 
 SAME_US: Final = 2_000_000
 """Two agents that see one connection begin do so within this time, µs."""
@@ -69,6 +72,11 @@ def lives(tables: Tables, gaps: str = "gaps") -> list[Life]:
     return list(_once(sorted(read, key=lambda one: (one.began_us, one.connection_id))))
 
 
+def are_in(gaps: pa.Table) -> bool:
+    """Whether rows of ``bronze.gaps`` state what became of a connection."""
+    return bool(pc.any(pc.equal(gaps.column("method"), CONNECTION)).as_py())
+
+
 def _read(connection_id: str, text: str) -> Life | None:
     """None: it does not make sense."""
     try:
@@ -76,7 +84,7 @@ def _read(connection_id: str, text: str) -> Life | None:
         ip, port = str(values["server_ip"]), int(values["server_port"])
         return Life(
             connection_id, str(values["how"]), str(values.get("opened", "unknown")), str(values.get("client_ip", "")),
-            int(values.get("client_port", 0)), ip, port, f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}",
+            int(values.get("client_port", 0)), ip, port, address(ip, port),
             int(values["began_us"]), int(values["ended_us"]), int(values.get("connections", 1)),
             values.get("closed_by"), values.get("reset_by"), int(values.get("again", [0])[0]),
             int(values.get("unacknowledged", [0])[0]), int(values.get("unanswered", 0)), str(values.get("asks", "")),

@@ -28,6 +28,13 @@ ADDRESS = {
     for side in ("client", "server")
 }
 """``ip:port`` of one side of a connection as SQL, with brackets around an IPv6 address."""
+
+
+def address(host: str, port: int) -> str:
+    """The same of a host, an IP address or a name, and a port."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 IS_LOSS = " AND ".join(f"NOT starts_with(method, '{begin}')" for begin in NO_LOSS)
 """Whether a row of ``bronze.gaps`` is a loss, as SQL: not of another protocol, nor under way when the capture began."""
 IS_CONNECTION = f"method = '{CONNECTION}'"

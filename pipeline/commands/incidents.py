@@ -39,7 +39,7 @@ def show_incidents(
     """Print incidents for a person, as they are ordered: in full what is to be done, in short what is not.
 
     On a terminal that is too small for that, and beyond the first fifty, only what they are and what to do now; of
-    those beyond a few hundred only how many they are.
+    those beyond another hundred only how many they are.
 
     Args:
         incidents: rows of ``gold.incidents``.

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decoder.model import CONNECTION
+from pipeline.analysis import lives
 from pipeline.analysis.fit import fit
 from pipeline.analysis.tables import Tables
 from pipeline.arrow import arrow_type, with_optional
@@ -172,8 +171,7 @@ def read_inputs(paths: Iterable[str]) -> Landed:
 
 
 def _have_connections(files: Iterable[Path]) -> bool:
-    methods = rows_of([], list(files))[1].column("method")
-    return bool(pc.any(pc.equal(methods, CONNECTION)).as_py())
+    return lives.are_in(rows_of([], list(files))[1])
 
 
 def _rows_in(file: Path) -> int:

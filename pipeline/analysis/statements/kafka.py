@@ -18,6 +18,7 @@ from pipeline.analysis.columns.compiled import pays
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups
+from pipeline.analysis.tables import address
 from pipeline.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
@@ -88,10 +89,7 @@ def _states(item: ParsedExchange) -> Iterable[object]:
 def _facts(item: ParsedExchange) -> Iterator[_Fact]:
     cluster = exchanges.cluster_id(item.api_key, item.response)
     if cluster is not None:
-        brokers = (
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            for host, port in exchanges.cluster_addresses(item.api_key, item.response)
-        )
+        brokers = (address(host, port) for host, port in exchanges.cluster_addresses(item.api_key, item.response))
         for server in sorted({item.server, *brokers}):
             yield _Fact(server, cluster)
     for topic in exchanges.topic_ids(item.api_key, item.response):

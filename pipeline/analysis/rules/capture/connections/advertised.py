@@ -13,7 +13,7 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
-from pipeline.analysis.tables import ADDRESS, Row, numbers
+from pipeline.analysis.tables import ADDRESS, Row, address, numbers
 from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
@@ -143,21 +143,14 @@ def _may_be_asked(place: _Place, row: Row) -> bool:
 
 
 def _is_local(name: str) -> bool:
-    if name.lower() in _LOCAL_NAMES:
-        return True
-    return _is_address(name) and ipaddress.ip_address(name).is_loopback
-
-
-def _is_address(name: str) -> bool:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name).is_loopback
     except ValueError:
-        return False
-    return True
+        return name.lower() in _LOCAL_NAMES
 
 
 def _trouble(row: Row, named: Sequence[_Place], tried: Sequence[str], *, is_certain: bool) -> Trouble:
-    places = [f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name, port in named]
+    places = [address(name, port) for name, port in named]
     how = f" ({some(tried)})" if tried else ""
     summary = (
         f"{who(row.client or None, row.host)} asks {row.server} for the brokers again and again "

@@ -69,13 +69,11 @@ class Seen:
         lives: what became of connections whose frames do not show it.
         answered: by server when it answered first and last, µs since the epoch.
         ports: on which Kafka or MongoDB was spoken.
-        last_us: time of the last exchange or row about a connection; 0 without any.
     """
 
     lives: Sequence[Life]
     answered: Mapping[str, tuple[int, int]]
     ports: frozenset[int]
-    last_us: int
 
     def by_server(self, is_wanted: Callable[[Life], bool]) -> dict[str, list[Life]]:
         """Some of them by the server's address."""
@@ -98,16 +96,14 @@ def seen(sources: Sources) -> Seen:
 
 
 def _seen(sources: Sources) -> Seen:
-    some = lives(sources.tables)
     rows: list[Row] = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, server_port, min(epoch_us(response_ts)) AS first_us,
-            max(epoch_us(response_ts)) AS last_us, max(epoch_us(ts)) AS us
+            max(epoch_us(response_ts)) AS last_us
         FROM exchanges GROUP BY ALL
     """)
     answered = {row.server: (row.first_us, row.last_us) for row in rows if row.last_us is not None}
-    times = [one.ended_us for one in some] + [row.us for row in rows if row.us is not None]
     ports = frozenset(row.server_port for row in rows if row.server_port is not None)
-    return Seen(some, answered, ports, max(times, default=0))
+    return Seen(lives(sources.tables), answered, ports)
 
 
 def number_of(some: Iterable[Life]) -> int:
