@@ -21,6 +21,30 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
+        r"and closes them before it answers anything",
+        "A server takes no more connections, or none of some hosts.",
+        (silent("no answer on connections of these hosts", names=("server",), half="response"),),
+    ),
+    Claim(
+        "connection_failed",
+        r"as soon as it has its credentials",
+        "A server refuses a login without an answer.",
+        (
+            seen("the handshake, answered", names=("server", "client")),
+            silent("no answer to the credentials", names=("server",), half="response"),
+        ),
+    ),
+    Claim(
+        "connection_failed",
+        r"a controller's listener",
+        "A client connects to a controller.",
+        (
+            seen("the answer to ApiVersions, without Metadata", "ApiVersions", names=("server", "client")),
+            silent("nothing else of the client there", names=("server", "client")),
+        ),
+    ),
+    Claim(
+        "connection_failed",
         r"closes the connection of .* that is no SASL handshake",
         "A server wants a login that the client does not offer.",
         (

@@ -109,6 +109,14 @@ EDGES: tuple[Edge, ...] = (
             "slow_rebalance"),
     *_edges("frozen_process", _IN_GROUP, "what was refused is read again", "rewound", "offset_reset"),
     *_edges("frozen_process", _IN_GROUP, _AWAY, *_STANDSTILL),
+    # Connections
+    *_edges("connection_failed", (CLIENT,), "who loses its connection is put out of the group, and joins anew",
+            "rebalance_storm", "slow_rebalance", "poll_interval_exceeded", *_PUT_OUT),
+    *_edges("connection_failed", (CLIENT,), "who has no connection neither reads nor commits", *_STANDSTILL),
+    *_edges("connection_failed", (CLIENT,), _RESENT, "duplicate_write", "sequence_gap", "connection_churn"),
+    *_edges("connection_failed", (CLIENT,), "who has no connection ends no transaction", "hanging_transaction"),
+    *_edges("connection_failed", (CLIENT, SERVER), "nothing comes through that connection", "unanswered_requests",
+            "latency_outlier", "coordinator_unavailable", "partition_unavailable"),
     # Brokers
     *_edges("partition_unavailable", (TOPIC,), _CUT_OFF, "stale_metadata", "fenced_leader_epoch", "produce_refused",
             "duplicate_write", "sequence_gap", "request_refused", *_STANDSTILL),
@@ -154,7 +162,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("change_stream_lost", (CLIENT,), "a stream that is gone cannot be resumed", "mongo_command_failed"),
 )  # fmt: skip
 
-ALONE = frozenset({"acks0_producer", "capture_loss", "mongo_cursor_leak", "other_protocol", "connection_failed"})
+ALONE = frozenset({"acks0_producer", "capture_loss", "mongo_cursor_leak", "other_protocol"})
 """Rules that neither cause nor follow from anything here."""
 
 CAUSES = frozenset(edge.cause for edge in EDGES)

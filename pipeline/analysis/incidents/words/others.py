@@ -77,7 +77,7 @@ def _lost(case: Case) -> str:
 def _is_likely(case: Case) -> bool:
     """A capture filter may leave out brokers that Metadata names: only a failed attempt to reach one is certain."""
     shape = case.details.get("shape")
-    return shape in ("sasl", "idle") or (shape == "advertised" and not case.details.get("tried"))
+    return shape in _LIKELY or (shape == "advertised" and not case.details.get("tried"))
 
 
 def _cut_off(case: Case) -> str:
@@ -86,11 +86,15 @@ def _cut_off(case: Case) -> str:
     return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
 
 
+_LIKELY = frozenset({"sasl", "credentials", "idle", "limit"})
 _FAILED = {
     "refused": f"{SEEN}a reset answers each SYN.",
     "unanswered": f"{SEEN}each SYN was sent again, and nothing answered.",
     "closed": f"{SEEN}the server closed the connections before anything was sent. {not_why('server')}",
     "sasl": f"{SEEN}the server closed each connection after this request. {not_why('server')}",
+    "credentials": f"{SEEN}the server closed each connection after the credentials. {not_why('server')}",
+    "controller": f"{SEEN}the server's own answer to ApiVersions lists what it serves.",
+    "limit": f"{SEEN}the server closed these connections and served others meanwhile. {not_why('server')}",
     "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",
     "advertised": f"{SEEN}what Metadata names, and that no packet of the client to it was captured.",
 }

@@ -30,6 +30,7 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
+from tests.pipeline.analysis.rules.connections.doors import doors, packets
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
@@ -245,6 +246,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "fenced_alone": lambda: fenced().pcap(),
     "commits_elsewhere": lambda: commits_elsewhere().pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
+    "doors": lambda: pcap(packets(*doors())),
 }
 """Captures of servers that are no brokers, and of clients that none here is, by name."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.analysis.rules.capture.connections import advertised, forgotten, opening, thrown_out
+from pipeline.analysis.rules.capture.connections import advertised, forgotten, limits, opening, thrown_out
 from pipeline.analysis.rules.capture.connections.shapes import NAME, Trouble, seen
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
@@ -21,7 +21,7 @@ RULE = Rule(
     "A client cannot connect to a server, or is cut off: refused, not answered, thrown out, sent elsewhere, forgotten.",
     ("connection_failures", "connection_restart_seconds", "connection_pause_seconds"),
     ("exchanges", "waiting", "gaps"),
-    advice=(*opening.ADVICE, thrown_out.ADVICE, forgotten.ADVICE, advertised.ADVICE),
+    advice=(*opening.ADVICE, *thrown_out.ADVICE, *limits.ADVICE, forgotten.ADVICE, advertised.ADVICE),
 )
 
 
@@ -41,8 +41,9 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
     known = seen(sources)
     if known.lives:
         yield from opening.troubles(known, settings)
-        yield from thrown_out.troubles(sources, known, settings)
+        yield from limits.troubles(sources, known, settings)
         yield from forgotten.troubles(sources, known, settings)
+    yield from thrown_out.troubles(sources, known, settings)
     yield from advertised.troubles(sources, known, settings)
 
 
@@ -53,3 +54,8 @@ def cut_off(sources: Sources, settings: FindingSettings) -> set[tuple[str, str]]
         for one in troubles(sources, settings)
         if one.details.get("client") is not None
     }
+
+
+def explained(sources: Sources, settings: FindingSettings) -> frozenset[str]:
+    """Ids of the connections whose end is explained: what was not answered on them shows no broker that hangs."""
+    return limits.cut_at_once(seen(sources)).union(*(one.ids for one in troubles(sources, settings)))

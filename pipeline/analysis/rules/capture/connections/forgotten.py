@@ -107,4 +107,5 @@ def _trouble(server: str, client: str, host: str, rows: Sequence[Row], lost: dic
             "client": client, "host": host, "pause_us": least,
             "connections": [row.connection_id for row in rows][:MOST_SHOWN],
         },
+        ids=frozenset(row.connection_id for row in rows),
     )  # fmt: skip

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, number_of, times_of
+from pipeline.analysis.rules.capture.connections.shapes import (
+    AT_ONCE_US,
+    MOST_SHOWN,
+    Seen,
+    Trouble,
+    number_of,
+    times_of,
+)
 from pipeline.analysis.rules.model import clock
 from pipeline.analysis.rules.people import count, some
 from pipeline.finding_settings import FindingSettings
@@ -45,7 +52,6 @@ _KAFKA: Final = frozenset({*range(9091, 9100), 19092, 19093, 29092, 29093, 39092
 _MONGODB: Final = frozenset({*range(27017, 27021)})
 _FEW_SERVERS: Final = 5
 _LEAST_US: Final = 2_000_000
-_AT_ONCE_US: Final = 1_000_000
 
 
 def troubles(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
@@ -101,7 +107,7 @@ def _unreachable(
 def _closed_at_once(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """A server that accepts and closes before either side has sent anything, and answers nobody."""
     cut = known.by_server(
-        lambda one: one.how == "silent" and one.closed_by == "server" and one.ended_us - one.began_us <= _AT_ONCE_US
+        lambda one: one.how == "silent" and one.closed_by == "server" and one.ended_us - one.began_us <= AT_ONCE_US
     )
     for server, failed in cut.items():
         number, times = len(failed), times_of(failed)

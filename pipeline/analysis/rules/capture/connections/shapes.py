@@ -15,6 +15,8 @@ from pipeline.finding_settings import FindingSettings
 NAME: Final = "connection_failed"
 MOST_SHOWN: Final = 20
 """Ids of connections in ``details``."""
+AT_ONCE_US: Final = 1_000_000
+"""A connection that ends within so many µs was closed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Trouble:
         advice: ``Now: … Fix: …``
         evidence: ids of exchanges, if there are any.
         details: further fields of ``details``.
+        ids: of the connections, where requests were asked on them.
     """
 
     shape: str
@@ -43,6 +46,7 @@ class Trouble:
     advice: str
     evidence: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
+    ids: frozenset[str] = frozenset()
 
     def finding(self, sources: Sources, settings: FindingSettings) -> Finding:
         """It as a finding."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from pipeline.analysis.rules.capture.connections.failed import explained
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
@@ -60,7 +61,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     for episode in last_of_each(many):
         if not _has_answered(sources.tables, episode):
             continue
-        in_vain = _in_vain(sources.tables, episode, settings)
+        in_vain = _in_vain(sources.tables, episode, explained(sources, settings), settings)
         if in_vain.requests < least:
             continue
         is_hurt = in_vain.others > 0 or in_vain.waited_us >= _WAS_DOWN * settings.slow_seconds * 1_000_000
@@ -86,12 +87,13 @@ def _has_answered(tables: Tables, episode: Episode) -> bool:
     return bool(row.answered or row.waited)
 
 
-def _in_vain(tables: Tables, episode: Episode, settings: FindingSettings) -> _InVain:
+def _in_vain(tables: Tables, episode: Episode, without: Collection[str], settings: FindingSettings) -> _InVain:
     slow_us = int(settings.slow_seconds * 1_000_000)
     _, _, client_id = episode.subject.partition("/")
-    rows = tables.rows(
+    found = tables.rows(
         _CONNECTIONS, server=episode.server, client=client_id, first=episode.first_us, last=episode.last_us
     )
+    rows = [row for row in found if row.connection_id not in without]
     waiting = [row for row in rows if row.last_us - row.head_us >= slow_us]
     requests = sum(row.requests for row in waiting)
     waited_us = max((row.last_us - row.head_us for row in waiting), default=0)

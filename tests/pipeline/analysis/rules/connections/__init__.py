@@ -1,0 +1,1 @@
+"""Tests of the shapes of rule ``connection_failed``."""
