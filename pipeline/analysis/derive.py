@@ -111,7 +111,11 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
         "clusters and topic names", lambda: (known or Facts()).merged(kafka.facts()), lambda: known or Facts()
     )
     events, batches, states = (_made(TABLES[part], partial(kafka.table, part, facts)) for part in TABLES)
-    names = attempt("inferred names of topics", lambda: inferred_names(events, facts), dict[tuple[str, str], Seen])
+    names = attempt(
+        "inferred names of topics",
+        lambda: inferred_names(events, kafka.subscriptions(), facts),
+        dict[tuple[str, str], Seen],
+    )
     if names:
         facts = facts.with_inferred(names)
         events, batches, states = (placed(rows, facts) for rows in (events, batches, states))

@@ -1,14 +1,17 @@
-"""Names of topics that the capture states by their ids alone, inferred from offsets that are equal.
+"""Names of topics that the capture states by their ids alone, inferred from equal offsets or from subscriptions.
 
 Fetch names topics by id since v13, and Produce too, while groups commit by name; what joins both, Metadata, a client
 asks for every few minutes only (KIP-516). A client commits the positions that it fetched, and a log ends where the last
 record was written: a name and an id that have such offsets in common, and share none with any other, are one topic.
+A member of the consumer protocol (KIP-848) subscribes to names and is given ids: where one of each is left, they are
+one topic too.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -86,13 +89,19 @@ class _Pair(NamedTuple):
     last_us: int
 
 
-def inferred_names(events: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
-    """Names of topic ids that facts do not name, by cluster and id, where equal offsets leave no doubt.
+def inferred_names(events: pa.Table, subscriptions: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
+    """Names of topic ids that facts do not name, by cluster and id, where nothing leaves a doubt.
 
     Args:
         events: rows of ``silver.offset_events``, named as far as facts go.
+        subscriptions: what members subscribe to and are given (pipeline.analysis.statements.subscriptions).
         facts: what is stated; a name that it gives to an id is given to no other.
     """
+    found = _by_offsets(events, facts)
+    return found | _by_subscriptions(subscriptions, facts.with_inferred(found))
+
+
+def _by_offsets(events: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
     if not pc.any(pc.and_(pc.is_null(events.column("topic")), pc.is_valid(events.column("topic_id")))).as_py():
         return {}
     tables = Tables({"events": events})
@@ -106,6 +115,73 @@ def inferred_names(events: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen
         for pair in _clear(pairs)
         if (pair.cluster, pair.topic) not in taken
     }
+
+
+def _by_subscriptions(subscriptions: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
+    """Of each assignment the name and the id that are left without those that are known, round by round."""
+    offers = {one for one in _given(subscriptions, facts) if one.names and one.topic_ids - facts.names.keys()}
+    found: dict[tuple[str, str], Seen] = {}
+    while offers:
+        known = facts.with_inferred(found).topics
+        new = _alone(rest for one in offers if (rest := _rest(one, known)) is not None)
+        taken = {(cluster, seen.value) for (cluster, _), seen in known.items()}
+        new = {place: seen for place, seen in new.items() if (place[0], seen.value) not in taken}
+        if not new:
+            break
+        found |= new
+    return found
+
+
+def _rest(offer: _Offer, known: Mapping[tuple[str, str], Seen]) -> _Offer | None:
+    """An offer without the ids whose names are known, and without these names; None if it is not one of each."""
+    topic_ids = {id_: known.get((offer.cluster, id_)) for id_ in offer.topic_ids}
+    named = {seen.value for seen in topic_ids.values() if seen is not None}
+    rest = offer._replace(
+        names=offer.names - named, topic_ids=frozenset(id_ for id_, seen in topic_ids.items() if seen is None)
+    )
+    return rest if len(rest.names) == len(rest.topic_ids) == 1 else None
+
+
+class _Offer(NamedTuple):
+    """Names one of which each of these ids has."""
+
+    cluster: str
+    names: frozenset[str]
+    topic_ids: frozenset[str]
+    first_us: int
+    last_us: int
+
+
+def _given(subscriptions: pa.Table, facts: Facts) -> Iterator[_Offer]:
+    """Each assignment beside what its member had subscribed to then."""
+    if not subscriptions.num_rows:
+        return
+    rows = sorted(subscriptions.to_pylist(), key=itemgetter("ts_us", "exchange_id"))
+    clusters = facts.clusters_at((row["server"], row["ts_us"]) for row in rows)
+    subscribed: dict[tuple[str, str, str], tuple[frozenset[str], int]] = {}
+    for cluster, row in zip(clusters, rows, strict=True):
+        member = cluster, row["group_id"], row["member_id"]
+        if row["names"] is not None:
+            subscribed[member] = frozenset(row["names"]), row["ts_us"]
+        names, since_us = subscribed.get(member, (frozenset(), 0))
+        yield _Offer(cluster, names, frozenset(row["topic_ids"] or ()), since_us, row["ts_us"])
+
+
+def _alone(offers: Iterable[_Offer]) -> dict[tuple[str, str], Seen]:
+    """The pairs of one name and one id each that no other contradicts."""
+    by_id: defaultdict[tuple[str, str], dict[str, list[_Offer]]] = defaultdict(lambda: defaultdict(list))
+    by_name: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in offers:
+        (name,), (topic_id,) = one.names, one.topic_ids
+        by_id[one.cluster, topic_id][name].append(one)
+        by_name[one.cluster, name].add(topic_id)
+    found: dict[tuple[str, str], Seen] = {}
+    for (cluster, topic_id), some in by_id.items():
+        (name, together), *others = some.items()
+        if not others and len(by_name[cluster, name]) == 1:
+            span = min(one.first_us for one in together), max(one.last_us for one in together)
+            found[cluster, topic_id] = Seen(name, *span, is_inferred=True)
+    return found
 
 
 def _clear(pairs: Iterable[_Pair]) -> list[_Pair]:

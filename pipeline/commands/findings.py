@@ -280,7 +280,7 @@ def _names_inferred(facts: Facts) -> str:
         return ""
     shown = ", ".join(map(printable, names[:_NAMES_SHOWN]))
     more = f" and {many(len(names) - _NAMES_SHOWN, 'other')}" if len(names) > _NAMES_SHOWN else ""
-    return f" No message states the topic id of {shown}{more}: equal offsets show it."
+    return f" No message states the topic id of {shown}{more}: equal offsets or a subscription show it."
 
 
 def clock(micros: int) -> str:

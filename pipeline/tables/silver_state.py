@@ -132,7 +132,7 @@ TOPICS = Table(
             "valid_to", "timestamp", "Until when (exclusive): a topic of the same name, made anew, was seen; null: now"
         ),
         required("incarnation", "int", "0 for the first topic of this name that was seen, 1 for the next …"),
-        optional("is_inferred", "boolean", "Whether no message states the name: equal offsets do; null: it is stated"),
+        optional("is_inferred", "boolean", "Whether the name is inferred, as no message states it; null: it is stated"),
     ),
     key=("cluster", "topic_id"),
     checks={"validity_in_order": "valid_to IS NULL OR valid_to >= valid_from"},

@@ -110,6 +110,11 @@ class KafkaStatements:
             tables.close()
         return [Fact(*row) for row in found]
 
+    def subscriptions(self) -> pa.Table:
+        """What members of the consumer protocol subscribe to, and are given (statements.subscriptions)."""
+        rows = self._parts.get("subscription")
+        return _NOTHING.empty_table().select(list(CONTEXT)) if rows is None else rows
+
     def table(self, part: str, facts: Facts) -> pa.Table:
         """Rows of ``silver.offset_events`` (event), ``record_batches`` (batch) or ``state_events`` (state)."""
         rows, table = self._parts.get(part), TABLES[part]

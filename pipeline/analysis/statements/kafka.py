@@ -17,7 +17,7 @@ from decoder.kafka.facts.statement import Repeated
 from pipeline.analysis.columns.compiled import pays
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
-from pipeline.analysis.statements import new_groups
+from pipeline.analysis.statements import new_groups, subscriptions
 from pipeline.analysis.tables import address
 from pipeline.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
@@ -96,6 +96,10 @@ def _facts(item: ParsedExchange) -> Iterator[_Fact]:
         yield _Fact(item.server, cluster, topic.topic_id, topic.topic)
 
 
+def _subscriptions(item: ParsedExchange) -> Iterable[object]:
+    return subscriptions.subscriptions(item.request, item.response)
+
+
 Rows = Callable[[object], Iterable[tuple[Any, ...]]]
 """What gives the values of a statement's columns; of one that stands for many, those of each."""
 
@@ -117,6 +121,7 @@ PARTS = {
     "batch": Part(frozenset(exchanges.BATCH_APIS), _own(RECORD_BATCHES), _batches),
     "state": Part(frozenset({*state.STATE_APIS, *new_groups.APIS}), _own(STATE_EVENTS), _states),
     "fact": Part(frozenset(exchanges.FACT_APIS), FACT, _facts),
+    "subscription": Part(frozenset({subscriptions.API}), subscriptions.COLUMNS, _subscriptions),
 }
 
 

@@ -116,11 +116,14 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
 
 def _with_inferred(known: Facts, rows: DataFrame) -> Facts:
     """These facts, with the names that the first of many statements show."""
-    stated = F.col("event.topic_id").isNotNull() & F.col("event.topic").isNull()
-    if rows.where(stated & ~F.col("event.topic_id").isin(list(known.names))).isEmpty():
+    names = F.array(*map(F.lit, known.names)).cast("array<string>")
+    of_event = F.col("event.topic_id").isNotNull() & F.col("event.topic").isNull()
+    of_member = F.size(F.array_except("subscription.topic_ids", names)) > 0
+    if rows.where(of_event & ~F.array_contains(names, F.col("event.topic_id")) | of_member).isEmpty():
         return known
-    first = rows.where("event IS NOT NULL").limit(_STATEMENTS_COMPARED).toArrow()
-    return known.with_inferred(inferred_names(KafkaStatements.in_columns(first).table("event", known), known))
+    first = rows.where("event IS NOT NULL OR subscription IS NOT NULL").limit(_STATEMENTS_COMPARED).toArrow()
+    stated = KafkaStatements.in_columns(first)
+    return known.with_inferred(inferred_names(stated.table("event", known), stated.subscriptions(), known))
 
 
 def statement_frame(complete: DataFrame) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 from pipeline.analysis.derive import derive, findings_of
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.inferred_names import inferred_names
+from pipeline.analysis.statements.exchanges import KafkaStatements
 from pipeline.analysis.statements.kafka import PARTS
 from pipeline.commands.findings import what_was_looked_at
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
 from pipeline.settings import StreamSettings
-from pipeline.tables import OFFSET_EVENTS
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS
 from tests.paths import CAPTURES
 from tests.pipeline.rows import T0, arrow, row
 
@@ -40,7 +42,12 @@ def produced(topic: str, end: int, at: float = 0) -> dict[str, Any]:
 
 
 def names(*rows: dict[str, Any], facts: Facts | None = None) -> dict[str, str]:
-    found = inferred_names(arrow(OFFSET_EVENTS, rows), facts or Facts())
+    return _inferred(arrow(OFFSET_EVENTS, rows), exchanges_of(), facts)
+
+
+def _inferred(events: pa.Table, beats: pa.Table, facts: Facts | None) -> dict[str, str]:
+    subscriptions = KafkaStatements.of(beats).subscriptions()
+    found = inferred_names(events, subscriptions, facts or Facts())
     assert all(seen.is_inferred for seen in found.values())
     return {topic_id: seen.value for (_, topic_id), seen in found.items()}
 
@@ -82,6 +89,58 @@ def test_what_is_stated_replaces_what_was_inferred() -> None:
     stated = Facts(topics={("C", "id"): Seen("bills", 7, 8)})
     (seen,) = stated.with_inferred(inferred.topics).topics.values()
     assert (seen.value, seen.first_us, seen.last_us, seen.is_inferred) == ("bills", 5, 9, False)
+
+
+def beat(
+    at: float, subscribed: list[str] | None = None, given: list[str] | None = None, **values: Any
+) -> dict[str, Any]:
+    """A heartbeat of a member of the consumer protocol."""
+    asked = {"groupId": "g", "memberId": values.pop("member", "m"), "subscribedTopicNames": subscribed}
+    parts = None if given is None else {"topicPartitions": [{"topicId": one, "partitions": [0]} for one in given]}
+    answer = {"errorCode": values.pop("code", 0), "memberId": asked["memberId"], "assignment": parts}
+    regex = {"subscribedTopicRegex": values.pop("regex", None)}
+    ts = T0 + timedelta(seconds=at)
+    return row(
+        EXCHANGES, exchange_id=f"e{at}", protocol="kafka", api_key=68, api_version=1, ts=ts, request_ts=ts,
+        response_ts=ts, server_ip="k", server_port=9092, client_ip="10.0.0.1", client_port=4000,
+        request_body=json.dumps({**asked, **regex}), response_body=json.dumps(answer), **values,
+    )  # fmt: skip
+
+
+def exchanges_of(*beats: dict[str, Any]) -> pa.Table:
+    return arrow(EXCHANGES, beats)
+
+
+def by_beats(*beats: dict[str, Any], facts: Facts | None = None) -> dict[str, str]:
+    return _inferred(arrow(OFFSET_EVENTS, []), exchanges_of(*beats), facts)
+
+
+STATED = Facts(topics={("k:9092", "b-id"): Seen("b", 0, 0)})
+
+
+def test_the_one_name_of_a_member_is_that_of_the_one_id_it_is_given() -> None:
+    assert by_beats(beat(1, ["a"], ["id"])) == {"id": "a"}
+    assert by_beats(beat(1, ["a"]), beat(2, None, ["id"])) == {"id": "a"}, "it is given partitions later"
+    assert by_beats(beat(1, ["a"]), beat(2, None, ["id"], member="other")) == {}
+    assert by_beats(beat(1, None, ["id"]), beat(2, ["a"])) == {}, "it was given for what was subscribed before"
+    assert by_beats(beat(1, ["a"], ["id"], code=25)) == {}
+    assert by_beats(beat(1, ["a"], ["id"], regex="a.*")) == {}
+    assert by_beats(beat(1, ["a"], [])) == {}
+
+
+def test_several_names_are_left_open_but_for_the_last_without_an_id() -> None:
+    assert by_beats(beat(1, ["a", "b"], ["id"])) == {}
+    assert by_beats(beat(1, ["a", "b"], ["id", "b-id"])) == {}
+    assert by_beats(beat(1, ["a", "b"], ["id", "b-id"]), facts=STATED) == {"id": "a"}
+    assert by_beats(beat(1, ["a", "b"], ["id"]), facts=STATED) == {}, "b may have been made anew"
+    beats = beat(1, ["a"], ["id"], member="one"), beat(2, ["a", "c"], ["id", "other"], member="two")
+    assert by_beats(*beats) == {"id": "a", "other": "c"}
+
+
+def test_members_that_contradict_each_other_name_nothing() -> None:
+    assert by_beats(beat(1, ["a"], ["id"]), beat(2, ["c"], ["id"], member="other")) == {}
+    assert by_beats(beat(1, ["a"], ["id"]), beat(2, ["a"], ["new"], member="other")) == {}
+    assert by_beats(beat(1, ["b"], ["id"]), facts=STATED) == {}
 
 
 def without_names(name: str) -> tuple[Landed, dict[str, str]]:

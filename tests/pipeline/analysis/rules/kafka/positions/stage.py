@@ -162,26 +162,37 @@ class Stage:
         """The same, as who stops then has seen it."""
         return Stage(self.topic, [one for one in self._said if one[0] < at], self._given)
 
-    def by_consumer_protocol(self) -> Stage:
-        """The same by heartbeats of KIP-848: a member enters with epoch 0, and is given partitions if they change."""
+    def by_consumer_protocol(self, *, metadata: bool = True, late: bool = False, also: Iterable[str] = ()) -> Stage:
+        """The same by heartbeats of KIP-848: a member enters with epoch 0, and is given partitions if they change.
+
+        Args:
+            metadata: whether Metadata states the topic's id.
+            late: whether partitions are given by the heartbeat after that which names the topics.
+            also: topics that members subscribe to as well, and are given nothing of.
+        """
         stage = Stage(self.topic)
         entered: set[str] = set()
+        later: dict[str, list[int]] = {}
         for at, who, key, asked, answer in sorted(self._said, key=lambda one: one[0]):
-            if key == JOIN:
+            if key == JOIN and metadata:
                 topic = {"errorCode": 0, "name": self.topic, "topicId": TOPIC_ID, "partitions": []}
                 stage.say(at, who, METADATA, {"topics": [{"name": self.topic}]}, {"topics": [topic]})
             elif key in (SYNC, HEARTBEAT):
-                given = self._given.get((at, who.member)) if key == SYNC else None
+                given = self._given.get((at, who.member)) if key == SYNC else later.pop(who.member, None)
+                if key == SYNC and given and late:
+                    later[who.member], given = given, None
                 assigned = {"topicPartitions": [{"topicId": TOPIC_ID, "partitions": given}]} if given else None
                 epoch = who.generation if who.member in entered else 0
                 entered.add(who.member)
                 stage.say(
                     at, who, GROUP_HEARTBEAT,
                     {"groupId": who.group, "memberId": who.member, "memberEpoch": epoch, "rebalanceTimeoutMs": 300_000,
-                     "subscribedTopicNames": None if epoch else [self.topic]},
+                     "subscribedTopicNames": None if epoch else [self.topic, *also]},
                     {"errorCode": 0, "memberId": who.member, "memberEpoch": who.generation,
                      "heartbeatIntervalMs": 5000, "assignment": assigned},
                 )  # fmt: skip
+            elif key == JOIN:
+                continue
             elif key == LEAVE:
                 entered.discard(who.member)
                 stage.say(

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from tests.pipeline.analysis.rules.kafka.positions.unread_stages import GROUP, since_refused
+from tests.pipeline.analysis.rules.kafka.positions.stage import Stage
+from tests.pipeline.analysis.rules.kafka.positions.unread_stages import GROUP, owned, since_refused
 
 DROPPED, STOPPED = ("partition_dropped_from_commits", f"{GROUP}/orders-1"), ("stopped", f"{GROUP}/orders-0")
 
@@ -61,3 +62,29 @@ def test_the_incident_names_the_refusal_where_the_whole_group_is_silent() -> Non
 def test_who_goes_on_or_is_gone_is_no_such_member(less: dict[str, Any]) -> None:
     found = since_refused(**less).findings()
     assert [row["subject"] for row in found.values() if row["details"].get("shape") == words.SINCE_REFUSED] == []
+
+
+_BY_ID = (
+    pytest.param(owned(), words.NEVER_FETCHED, DROPPED, id="never fetched"),
+    pytest.param(since_refused(), words.SINCE_REFUSED, DROPPED, id="since a commit"),
+    pytest.param(since_refused(request="part"), words.SINCE_REFUSED, DROPPED, id="since an OffsetFetch of one"),
+    pytest.param(since_refused(request="whole"), words.SINCE_REFUSED, DROPPED, id="since an OffsetFetch"),
+    pytest.param(
+        since_refused(others=False, seconds=340), words.SINCE_REFUSED, ("stopped", DROPPED[1]), id="fetches nothing"
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "shape", "finding"), _BY_ID)
+def test_a_member_that_is_given_topic_ids_is_judged_by_the_name_it_subscribes_to(
+    stage: Stage, shape: str, finding: tuple[str, str]
+) -> None:
+    """Nothing else in the capture joins the id with the name."""
+    by_id = stage.by_consumer_protocol(metadata=False, late=shape == words.NEVER_FETCHED)
+    row = by_id.findings()[finding]
+    assert (row["severity"], row["details"]["shape"]) == ("critical", shape)
+
+
+def test_of_several_names_none_is_taken_for_the_id() -> None:
+    found = owned().by_consumer_protocol(metadata=False, also=["bills"]).findings()
+    assert [row["subject"] for row in found.values() if row["details"].get("shape") == words.NEVER_FETCHED] == []
