@@ -235,7 +235,7 @@ STATE_EVENTS = Table(
             "topic", "string", "Topic name; null while only the id is known, in an assignment of nothing or a task"
         ),
         optional("topic_id", "string", "Topic id, where the exchange carries one"),
-        optional("partition", "int", "Partition index; null in an assignment of nothing"),
+        optional("partition", "int", "txn_add_partition, txn_marker: partition index"),
         optional("transactional_id", "string", "Transactional id"),
         optional("producer_id", "bigint", "Its producer id"),
         optional("producer_epoch", "int", "Its epoch; after KIP-890 each transaction has one of its own"),
@@ -247,6 +247,11 @@ STATE_EVENTS = Table(
         optional("error_code", "int", "Kafka error code of the answer; 0 is none, null: no answer"),
         optional("error_name", "string", "Its name"),
         optional("subtopology", "string", "topology, assignment: which part of a Streams application (KIP-1071)"),
+        optional(
+            "partitions",
+            "array<int>",
+            "assignment: partitions of the topic that the member was given; null: none",
+        ),
     ),
     key=("exchange_id", "ordinal"),
     partition_by=("date",),

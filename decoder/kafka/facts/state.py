@@ -133,8 +133,22 @@ def _is_readable(message: Json) -> bool:
 
 
 def _assigned(statement: StateEvent, message: Json) -> Found:
-    topics, partitions = partitions_of(items(struct(message, "body"), "assignedPartitions"), "topic")
-    yield Repeated(statement, {"topic": topics, "partition": partitions}) if partitions else statement
+    topics, partitions = topics_of(items(struct(message, "body"), "assignedPartitions"), "topic")
+    yield Repeated(statement, {"topic": topics, "partitions": partitions}) if topics else statement
+
+
+def topics_of(topics: Iterable[Json], name: str) -> tuple[list[str | None], list[tuple[int, ...]]]:
+    """Of each topic of an assignment the text under ``name``, and the partitions that it lists, each once.
+
+    A topic without partitions is left out.
+    """
+    listed = ((text(topic, name), _distinct(integers(topic, "partitions"))) for topic in topics)
+    found = [one for one in listed if one[1]]
+    return [topic for topic, _ in found], [partitions for _, partitions in found]
+
+
+def _distinct(partitions: Iterable[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(filter(is_partition, partitions)))
 
 
 def partitions_of(topics: Iterable[Json], name: str, partitions: str = "partitions") -> tuple[list[Any], list[int]]:
@@ -179,8 +193,8 @@ def _consumer_group_heartbeat(bodies: Bodies) -> Found:
         yield statement
     else:
         given = changed(statement, kind="assignment")
-        topic_ids, partitions = partitions_of(items(assignment, "topicPartitions"), "topicId")
-        yield Repeated(given, {"topic_id": topic_ids, "partition": partitions}) if partitions else given
+        topic_ids, partitions = topics_of(items(assignment, "topicPartitions"), "topicId")
+        yield Repeated(given, {"topic_id": topic_ids, "partitions": partitions}) if topic_ids else given
 
 
 def _leave_group(bodies: Bodies) -> Found:

@@ -14,13 +14,15 @@ class StateEvent:
     """One statement (a row of ``silver.state_events`` without the exchange's columns).
 
     Attributes:
-        kind: ``join``: a member enters a generation; ``assignment``: it is given a partition, or none at all (then
-            topic and partition are None); ``heartbeat``; ``leave``; ``group``: another request in the group's name;
-            ``txn_init``, ``txn_add_partition``, ``txn_add_group``, ``txn_end``, ``txn_marker``; ``fetch_session``;
-            ``software``.
+        kind: ``join``: a member enters a generation; ``assignment``: it is given partitions of a topic, or none at all
+            (then topic and partitions are None); ``heartbeat``; ``leave``; ``group``: another request in the group's
+            name; ``txn_init``, ``txn_add_partition``, ``txn_add_group``, ``txn_end``, ``txn_marker``;
+            ``fetch_session``; ``software``.
         ordinal: position among the statements of the same exchange, from 0.
         generation: generation of the group or, in the consumer protocol (KIP-848), epoch of the member.
         group_protocol: ``classic`` or ``consumer`` (KIP-848).
+        partition: of ``txn_add_partition`` and ``txn_marker``.
+        partitions: of ``assignment``: those of the topic, each once.
         committed: of ``txn_end`` and ``txn_marker``: True commit, False abort.
         session_id, session_epoch: of ``fetch_session``; epoch 0 begins it, -1 ends it.
         error_code: 0 none; None if there was no answer, or it is not known.
@@ -45,6 +47,7 @@ class StateEvent:
     software_version: str | None = None
     error_code: int | None = None
     error_name: str | None = None
+    partitions: tuple[int, ...] | None = None
 
 
 Event = TypeVar("Event", bound=StateEvent)

@@ -19,21 +19,22 @@ _ROWS = """
         GROUP BY date, cluster, group_id, member_id
     ), spoken AS (
         SELECT placed.date, placed.cluster, placed.group_id, generation, placed.member_id, topic, topic_id,
-            subtopology, ts, server, exchange_id, group_protocol, list(DISTINCT partition) AS partitions
+            subtopology, ts, server, exchange_id, group_protocol, flatten(list(partitions)) AS partitions,
+            count(*) > 1 AS is_listed_again
         FROM placed
         WHERE kind = 'assignment' AND placed.group_id IS NOT NULL AND placed.member_id IS NOT NULL
             AND generation IS NOT NULL AND error_code = 0
         GROUP BY ALL
     ), stated AS (
         SELECT spoken.cluster, spoken.group_id, generation, spoken.member_id, coalesce(topic_id, topic) AS place,
-            partitions, topic, topic_id, subtopology, own.client_id AS client_id, ts AS first_ts, ts AS last_ts,
-            server, group_protocol, exchange_id
+            partitions, is_listed_again, topic, topic_id, subtopology, own.client_id AS client_id,
+            ts AS first_ts, ts AS last_ts, server, group_protocol, exchange_id
         FROM spoken LEFT JOIN own ON own.date IS NOT DISTINCT FROM spoken.date
             AND own.cluster IS NOT DISTINCT FROM spoken.cluster AND own.group_id = spoken.group_id
             AND own.member_id = spoken.member_id
         HELD
     ), counted AS MATERIALIZED (
-        SELECT *, count(*) OVER (
+        SELECT * EXCLUDE (is_listed_again), is_listed_again OR count(*) OVER (
             PARTITION BY cluster, group_id, generation, member_id, place, subtopology
         ) > 1 AS is_again FROM stated
     ), merged AS (
@@ -56,7 +57,8 @@ _ROWS = """
 A heartbeat can give a member 250,000 partitions: one list, until each is a row. Most are stated once: nothing to merge.
 """
 _HELD = """UNION ALL BY NAME
-        SELECT * EXCLUDE (partition), coalesce(topic_id, topic) AS place, [partition] AS partitions FROM held"""
+        SELECT * EXCLUDE (partition), coalesce(topic_id, topic) AS place, [partition] AS partitions,
+            false AS is_listed_again FROM held"""
 _CHANGED = f" EXCEPT SELECT {_COLUMNS} FROM held"
 KINDS = ("assignment", "join", TOPOLOGY)
 """The statements that the table is made of."""

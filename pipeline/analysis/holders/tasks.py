@@ -18,7 +18,7 @@ WITH_TOPICS = f"""
         SELECT *, row_number() OVER (PARTITION BY cluster, group_id, subtopology ORDER BY read_topic) AS number
         FROM read
     ), tasks AS (
-        SELECT cluster, group_id, subtopology, count(*) AS tasks FROM states
+        SELECT cluster, group_id, subtopology, sum(len(coalesce(partitions, [partition]))) AS tasks FROM states
         WHERE kind = 'assignment' AND subtopology IS NOT NULL GROUP BY ALL
     ), most AS (
         SELECT CASE WHEN sum(tasks) > {_MOST_PLACED}
@@ -27,13 +27,17 @@ WITH_TOPICS = f"""
     ), topologies AS (
         SELECT numbered.* FROM numbered WHERE number <= (SELECT topics_of_each FROM most)
     ), placed AS (
-        SELECT states.* EXCLUDE (topic), coalesce(read_topic, topic) AS topic
+        SELECT states.* EXCLUDE (topic, partition, partitions), coalesce(read_topic, topic) AS topic,
+            coalesce(partitions, [partition]) AS partitions
         FROM states LEFT JOIN topologies
             ON states.kind = 'assignment' AND topologies.cluster = states.cluster
             AND topologies.group_id = states.group_id AND topologies.subtopology = states.subtopology
     )
 """
-"""``placed``: the rows of ``states``, in which a task stands once for each topic that its subtopology reads.
+"""``placed``: the rows of ``states``, in which tasks stand once for each topic that their subtopology reads.
+
+In it ``partitions`` is a list for every row: of one null where a member was given nothing, and of one partition where
+an earlier release wrote a row for each.
 
 Where tasks and topics are so many that their products are no traffic any more, the first topics by name stand for all.
 A task of which no statement names what it reads has no topic.

@@ -53,7 +53,7 @@ _ROWS_AT_ONCE = 20_000
 """Statements that are Python objects at a time: a message of 1 MB makes a quarter of a million."""
 _ARE_MANY = 16
 """Statements of one :class:`Repeated` from which on they become columns without a row of each."""
-_OF_SOME = {"subtopology"}
+_OF_SOME = {"subtopology", "partitions"}
 """The last columns, which most statements do not have."""
 BODIES = (
     "api_key", "api_version", "request_body", "response_body", "request_embedded", "response_embedded",

@@ -16,7 +16,7 @@ from typing import Any
 from decoder.fields import Json, integer, items, struct, text, texts
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR
-from decoder.kafka.facts.state import partitions_of
+from decoder.kafka.facts.state import topics_of
 from decoder.kafka.facts.statement import Repeated, StateEvent, Statements, changed, each, numbered
 from pipeline.analysis.safety.guard import TooMuchToJudge
 
@@ -125,15 +125,15 @@ def _given(api_key: int, statement: GroupStatement, epoch: int | None, answer: J
         return
     given = changed(statement, kind="assignment")
     columns = _tasks(holder) if api_key == STREAMS else _partitions(holder)
-    yield Repeated(given, columns) if columns["partition"] else given
+    yield Repeated(given, columns) if columns["partitions"] else given
 
 
 def _tasks(answer: Json) -> dict[str, Sequence[Any]]:
-    subtopologies, partitions = partitions_of(items(answer, "activeTasks"), "subtopologyId")
-    return {"subtopology": subtopologies, "partition": partitions}
+    subtopologies, partitions = topics_of(items(answer, "activeTasks"), "subtopologyId")
+    return {"subtopology": subtopologies, "partitions": partitions}
 
 
 def _partitions(assignment: Json) -> dict[str, Sequence[Any]]:
     topics = items(assignment, "topicPartitions")
-    topic_ids, partitions = partitions_of(topics, "topicId")
-    return {"topic_id": topic_ids, "topic": partitions_of(topics, "topicName")[0], "partition": partitions}
+    topic_ids, partitions = topics_of(topics, "topicId")
+    return {"topic_id": topic_ids, "topic": topics_of(topics, "topicName")[0], "partitions": partitions}

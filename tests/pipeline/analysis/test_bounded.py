@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,8 @@ def test_events_without_an_id_are_of_the_topic_of_their_time(seed: int) -> None:
     }
 
 
-def test_tasks_stand_for_each_topic_unless_these_are_too_many() -> None:
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "a_row_each"])
+def test_tasks_stand_for_each_topic_unless_these_are_too_many(listed: bool) -> None:
     def made(tasks: int, topics: int) -> int:
         usual = {
             "cluster": "c",
@@ -94,9 +96,12 @@ def test_tasks_stand_for_each_topic_unless_these_are_too_many() -> None:
             row(STATE_EVENTS, kind="topology", topic=f"t{n}", exchange_id="e-0", ordinal=n, **usual)
             for n in range(topics)
         ]
+        given: list[dict[str, Any]] = (
+            [{"partitions": [*range(tasks)]}] if listed else [{"partition": n} for n in range(tasks)]
+        )
         rows += [
-            row(STATE_EVENTS, kind="assignment", partition=n, exchange_id="e-0", ordinal=topics + n, **usual)
-            for n in range(tasks)
+            row(STATE_EVENTS, kind="assignment", exchange_id="e-0", ordinal=topics + n, **one, **usual)
+            for n, one in enumerate(given)
         ]
         return assignments(arrow(STATE_EVENTS, rows)).num_rows
 

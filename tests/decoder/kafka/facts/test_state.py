@@ -40,18 +40,18 @@ SYNC = {"groupId": "g", "generationId": 3, "memberId": "a"}
 LEADER = SYNC | {
     "assignments": [{"memberId": "a", "assignment": assignment(0, 2)}, {"memberId": "b", "assignment": assignment()}]
 }
-OWNERS = [("assignment", "a", "orders", 0), ("assignment", "a", "orders", 2), ("assignment", "b", None, None)]
+OWNERS = [("assignment", "a", "orders", (0, 2)), ("assignment", "b", None, None)]
 
 
 @pytest.mark.parametrize("version", [0, 3, 5])
 def test_the_leader_names_all_members_each_answer_one(version: int) -> None:
-    what = ("kind", "member_id", "topic", "partition")
+    what = ("kind", "member_id", "topic", "partitions")
     named = {"protocolType": "consumer"} if version == 5 else {}
     led = events_of(14, version, LEADER, {"assignment": assignment(0, 2), **named})
     assert shown(led, *what) == OWNERS
     assert {(e.group_id, e.generation, e.group_protocol, e.error_code) for e in led} == {("g", 3, "classic", 0)}
     followed = events_of(14, version, SYNC, {"assignment": assignment(1), **named})
-    assert shown(followed, *what) == [("assignment", "a", "orders", 1)]
+    assert shown(followed, *what) == [("assignment", "a", "orders", (1,))]
 
 
 @pytest.mark.parametrize("answer", [{"errorCode": 22}, None], ids=["refused", "unanswered"])
@@ -78,7 +78,7 @@ def test_members_join_beat_and_leave() -> None:
 
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-GIVEN = [("assignment", 6, TOPIC_ID, 0), ("assignment", 6, TOPIC_ID, 1)]
+GIVEN = [("assignment", 6, TOPIC_ID, (0, 1))]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_consumer_protocol_assigns_by_heartbeat(epoch: int, answer: list[Bod
     given = None if answer is None else {"topicPartitions": answer}
     asked = {"groupId": "g", "memberId": "m", "memberEpoch": epoch}
     events = events_of(68, 0, asked, {"memberId": "m", "memberEpoch": 6, "assignment": given})
-    assert shown(events, "kind", "generation", "topic_id", "partition") == expected
+    assert shown(events, "kind", "generation", "topic_id", "partitions") == expected
     assert {(e.group_id, e.member_id, e.group_protocol) for e in events} == {("g", "m", "consumer")}
 
 

@@ -18,6 +18,7 @@ from pipeline.settings import StreamSettings
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 from tests.captures.record import INCIDENTS_DIR
 from tests.paths import PIPELINE
+from tests.pipeline.rows import arrow, row
 
 VIEW = (PIPELINE / "dashboard" / "views" / "partition_owners.sql").read_text()
 
@@ -92,7 +93,7 @@ ANSWERED = {"errorCode": 0, "memberId": "m", "memberEpoch": 4}
 
 def told(api_key: int, asked: dict[str, Any], answered: dict[str, Any] | None) -> list[tuple[Any, ...]]:
     found = group_statements(api_key, ASKED | asked, None if answered is None else ANSWERED | answered)
-    return [(one.kind, one.generation, one.topic or one.topic_id, one.subtopology, one.partition) for one in found]
+    return [(one.kind, one.generation, one.topic or one.topic_id, one.subtopology, one.partitions) for one in found]
 
 
 @pytest.mark.parametrize("api_key", [SHARE, STREAMS])
@@ -104,15 +105,18 @@ def test_what_did_not_change_is_not_stated_again(api_key: int) -> None:
 
 
 def test_an_answer_holds_all_that_a_member_is_given() -> None:
-    parts = [{"topicId": "t", "partitions": [1, 0]}]
+    parts = [
+        {"topicId": "t", "partitions": [1, 0, 1]}, {"topicId": "v", "partitions": []},
+        {"topicId": "u", "partitions": [-1, 7]},
+    ]  # fmt: skip
     assert told(SHARE, {}, {"assignment": {"topicPartitions": parts}}) == [
-        ("assignment", 4, "t", None, 1),
-        ("assignment", 4, "t", None, 0),
+        ("assignment", 4, "t", None, (1, 0)),
+        ("assignment", 4, "u", None, (7,)),
     ]
     assert told(SHARE, {}, {"assignment": {"topicPartitions": []}}) == [("assignment", 4, None, None, None)]
     tasks = [{"subtopologyId": "0", "partitions": [2]}]
     assert told(STREAMS, {}, {"activeTasks": tasks, "standbyTasks": [], "warmupTasks": []}) == [
-        ("assignment", 4, None, "0", 2)
+        ("assignment", 4, None, "0", (2,))
     ]
     assert told(STREAMS, {}, {"activeTasks": tasks, "errorCode": 25}) == [("heartbeat", 3, None, None, None)]
 
@@ -156,3 +160,14 @@ def test_more_than_a_member_has_is_not_stated_in_part() -> None:
 
 def test_other_requests_state_nothing_here() -> None:
     assert group_statements(68, ASKED, ANSWERED) == []
+
+
+def test_a_partition_that_a_message_lists_twice_is_given_once() -> None:
+    usual = {"cluster": "c", "group_id": "g", "member_id": "m", "generation": 1, "error_code": 0, "exchange_id": "e"}
+    lists = [[0, 1], [1, 2]]
+    states = [
+        row(STATE_EVENTS, kind="assignment", topic="t", ordinal=n, partitions=one, **usual)
+        for n, one in enumerate(lists)
+    ]
+    found = assignments(arrow(STATE_EVENTS, states)).column("partition").to_pylist()
+    assert sorted(found) == [0, 1, 2]

@@ -174,8 +174,8 @@ def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Giv
         ), given AS (
             SELECT cluster, group_id, member_id, kind, ts, exchange_id,
                 list(DISTINCT row(topic, topic_id, partition)) AS parts
-            FROM placed
-            WHERE kind = 'assignment' AND error_code = 0 AND group_id <> '' AND member_id <> '' AND CASE
+            FROM (SELECT * EXCLUDE (partitions), unnest(partitions) AS partition FROM placed WHERE kind = 'assignment')
+            WHERE error_code = 0 AND group_id <> '' AND member_id <> '' AND CASE
                 WHEN topic IS NULL THEN (cluster, partition) IN (FROM numbers)
                 ELSE (cluster, topic, partition) IN (FROM seen)
             END
