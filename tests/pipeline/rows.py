@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -80,6 +81,11 @@ def write(lake: Path, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Write one table without a JVM and without its constraints, so that it can be unsound."""
     data = arrow(table, rows)
     write_deltalake(str(lake / table.path), data, partition_by=list(table.partition_by) or None)
+
+
+def copy_gaps(landing: Path, target: Path) -> None:
+    """Copy what stands beside the frames of a landing zone: its rows about losses and connections."""
+    shutil.copytree(landing / "gaps", target / "gaps", dirs_exist_ok=True)
 
 
 def landed_frames(landing: Path) -> pa.Table:

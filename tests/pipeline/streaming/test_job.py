@@ -39,7 +39,7 @@ from pipeline.tables import (
     TABLES,
 )
 from tests.pipeline.lakes import DATA, assert_same, last_batch, rows, versions
-from tests.pipeline.rows import landed_frames
+from tests.pipeline.rows import copy_gaps, landed_frames
 from tests.scenarios import healthy, stalled_lso, stuck_commit
 
 pytestmark = pytest.mark.spark
@@ -164,6 +164,7 @@ def pieces(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / file.parent.name).mkdir(exist_ok=True)
         for number, part in enumerate((table.slice(0, middle), table.slice(middle))):
             pq.write_table(part, folder / file.parent.name / f"{file.stem}-{number}.parquet")
+    copy_gaps(landing, folder)
     return folder
 
 

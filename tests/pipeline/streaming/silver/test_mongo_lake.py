@@ -22,7 +22,7 @@ from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import MONGO_COMMANDS, TABLES
 from tests.captures.mongodb.exchanges import UNTOLD, is_silent, told, truth
 from tests.captures.mongodb.record import ALL, HERE, RECORDINGS
-from tests.pipeline.rows import landed_frames
+from tests.pipeline.rows import copy_gaps, landed_frames
 from tests.pipeline.streaming.test_job import failing
 from tests.scenarios import lost_streams, mongodb, troubled_mongodb
 
@@ -173,6 +173,7 @@ def in_pieces(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempP
     """
     folder = tmp_path_factory.mktemp("pieces")
     frames = landed_frames(landing).sort_by("ts")
+    copy_gaps(landing, folder / "landing")
     size = -(-frames.num_rows // _PIECES)
     settings = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
     crashes = [(Rows, "append", 1), (Rows, "append", 2), (mongo, "_name_earlier", 1), None]
