@@ -13,6 +13,10 @@ import pyarrow.compute as pc
 from decoder.model import CONNECTION
 from pipeline.analysis.tables import IS_CONNECTION, Tables, address
 
+TROUBLES: Final = ("refused", "unanswered", "silent", "other", "spoke")
+"""How connections end that rules look at; there are also ``served`` (nothing shows that its frames do not) and
+``unknown``."""
+
 SAME_US: Final = 2_000_000
 """Two agents that see one connection begin do so within this time, µs."""
 
@@ -66,9 +70,11 @@ def lives(tables: Tables, gaps: str = "gaps") -> list[Life]:
     """
     rows = tables.rows(f"""
         SELECT connection_id, arg_max(life, seq) AS life FROM {gaps} WHERE {IS_CONNECTION} AND life IS NOT NULL
+            AND NOT starts_with(life, '{{"how":"served"')
         GROUP BY connection_id ORDER BY connection_id
     """)
     read = [life for row in rows if (life := _read(row.connection_id, row.life)) is not None]
+    read = [life for life in read if life.how in TROUBLES]
     return list(_once(sorted(read, key=lambda one: (one.began_us, one.connection_id))))
 
 

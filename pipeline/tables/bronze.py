@@ -116,8 +116,8 @@ GAPS = Table(
         optional(
             "life",
             "string",
-            "How a connection began and ended, as JSON, where frames do not show it: refused, not answered, reset, "
-            "closed with requests open, not acknowledged, without any message",
+            "How a connection began and ended, as JSON (docs/landing.md lists the fields): addresses, who closed it "
+            "and in what state, packets and bytes, segments sent again, silences; in rows with the method connection",
         ),
     ),
     key=("connection_id", "direction", "seq"),

@@ -19,11 +19,12 @@ _ENDS = SYN | FIN | RST
 
 
 class Skipped(NamedTuple):
-    """Packets of one flow (their numbers in the block) that are not read."""
+    """Packets of one flow (their numbers in the block) that are not read, and those that end it, which are."""
 
     flow: int
     connection: Connection
     numbers: Ints
+    ends: Ints
 
 
 class FlowMarks:
@@ -67,7 +68,9 @@ class FlowMarks:
         flows = np.where(segments.kind[packets] == SEGMENT, segments.flow[packets], -1)
         marks = np.where((flows >= 0) & (flows < len(self._marks)), self._marks[flows % len(self._marks)], _UNSEEN)
         is_end = segments.flags[packets] & _ENDS != 0
-        is_skipped = ((marks == _MUTED) | (marks == _SETTLED)) & ~is_end
+        is_unread = (marks == _MUTED) | (marks == _SETTLED)
+        is_skipped = is_unread & ~is_end
+        ends, of_ends = packets[is_unread & is_end], flows[is_unread & is_end]
         numbers, flows = packets[is_skipped], flows[is_skipped]
         order = np.argsort(flows, kind="stable")
         found, first = np.unique(flows[order], return_index=True)
@@ -79,7 +82,7 @@ class FlowMarks:
             if connection is None:
                 gone.append(some)  # forgotten meanwhile: there were too many
             else:
-                skipped.append(Skipped(flow, connection, some))
+                skipped.append(Skipped(flow, connection, some, ends[of_ends == flow]))
         taken = packets[~is_skipped]
         return np.sort(np.concatenate((taken, *gone))) if gone else taken, skipped
 

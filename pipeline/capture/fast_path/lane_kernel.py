@@ -1,6 +1,6 @@
 """Which connections go on in good order in a block of packets, and what are their bytes? Compiled."""
 
-# ruff: noqa: SIM110
+# ruff: noqa: C901, PLR0912, SIM110
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from decoder.kernel import types
 from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, BYTES_OUT, copy, put_int
 from pipeline.capture.fast_path.packet_kernel import SEGMENT, SEGMENTS
-from pipeline.capture.network.link import ACK, FIN, RST, SYN
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, ZERO_WINDOW
 
 _INTS = types.int64[::1]
 _PAIRS = types.int64[:, ::1]
 _MARKS = types.uint8[::1]
-_ENDS, _ACK, _SEGMENT = SYN | FIN | RST, ACK, SEGMENT
+_ENDS, _ACK, _SEGMENT, _ZERO_WINDOW = SYN | FIN | RST, ACK, SEGMENT, ZERO_WINDOW
 OTHERS, PASSED, TAKEN = 0, 1, 2
 """What a lane does with a packet: leave it to others, pass over it, take its bytes."""
 _PASSED, _TAKEN = PASSED, TAKEN
+
+PACKETS, SENT, AGAIN, PROBES, SPOKE, ZEROS, STALLED, STALLED_SINCE = range(0, 16, 2)
+SILENCE, SILENT_UNTIL, LATEST, COUNTED = range(16, 20)
+"""Where in a row of counts stands what pipeline.capture.tcp.life.Life counts: of both sides, the lower end first, the
+packets, bytes, segments sent again, keepalives, the time of the last data (0: none), zero windows, for how long they
+stood, and since when one does (0: none does); how long no packet came at most, the time after that, and the steady time
+of the latest packet. COUNTED: numbers in a row."""
+_PACKETS, _SENT, _AGAIN, _PROBES, _SPOKE = PACKETS, SENT, AGAIN, PROBES, SPOKE
+_ZEROS, _STALLED, _STALLED_SINCE = ZEROS, STALLED, STALLED_SINCE
+_SILENCE, _SILENT_UNTIL, _LATEST = SILENCE, SILENT_UNTIL, LATEST
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 
@@ -35,8 +45,11 @@ def _is_copy(data, segments, number, earlier):
     return True
 
 
-@compiled(types.void, BYTES_IN, SEGMENTS, _INTS, _PAIRS, _PAIRS, _PAIRS, _PAIRS, _INTS, _MARKS, is_entry=True)
-def follow(data, segments, lane_of, reached, acked, again, latest, stops, use):
+@compiled(
+    types.void, BYTES_IN, SEGMENTS, _INTS, types.int64, _INTS, _PAIRS, _PAIRS, _PAIRS, _PAIRS, _INTS, _MARKS,
+    is_entry=True,
+)  # fmt: skip
+def follow(data, segments, ts, skew, lane_of, reached, acked, counts, latest, stops, use):
     """Advance each lane by its segments, up to the first that is not simply the next.
 
     The copy of the latest segment is passed over (a tail loss probe, RFC 8985).
@@ -44,10 +57,12 @@ def follow(data, segments, lane_of, reached, acked, again, latest, stops, use):
     Args:
         data: the block's bytes.
         segments: of the block.
+        ts: when the packets were captured, µs.
+        skew: what is to be taken from these for the steady time.
         lane_of: lane of each flow, -1 if it has none.
         reached: of each lane and side the position of the next byte; advanced.
         acked: up to where its bytes are acknowledged; advanced.
-        again: of each lane and side the segments that were sent once more, keepalives apart; counted.
+        counts: of each lane what is counted, see PACKETS; counted on.
         latest: number of the latest segment with data of each lane and side, -1 at first.
         stops: of each lane the number of the packet from which on it goes no further; set.
         use: of each packet; becomes PASSED or TAKEN for those that belong to a lane.
@@ -74,12 +89,31 @@ def follow(data, segments, lane_of, reached, acked, again, latest, stops, use):
             stops[lane] = number
             continue
         use[number] = _PASSED
+        counts[lane, _PACKETS + side] += 1
+        quiet = ts[number] - skew - counts[lane, _LATEST]
+        counts[lane, _LATEST] += quiet
+        if quiet > counts[lane, _SILENCE]:
+            counts[lane, _SILENCE] = quiet
+            counts[lane, _SILENT_UNTIL] = ts[number]
         if size and is_next:
             use[number] = _TAKEN
             reached[lane, side] += size
             latest[lane, side] = number
         elif size > 1:
-            again[lane, side] += 1
+            counts[lane, _AGAIN + side] += 1
+        if size < 2 and segments.seq[number] == (reached[lane, side] - 1) % _MODULUS and not (size and is_next):
+            counts[lane, _PROBES + side] += 1
+        elif size:
+            counts[lane, _SENT + side] += size
+            counts[lane, _SPOKE + side] = ts[number]
+        since = counts[lane, _STALLED_SINCE + side]
+        if segments.flags[number] & _ZERO_WINDOW:
+            counts[lane, _ZEROS + side] += 1
+            if since == 0:
+                counts[lane, _STALLED_SINCE + side] = ts[number]
+        elif since != 0:
+            counts[lane, _STALLED + side] += max(ts[number] - since, np.int64(0))
+            counts[lane, _STALLED_SINCE + side] = 0
         if segments.flags[number] & _ACK:
             acked[lane, 1 - side] = max(acked[lane, 1 - side], other + ahead)
 

@@ -24,7 +24,8 @@ from pipeline.capture.fast_path.block import BLOCK_PACKETS, Block
 from pipeline.capture.fast_path.columns import Row, Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.fast_path.flows import Flows
 from pipeline.capture.fast_path.idle import UNKNOWN, idle_times
-from pipeline.capture.fast_path.lane_kernel import TAKEN, follow, gather
+from pipeline.capture.fast_path.lane_counts import begin_counts, end_counts
+from pipeline.capture.fast_path.lane_kernel import COUNTED, TAKEN, follow, gather
 from pipeline.capture.fast_path.packet_kernel import Segments
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.sessions.sides import Labels
@@ -126,18 +127,19 @@ class Lanes:
         self._lane_of = np.full(_FIRST_ROOM, -1, np.int64)
         self._reached = np.zeros((0, 2), np.int64)
         self._acked = np.zeros((0, 2), np.int64)
-        self._again = np.zeros((0, 2), np.int64)
+        self._counts = np.zeros((0, COUNTED), np.int64)
         self._client, self._ended = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._blocks = 0
         self._past: deque[_Past] = deque()
 
-    def take(self, block: Block, others: Iterable[tuple[int, int]], segments: Segments) -> Harvest:
+    def take(self, block: Block, others: Iterable[tuple[int, int]], segments: Segments, skew: int) -> Harvest:
         """Read what of a block belongs to the lanes.
 
         Args:
             block: the packets.
             others: number and flow of packets whose segments were found by other means.
             segments: of the packets.
+            skew: what is to be taken from capture times for steady ones, µs.
         """
         self._make_room()
         count = len(self._lanes)
@@ -146,9 +148,9 @@ class Lanes:
             lane = self._lane_of[flow]
             if lane >= 0:
                 stops[lane] = min(stops[lane], number)
-        reached, acked, again = (kept[:count].copy() for kept in (self._reached, self._acked, self._again))
+        reached, acked, counts = (kept[:count].copy() for kept in (self._reached, self._acked, self._counts))
         use, latest = np.zeros(len(block), np.uint8), np.full((count, 2), -1, np.int64)
-        follow(block.data, segments, self._lane_of, reached, acked, again, latest, stops, use)
+        follow(block.data, segments, block.ts, skew, self._lane_of, reached, acked, counts, latest, stops, use)
         harvest = Harvest()
         lane_of = np.full(len(block), -1, np.int64)
         lane_of[use != 0] = self._lane_of[segments.flow[use != 0]]
@@ -158,7 +160,7 @@ class Lanes:
             self._read(block, segments, taken, lane_of[taken], is_odd, harvest)
         good = is_odd == 0
         self._reached[:count][good], self._acked[:count][good] = reached[good], acked[good]
-        self._again[:count][good] = again[good]
+        self._counts[:count][good] = counts[good]
         used = np.flatnonzero(use)
         if not good.all():
             used = used[good[lane_of[used]]]
@@ -206,14 +208,14 @@ class Lanes:
             more = max(16, len(self._reached))
             self._reached = np.concatenate((self._reached, np.zeros((more, 2), np.int64)))
             self._acked = np.concatenate((self._acked, np.zeros((more, 2), np.int64)))
-            self._again = np.concatenate((self._again, np.zeros((more, 2), np.int64)))
+            self._counts = np.concatenate((self._counts, np.zeros((more, COUNTED), np.int64)))
             self._client = np.concatenate((self._client, np.zeros(more, np.int64)))
             self._ended = np.concatenate((self._ended, np.zeros(more, np.int64)))
         flip = int(connection.a > connection.b)
         self._lanes[lane] = _Lane(
             connection, session, flow, flip, self._blocks, [start.begun[flip], start.begun[1 - flip]]
         )
-        self._again[lane] = 0
+        self._counts[lane] = begin_counts(connection, flip)
         for direction, (reached, acked) in enumerate(tcp):
             self._reached[lane, direction ^ flip] = reached
             self._acked[lane, direction ^ flip] = acked
@@ -231,8 +233,7 @@ class Lanes:
         self._lane_of[gone.flow] = -1
         ends = [(int(self._reached[lane, d ^ gone.flip]), int(self._acked[lane, d ^ gone.flip])) for d in (0, 1)]
         gone.connection.go_on(ends)
-        for way in (0, 1):
-            gone.connection.life.again[way] += int(self._again[lane, way ^ gone.flip])
+        end_counts(gone.connection.life, self._counts[lane].tolist(), gone.flip)
         begun, ended = [gone.begun[gone.flip], gone.begun[1 - gone.flip]], int(self._ended[lane])
         gone.session.go_on(begun, None if ended == UNKNOWN else ended, partial(self._bulk.leave, lane))
         self._remember(lane, gone)

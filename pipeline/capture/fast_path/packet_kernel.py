@@ -16,6 +16,7 @@ import numpy as np
 from decoder.kernel import types
 from decoder.kernel.compiled import compiled
 from decoder.kernel.text import BYTES_IN, PAIR
+from pipeline.capture.network.link import ZERO_WINDOW
 
 PLAIN, SEGMENT, FRAGMENT, NOT_TCP, NOT_IP = range(5)
 
@@ -23,6 +24,7 @@ KEY_WORDS = 5
 """A flow's key: both addresses as two words each, the lower end first; then IP version and both ports."""
 
 _INTS = types.int64[::1]
+_ZERO_WINDOW = ZERO_WINDOW
 
 
 class Segments(NamedTuple):
@@ -32,7 +34,7 @@ class Segments(NamedTuple):
         kind: SEGMENT, or what else it is; the rest is set for segments only.
         flow: number of the flow.
         side: 0 if sent by the flow's lower end, else 1.
-        seq, ack, flags: of TCP, as on the wire.
+        seq, ack, flags: of TCP, as on the wire; and ZERO_WINDOW.
         start: where the payload begins in the block.
         size: payload bytes captured.
         length: payload bytes that the IP header declares.
@@ -222,6 +224,8 @@ def dissect(data, starts, captured, original, linktypes, first, count, segments,
         segments.side[number] = 0 if is_lower else 1
         segments.seq[number], segments.ack[number] = _uint32(data, tcp + 4), _uint32(data, tcp + 8)
         segments.flags[number] = np.int64(data[tcp + 13])
+        if data[tcp + 14] == 0 and data[tcp + 15] == 0:
+            segments.flags[number] |= _ZERO_WINDOW
         segments.start[number] = payload
         segments.length[number] = at + total - payload
         segments.size[number] = min(end, at + total) - payload

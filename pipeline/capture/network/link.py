@@ -16,6 +16,8 @@ from pipeline.capture.network.layers import IPV4, IPV6, LAYERS, LINKS, TUNNELS, 
 from pipeline.capture.packets.packet import Packet
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+ZERO_WINDOW = 0x100
+"""Beside the flags of TCP: the sender has no room for more data."""
 
 Endpoint = tuple[bytes, int]
 """IP address (4 or 16 bytes) and TCP port."""
@@ -34,7 +36,7 @@ _EXTENSION_HEADERS = frozenset((0, 43, 60, 135))  # hop-by-hop, routing, destina
 _EXTENSION_FRAGMENT = 44
 _EXTENSION_AUTHENTICATION = 51
 
-_TCP = struct.Struct("!HHIIBB")
+_TCP = struct.Struct("!HHIIBBH")
 _IPV4 = struct.Struct("!BBHHHBB")
 _IPV6_FRAGMENT = struct.Struct("!BxHI")
 _UINT16 = struct.Struct("!H")
@@ -46,7 +48,7 @@ class Segment(NamedTuple):
     Attributes:
         source, destination: address and port.
         seq, ack: as on the wire, modulo 2^32.
-        flags: FIN, SYN, RST, ACK …
+        flags: FIN, SYN, RST, ACK …, and ZERO_WINDOW.
         payload: the payload bytes captured.
         length: payload bytes that the IP header declares; more than captured if a snap length cut the packet.
     """
@@ -180,7 +182,7 @@ def _deeper(tunnels: int) -> int:
 
 
 def _tcp(source: bytes, destination: bytes, data: bytes, at: int, end: int) -> Segment:
-    source_port, destination_port, seq, ack, offset, flags = _TCP.unpack_from(data, at)
+    source_port, destination_port, seq, ack, offset, flags, window = _TCP.unpack_from(data, at)
     payload = at + (offset >> 4) * 4
     if payload < at + 20 or payload > end:
         raise Skip("bad_tcp_header")
@@ -189,7 +191,7 @@ def _tcp(source: bytes, destination: bytes, data: bytes, at: int, end: int) -> S
         (destination, destination_port),
         seq,
         ack,
-        flags,
+        flags if window else flags | ZERO_WINDOW,
         data[payload:end],
         end - payload,
     )

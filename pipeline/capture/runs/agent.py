@@ -13,7 +13,7 @@ from decoder.model import Frame, FrameFlags, Gap, PayloadPolicy
 from decoder.protocols import protocols
 from decoder.redact import carries_credentials, redact
 from decoder.work import METER
-from pipeline.capture.network.link import FIN, RST, SYN, Dissector, Segment
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, Dissector, Segment
 from pipeline.capture.packets.packet import Aside, Packet
 from pipeline.capture.runs.large_frames import is_clean_by_kernel
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
@@ -220,9 +220,12 @@ class Agent:
         direction = connection.direction_of(segment) if connection is not None else 0
         self._budgets.skip(connection, direction, segment.length, wire_bytes, self._clock.steady(ts))
         if connection is not None:
+            connection.life.note_silence(self._clock.steady(ts) - connection.last_ts, ts)
+            connection.life.pass_by(direction, 1, segment.length, ts if segment.length else None)
             self._tracker.touch(connection, ts)
         else:
             self._strangers.skip(1, segment.length, ts)
+            self.lives.note_unread(int(segment.flags & (SYN | ACK) == SYN), ts)
 
     def _refuse(self, connection: Connection, ts: int) -> list[Frame | Gap]:
         """What a connection may cost is used up: keep nothing of it."""

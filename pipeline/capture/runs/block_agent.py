@@ -20,7 +20,7 @@ from pipeline.capture.fast_path.columns import Row, tables_of
 from pipeline.capture.fast_path.flow_marks import FlowMarks, Ints
 from pipeline.capture.fast_path.lanes import Harvest, Lanes
 from pipeline.capture.fast_path.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
-from pipeline.capture.network.link import FIN, RST, Segment
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, Segment
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import ENDS, Agent
 from pipeline.capture.runs.memory import MAX_BUFFERED_BYTES
@@ -136,7 +136,7 @@ class BlockAgent(Agent):
         segments = flows.dissect(block)
         others = self._other_segments(block, segments)
         by_flow = [(number, flows.number(other.source, other.destination)) for number, other in others.items()]
-        harvest = self._lanes.take(block, by_flow, segments)
+        harvest = self._lanes.take(block, by_flow, segments, self._clock.skew)
         answered = [request for request in map(self._held.take, harvest.answered) if request is not None]
         yield from self._counted(request for request in answered if isinstance(request, Frame))
         for table in (*tables_of(row for row in answered if isinstance(row, Row)), harvest.table):
@@ -194,14 +194,14 @@ class BlockAgent(Agent):
     def _skip_refused(self, block: Block, segments: Segments, rest: Ints) -> list[int]:
         """Of the packets that no lane takes those that are to be read."""
         taken, skipped = self._marks.split(segments, rest)
-        for flow, connection, numbers in skipped:
+        for flow, connection, numbers, ends in skipped:
             if connection.is_over() or self._tracker.find(connection.a, connection.b) is not connection:
                 self._marks.free(flow)
                 taken = np.sort(np.concatenate((taken, numbers)))
                 continue
             session = self._sessions.get(connection)
             if self._budgets.admits(connection) and (session is None or session.verdict != REFUSED):
-                self._tracker.touch(connection, int(block.ts[numbers[-1]]))  # it speaks something else
+                self._pass_by(block, segments, connection, numbers, ends)  # it speaks something else
                 continue
             self._skip_together(block, segments, connection, numbers)
             self._place(connection)
@@ -210,11 +210,42 @@ class BlockAgent(Agent):
     def _skip_together(self, block: Block, segments: Segments, connection: Connection, numbers: Ints) -> None:
         """Count packets of one connection that are not read."""
         ts, flip = int(block.ts[numbers[-1]]), int(connection.a > connection.b)
-        self._tracker.touch(connection, ts)
+        self._pass_by(block, segments, connection, numbers)
         for side in (0, 1):
             some = numbers[segments.side[numbers] == side]
             payload, wire_bytes = int(segments.length[some].sum()), int(block.original[some].sum())
             self._budgets.skip(connection, side ^ flip, payload, wire_bytes, self._clock.steady(ts), len(some))
+
+    def _pass_by(
+        self, block: Block, segments: Segments, connection: Connection, numbers: Ints, ends: Ints | None = None
+    ) -> None:
+        """Note how many packets of a connection came, and when; ``ends``: those that begin or end one."""
+        before = self._clock.wall_time(connection.last_ts)
+        self._tracker.touch(connection, int(block.ts[numbers[-1]]))
+        if ends is not None and len(ends):
+            numbers = numbers[numbers < self._over_at(segments, connection, ends)]
+            if not len(numbers):
+                return
+        life, flip, times = connection.life, int(connection.a > connection.b), block.ts[numbers]
+        quiet = np.diff(times, prepend=before)
+        longest = int(quiet.argmax())
+        life.note_silence(int(quiet[longest]), int(times[longest]))
+        for side in (0, 1):
+            is_its = segments.side[numbers] == side
+            sizes = segments.length[numbers[is_its]]
+            spoke = times[is_its][sizes > 0]
+            life.pass_by(side ^ flip, len(sizes), int(sizes.sum()), int(spoke[-1]) if len(spoke) else None)
+
+    @staticmethod
+    def _over_at(segments: Segments, connection: Connection, ends: Ints) -> int:
+        """Number of the packet that ends a connection, of those that may."""
+        flip = int(connection.a > connection.b)
+        finished = {way for way in (0, 1) if connection.halves[way].fin is not None}
+        for number in ends.tolist():
+            finished.add(int(segments.side[number]) ^ flip)
+            if segments.flags[number] & (RST | SYN) or len(finished) == len(connection.halves):
+                return int(number)
+        return len(segments.kind)
 
     def _refuse(self, connection: Connection, ts: int) -> list[Frame | Gap]:
         self._refused = connection
@@ -297,6 +328,8 @@ class BlockAgent(Agent):
     def _skip_unseen(self, block: Block, segments: Segments, numbers: Ints) -> None:
         payload, wire_bytes = int(segments.length[numbers].sum()), int(block.original[numbers].sum())
         self._strangers.skip(len(numbers), payload, int(block.ts[numbers[0]]))
+        syns = int(np.count_nonzero(segments.flags[numbers] & (SYN | ACK) == SYN))
+        self.lives.note_unread(syns, int(block.ts[numbers[-1]]))
         self._budgets.skip(None, 0, payload, wire_bytes, 0, len(numbers))
 
     def _relieve_lanes(self) -> Iterator[Frame | Gap]:

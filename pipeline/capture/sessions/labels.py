@@ -23,19 +23,24 @@ def labels_of(
         proxied: the client that a proxy names; the ids stay those of the packets.
     """
     ends = [readable(connection.a), readable(connection.b)]
-    if connection.client_isn is not None:
-        flow_id = _hash("flow", *ends[client], *ends[1 - client], connection.client_isn)
-    else:  # joined midway: the first packet is the best there is
-        flow_id = _hash("flow", *ends[0], *ends[1], connection.first_ts, connection.first_seq)
     return Labels(
         agent_id,
         policy,
         protocol,
         connection_id(connection, agent_id),
-        flow_id,
+        flow_id(connection, client),
         proxied or ends[client],
         ends[1 - client],
     )
+
+
+def flow_id(connection: Connection, client: int) -> str:
+    """The same for each agent that saw the connection begin; ``client``: the direction of its requests."""
+    ends = [readable(connection.a), readable(connection.b)]
+    if connection.client_isn is not None:
+        return _hash("flow", *ends[client], *ends[1 - client], connection.client_isn)
+    # joined midway: the first packet is the best there is
+    return _hash("flow", *ends[0], *ends[1], connection.first_ts, connection.first_seq)
 
 
 def connection_id(connection: Connection, agent_id: str) -> str:

@@ -1,27 +1,31 @@
-"""Rows of what became of connections, where their frames do not show it: rows of ``gaps`` with a ``life``.
+"""Rows of what became of connections: rows of ``gaps`` with a ``life``.
 
-A connection of which all is in its frames has none. Of a flood or a scan the first have a row each, the others are
-counted, by server and by how they ended: neither the memory nor the landing zone may grow with them.
+A connection that speaks has one when it ends. Of those that do not (a flood, a scan) the first have a row each, the
+others are counted, by server and by how they ended: neither the memory nor the landing zone may grow with them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import orjson
 
 from decoder.model import CONNECTION, Gap
-from pipeline.capture.sessions.labels import connection_id
+from pipeline.capture.sessions.labels import connection_id, flow_id
 from pipeline.capture.sessions.recognition import readable
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.tcp.connection import Connection
-from pipeline.capture.tcp.life import opened, unacknowledged
+from pipeline.capture.tcp.life import Life, opened, unacknowledged
 
 MOST_OF_A_KIND, MOST_ROWS = 100, 1_000
 """Connections that have a row each within PERIOD_US: to one server with one end, and all together."""
 
-MOST_KINDS = 500
-"""Servers and ends by which the others are counted."""
+MOST_OF_A_HOST = 200
+"""The same to one host, whichever its ports: a scan."""
+
+MOST_KINDS, MOST_PORTS = 500, 20
+"""Servers and ends by which the others are counted; ports of one host that have a count of their own."""
 
 PERIOD_US = 60_000_000
 """So often what was counted is reported, µs of capture time."""
@@ -34,6 +38,10 @@ MANY_SYNS = 3
 
 ORDINAL = 1 << 40
 """``seq`` of these rows begins here: no direction has so many frames."""
+
+OF_FRAMES = ("spoke", "served")
+"""How a connection that speaks is reported: something but its frames shows in it, or nothing does. Each has a row, for
+its frames have more."""
 
 _ENDS = ("client", "server")
 
@@ -59,7 +67,9 @@ class Lives:
         self._agent_id = agent_id
         self._rows: list[Gap] = []
         self._since: int | None = None
-        self._kept: dict[tuple[str, int, str], int] = {}
+        self._kept: Counter[tuple[str, int, str]] = Counter()
+        self._hosts: Counter[tuple[str, str]] = Counter()
+        self._ports: Counter[tuple[str, str]] = Counter()
         self._counted: dict[tuple[str, int, str], _Counted] = {}
         self._own = 0
 
@@ -76,7 +86,7 @@ class Lives:
         how = opened(connection)
         if how in ("refused", "unanswered"):
             life.is_reported = True
-            self._add(connection, how, self._begun(connection, how, ts), ts)
+            self._add(connection, how, self._begun(connection, how, ts, connection.client or 0), ts)
 
     def end(
         self, connection: Connection, session: Session, times: tuple[int, int], unanswered: int, *, is_closed: bool
@@ -91,26 +101,37 @@ class Lives:
         """
         ts, now = times
         how = self._how(connection, session, now, unanswered)
-        if not how or (how == "refused" and connection.life.is_reported):
+        if how == "refused" and connection.life.is_reported:
             return
-        values = self._begun(connection, how, ts)
         client = _client(connection, session)
-        life = connection.life
+        values = self._begun(connection, how, ts, client)
         values.update(
             closed=is_closed,
             closed_by=_end_of(connection.closed_by, client),
             reset_by=_end_of(connection.reset_by, client),
-            again=[life.again[client], life.again[1 - client]],
             unacknowledged=[unacknowledged(connection, client), unacknowledged(connection, 1 - client)],
             unanswered=unanswered,
         )
+        values.update(_counts(connection.life, client, ts))
         if session.recognised:
-            values.update(speaks=session.verdict, client_ip=session.labels.client[0], frames=list(session.frames))
+            (client_ip, client_port), (server_ip, server_port) = session.labels.client, session.labels.server
+            values.update(
+                speaks=session.verdict, frames=list(session.frames), state=_state(session, unanswered),
+                client_ip=client_ip, client_port=client_port, server_ip=server_ip, server_port=server_port,
+            )  # fmt: skip
         elif how == "other":
             talk, peers = session.other_talk, session.tls
             values.update(speaks=session.verdict, asks=talk and talk.asks, answers=talk and talk.answers)
             values.update(server_name=peers and peers.server_name, alert=session.alert)
+            values["tls_offered"], values["tls_version"] = session.tls_versions
+        values["is_proxied"] = True if session.proxied is not None else None
         self._add(connection, how, values, ts)
+
+    def note_unread(self, syns: int, ts: int) -> None:
+        """Count SYNs that were not read, since packets of connections that nothing answers cost too much."""
+        if syns:
+            self._begin_period(ts)
+            self._count(("", 0, "unknown"), ts, syns)
 
     def finish(self) -> None:
         """Report what was counted."""
@@ -121,32 +142,31 @@ class Lives:
             }  # fmt: skip
             name = f"connections:{self._agent_id}:{host}:{port}:{how}:{some.first_us}"
             self._rows.append(self._row(name, 0, some.last_us, values))
-        self._counted.clear()
-        self._kept.clear()
+        for counts in (self._counted, self._kept, self._hosts, self._ports):
+            counts.clear()
         self._own, self._since = 0, None
 
     def _how(self, connection: Connection, session: Session, now: int, unanswered: int) -> str:
-        """What is to be reported of it; empty for nothing."""
+        """What became of it, in a word."""
         if session.recognised:
             client = _client(connection, session)
             is_cut = connection.closed_by == 1 - client and unanswered
             is_unheard = connection.life.again[client] > 1 and unacknowledged(connection, client)
-            return "spoke" if connection.reset_by is not None or is_cut or is_unheard else ""
+            return "spoke" if connection.reset_by is not None or is_cut or is_unheard else "served"
         if session.verdict != "no_data":
             return "other"
         how = opened(connection)
         life = connection.life
         if how == "unanswered":
-            return how if life.syns > 1 or now - (life.syn_us or now) >= WAITED_US else ""
-        return {"yes": "silent", "refused": "refused"}.get(how, "")
+            return how if life.syns > 1 or now - (life.syn_us or now) >= WAITED_US else "unknown"
+        return {"yes": "silent", "refused": "refused"}.get(how, "unknown")
 
-    def _begun(self, connection: Connection, how: str, ts: int) -> dict[str, Any]:
-        client = connection.client or 0
+    def _begun(self, connection: Connection, how: str, ts: int, client: int) -> dict[str, Any]:
         ends = [readable(connection.a), readable(connection.b)]
         life = connection.life
-        is_timed = life.syn_us is not None and life.answer_us is not None
+        is_timed = life.syn_us is not None and life.answer_us is not None and life.syns == 1
         return {
-            "how": how, "opened": opened(connection),
+            "how": how, "opened": opened(connection), "flow_id": flow_id(connection, client),
             "client_ip": ends[client][0], "client_port": ends[client][1],
             "server_ip": ends[1 - client][0], "server_port": ends[1 - client][1],
             "began_us": connection.first_ts, "ended_us": ts, "syns": life.syns,
@@ -154,26 +174,35 @@ class Lives:
         }  # fmt: skip
 
     def _add(self, connection: Connection, how: str, values: dict[str, Any], ts: int) -> None:
+        self._begin_period(ts)
+        if how not in OF_FRAMES:
+            kind, host = (values["server_ip"], values["server_port"], how), (values["server_ip"], how)
+            if self._kept[kind] >= MOST_OF_A_KIND or self._hosts[host] >= MOST_OF_A_HOST or self._own >= MOST_ROWS:
+                self._count(kind, ts)
+                return
+            self._kept[kind] += 1
+            self._hosts[host] += 1
+            self._own += 1
+        seq = ORDINAL + (how != "refused" and "closed" in values)
+        self._rows.append(self._row(connection_id(connection, self._agent_id), seq, ts, values))
+
+    def _begin_period(self, ts: int) -> None:
         if self._since is None:
             self._since = ts
         elif ts - self._since >= PERIOD_US:
             self.finish()
             self._since = ts
-        kind = values["server_ip"], values["server_port"], how
-        count = self._kept.get(kind, 0)
-        if count >= MOST_OF_A_KIND or self._own >= MOST_ROWS:
-            self._count(kind, ts)
-            return
-        self._kept[kind] = count + 1
-        self._own += 1
-        seq = ORDINAL + (how != "refused" and "closed" in values)
-        self._rows.append(self._row(connection_id(connection, self._agent_id), seq, ts, values))
 
-    def _count(self, kind: tuple[str, int, str], ts: int) -> None:
-        if kind not in self._counted and len(self._counted) >= MOST_KINDS:
-            kind = "", 0, kind[2]
+    def _count(self, kind: tuple[str, int, str], ts: int, number: int = 1) -> None:
+        if kind not in self._counted:
+            host = kind[0], kind[2]
+            if self._ports[host] >= MOST_PORTS:
+                kind = kind[0], 0, kind[2]
+            if kind not in self._counted and len(self._counted) >= MOST_KINDS:
+                kind = "", 0, kind[2]
+            self._ports[host] += 1
         some = self._counted.setdefault(kind, _Counted(ts))
-        some.number += 1
+        some.number += number
         some.first_us, some.last_us = min(some.first_us, ts), max(some.last_us, ts)
 
     def _row(self, name: str, seq: int, ts: int, values: dict[str, Any]) -> Gap:
@@ -183,7 +212,41 @@ class Lives:
 
 def _client(connection: Connection, session: Session) -> int:
     """The direction of the client."""
-    return session.client if session.recognised else connection.client or 0
+    if session.recognised:
+        return session.client
+    if connection.client is None and session.tls is not None:
+        return int(readable(connection.a) == (session.tls.server_ip, session.tls.server_port))
+    return connection.client or 0
+
+
+def _counts(life: Life, client: int, ended_us: int) -> dict[str, Any]:
+    """What was counted, of the client first; what did not happen is left out."""
+    server = 1 - client
+    stalled_us = [
+        life.stalled_us[way] + (max(ended_us - since, 0) if (since := life.stalled_since[way]) is not None else 0)
+        for way in (client, server)
+    ]
+    seldom = {
+        "keepalives": [life.probes[client], life.probes[server]],
+        "zero_windows": [life.zero_windows[client], life.zero_windows[server]],
+        "stalled_us": stalled_us,
+    }
+    return {
+        "packets": [life.packets[client], life.packets[server]],
+        "bytes": [life.sent[client], life.sent[server]],
+        "again": [life.again[client], life.again[server]],
+        "spoke_us": [life.spoke_us[client], life.spoke_us[server]],
+        "silence_us": life.silence[0],
+        "silent_until_us": life.silence[1] or None,
+        **{name: counts for name, counts in seldom.items() if any(counts)},
+    }
+
+
+def _state(session: Session, unanswered: int) -> str:
+    """In what a connection that speaks was interrupted, if it was."""
+    if session.is_lossy:
+        return "unknown"
+    return "answering" if session.is_answering else "asking" if unanswered else "idle"
 
 
 def _end_of(way: int | None, client: int) -> str | None:

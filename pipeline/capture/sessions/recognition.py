@@ -13,7 +13,7 @@ from decoder.work import METER
 from pipeline.capture.network.link import Endpoint
 from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN, answer_of_another, kind_of
 from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
-from pipeline.capture.sessions.tls import alert_of, is_client_hello, looks_like_tls, server_name
+from pipeline.capture.sessions.tls import alert_of, is_client_hello, looks_like_tls, server_name, versions
 from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
@@ -81,7 +81,8 @@ class Recognition:
         tls: who talks to whom, if that is ``tls``.
         other_talk: what client and server speak, if it was given up as another protocol.
         proxied: the client that a proxy's header names, if it was given up.
-        alert: of TLS, who ended the handshake with which alert, and the version that was agreed on; None without one.
+        alert: of TLS, who ended the handshake with which alert; None without one.
+        tls_versions: the newest version of TLS that the client offers, and the one that the server chose.
     """
 
     def __init__(self, connection: Connection, protocols: Sequence[WireProtocol]) -> None:
@@ -94,6 +95,7 @@ class Recognition:
         self.other_talk: OtherTalk | None = None
         self.proxied: Client | None = None
         self.alert: str | None = None
+        self.tls_versions: tuple[str | None, str | None] = None, None
         self._connection = connection
         self._protocols = protocols
         self._kept = 0
@@ -169,6 +171,7 @@ class Recognition:
             self.other_talk = self._unanswered_handshake(first)
             client = self._client_of(first)
             self.alert = alert_of(first[client], first[1 - client])
+            self.tls_versions = versions(first[client], first[1 - client])
         elif any(event.data for event in events) or any(self.dropped):
             self.verdict = "not_recognised"
             self.other_talk = self._talk(first)

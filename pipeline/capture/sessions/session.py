@@ -35,6 +35,7 @@ class Session:
         verdict: name of the protocol; why not (see CaptureStats.not_recognised) when it was given up; empty before.
         recognised: whether it speaks a known protocol.
         tls: who talks to whom, if the verdict is ``tls``.
+        is_answering: whether it ended in the middle of a response.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Session:
     ) -> None:
         self.verdict = ""
         self.recognised = False
+        self.is_answering = False
         self._connection = connection
         self._protocols = protocols
         self._agent_id = agent_id
@@ -86,6 +88,11 @@ class Session:
     def alert(self) -> str | None:
         """The alert that ended a TLS handshake, by name; None: none was seen, or another reason."""
         return self._early.alert
+
+    @property
+    def tls_versions(self) -> tuple[str | None, str | None]:
+        """The newest version of TLS that the client offers, and the one that the server chose, as ``1.3``."""
+        return self._early.tls_versions
 
     @property
     def client(self) -> int:
@@ -160,6 +167,7 @@ class Session:
         """No more bytes: what was left open."""
         if not self.verdict:
             yield from self._settle(self._early.end())
+        self.is_answering = any(side.direction == "response" and side.framer.buffered for side in self._sides.values())
         for side in self._sides.values():
             if not side.is_started:
                 self._start(side, ts)
@@ -197,10 +205,14 @@ class Session:
             else:
                 yield item
 
+    @property
+    def is_lossy(self) -> bool:
+        """Whether responses may be missing behind the last one."""
+        return any(side.is_lost for side in self._sides.values() if side.direction == "response")
+
     def unanswered(self) -> list[str]:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
-        is_lost = any(side.is_lost for side in self._sides.values() if side.direction == "response")
-        if not self.recognised or is_lost:
+        if not self.recognised or self.is_lossy:
             return []
         return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
 
@@ -296,6 +308,7 @@ class Session:
     def _settle(self, found: Recognised | None) -> Iterator[Frame | Gap]:
         """Take what was kept again, now that the protocol is known; or note why it was given up."""
         self.verdict = self._early.verdict
+        self._connection.life.is_foreign = found is None and bool(self.verdict)
         if found is None:
             return
         if found.header is not None:

@@ -1,17 +1,21 @@
-"""Is a connection encrypted, and whom did its client ask for? Reads TLS records and the ClientHello, nothing else."""
+"""Is a connection encrypted, and whom did its client ask for? Reads TLS records and both Hellos, nothing else."""
 
 from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable, Iterable, Iterator
 
 _HEADER_BYTES = 5
 _CONTENT_TYPES = b"\x14-\x17"  # change cipher spec, alert, handshake, application data
 _HEADER = re.compile(b"[" + _CONTENT_TYPES + rb"]\x03[\x00-\x04]")
 _MAX_RECORD_BYTES = 16_384 + 2_048
 _HANDSHAKE = 22
-_CLIENT_HELLO = 1
-_SERVER_NAME = 0
+_CLIENT_HELLO, _SERVER_HELLO = 1, 2
+_SERVER_NAME, _SUPPORTED_VERSIONS = 0, 43
+_VERSION_AT, _SESSION_ID_AT = 4, 4 + 2 + 32
+"""In a Hello, behind its type and length; the random number is between them."""
+_VERSIONS = {0x0300: "SSL 3.0", 0x0301: "1.0", 0x0302: "1.1", 0x0303: "1.2", 0x0304: "1.3"}
 
 _ALERT, _ALERT_BYTES, _LEVELS = 21, 2, (1, 2)
 _BEFORE_KEYS = (20, _ALERT, _HANDSHAKE)
@@ -96,21 +100,64 @@ def _first_handshake_bytes(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _server_name(hello: bytes) -> str | None:
-    if not hello or hello[0] != _CLIENT_HELLO:
+def versions(asks: bytes, answers: bytes) -> tuple[str | None, str | None]:
+    """The newest version that a client offers and the one that the server chose, as ``1.3``; None if not captured.
+
+    Args:
+        asks, answers: what the client and the server sent, from the first byte on.
+    """
+    offered = _stated(asks, _CLIENT_HELLO, _offered)
+    return offered, _stated(answers, _SERVER_HELLO, _chosen)
+
+
+def _stated(data: bytes, kind: int, read: Callable[[bytes], Iterable[int]]) -> str | None:
+    """The newest version of those that a Hello states."""
+    try:
+        hello = _first_handshake_bytes(data)
+        found = max((one for one in read(hello) if one in _VERSIONS), default=None) if hello[0] == kind else None
+    except (struct.error, IndexError):
         return None
-    at = 4 + 2 + 32  # type and length, version, random
-    at += 1 + hello[at]  # session id
+    return None if found is None else _VERSIONS[found]
+
+
+def _offered(hello: bytes) -> Iterator[int]:
+    yield struct.unpack_from("!H", hello, _VERSION_AT)[0]
+    for kind, content in _extensions(hello, _behind_ciphers(hello)):
+        if kind == _SUPPORTED_VERSIONS:
+            yield from struct.unpack_from(f"!{content[0] // 2}H", content, 1)
+
+
+def _chosen(hello: bytes) -> Iterator[int]:
+    yield struct.unpack_from("!H", hello, _VERSION_AT)[0]
+    at = _SESSION_ID_AT + 1 + hello[_SESSION_ID_AT] + 3  # cipher suite, compression method
+    for kind, content in _extensions(hello, at):
+        if kind == _SUPPORTED_VERSIONS:
+            yield from struct.unpack_from("!H", content, 0)
+
+
+def _behind_ciphers(hello: bytes) -> int:
+    """Where the extensions of a ClientHello begin."""
+    at = _SESSION_ID_AT + 1 + hello[_SESSION_ID_AT]
     at += 2 + int(struct.unpack_from("!H", hello, at)[0])  # cipher suites
-    at += 1 + hello[at]  # compression methods
+    return at + 1 + hello[at]  # compression methods
+
+
+def _extensions(hello: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+    """Kind and content of the extensions; raises struct.error where the Hello is cut."""
     end = at + 2 + int(struct.unpack_from("!H", hello, at)[0])
     at += 2
     while at < end:
         kind, size = struct.unpack_from("!HH", hello, at)
-        at += 4
+        yield kind, hello[at + 4 : at + 4 + size]
+        at += 4 + size
+
+
+def _server_name(hello: bytes) -> str | None:
+    if not hello or hello[0] != _CLIENT_HELLO:
+        return None
+    for kind, content in _extensions(hello, _behind_ciphers(hello)):
         if kind == _SERVER_NAME:
-            length = int(struct.unpack_from("!H", hello, at + 3)[0])  # behind the list's length and the name's type
-            name = hello[at + 5 : at + 5 + length].decode("ascii", "replace")
+            length = int(struct.unpack_from("!H", content, 3)[0])  # behind the list's length and the name's type
+            name = content[5 : 5 + length].decode("ascii", "replace")
             return name if name.isprintable() and len(name) == length else None
-        at += size
     return None

@@ -63,6 +63,11 @@ class Clock:
                 self._stats.notices["times_clamped"] += clamped
             self._last = int(times[-1])
 
+    @property
+    def skew(self) -> int:
+        """How far the steady time is behind what the clock shows now, µs."""
+        return self._skew
+
     def steady(self, ts: int) -> int:
         """The steady time at ``ts``, as the clock stands now."""
         return ts - self._skew

@@ -88,7 +88,7 @@ class Connection:
         connection._over = state.over
         connection._first_fin = state.first_fin
         if state.life is not None:
-            connection.life.resume(state.life)
+            connection.life.resume(state.life, state.tally)
         for half, (isn, first, following, fin), sent in zip(
             connection.halves, state.halves, state.under_way, strict=True
         ):
@@ -117,6 +117,7 @@ class Connection:
             self._first_fin,
             (self.halves[0].under_way, self.halves[1].under_way),
             self.life.state(),
+            self.life.tally(),
         )
 
     def held_since(self) -> int | None:
@@ -189,7 +190,10 @@ class Connection:
         direction = self.direction_of(segment)
         half, other = self.halves[direction], self.halves[1 - direction]
         self._segments += 1
-        self.last_ts = self._clock.steady(ts)
+        steady = self._clock.steady(ts)
+        if self._reset is None:
+            self.life.take(direction, segment, half, ts, steady - self.last_ts)
+        self.last_ts = steady
         if segment.flags & RST:
             self._take_reset(direction, segment, self.last_ts)
             self.waited = True
@@ -203,8 +207,6 @@ class Connection:
             needs = min(other.position(segment.ack), other.acked)
         pieces = []
         if segment.length:
-            if half.holds(seq, segment.length):
-                self.life.again[direction] += 1
             pieces = half.add(seq, segment.payload, segment.length, ts, needs)
         if segment.flags & FIN:
             half.finish(half.position(seq + segment.length))

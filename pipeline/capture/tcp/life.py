@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pipeline.capture.network.link import FIN, RST, SYN, ZERO_WINDOW, Segment
+from pipeline.capture.tcp.reassembly import HalfStream
+
 if TYPE_CHECKING:
     from pipeline.capture.tcp.connection import Connection
 
@@ -13,6 +16,16 @@ direction, or both sides sent a SYN."""
 
 LifeState = tuple[int, int | None, int | None, int | None, bool, bool, tuple[int, int]]
 """What :meth:`Life.state` gives."""
+
+_Pair = tuple[int, int]
+_Times = tuple[int | None, int | None]
+
+TallyState = tuple[_Pair, _Pair, _Pair, _Pair, _Pair, _Times, _Times, _Pair, bool]
+"""What :meth:`Life.tally` gives."""
+
+_MODULUS = 1 << 32
+_HALF = 1 << 31
+_OPENS_OR_ENDS = SYN | FIN | RST
 
 
 class Reset(NamedTuple):
@@ -33,9 +46,21 @@ class Life:
         is_odd: whether both sides sent a SYN: nothing is concluded of how it began.
         is_reported: whether it was reported already that nothing, or a reset, answers it.
         again: of each direction the segments with data that were sent once more.
+        packets, sent: of each direction the packets, and the bytes of TCP payload, sent again or not.
+        probes: of each direction the keepalives: they repeat the last byte, or only its number.
+        zero_windows: of each direction the packets by which it asks to be sent nothing.
+        stalled_us: for how long it did so, µs.
+        stalled_since: since when it does so, µs; None if it does not.
+        spoke_us: capture time of its last packet with data, µs; None if there was none.
+        silence: how long no packet came at most, and the capture time after it, µs.
+        is_foreign: it speaks no protocol of ours. Packets, bytes and times are counted, and nothing else: most of it
+            is not read.
     """
 
-    __slots__ = ("_way", "again", "answer_us", "is_odd", "is_reported", "syn_us", "syns")
+    __slots__ = (
+        "_way", "again", "answer_us", "is_foreign", "is_odd", "is_reported", "packets", "probes", "sent", "silence",
+        "spoke_us", "stalled_since", "stalled_us", "syn_us", "syns", "zero_windows",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.syns = 0
@@ -45,6 +70,69 @@ class Life:
         self.is_odd = False
         self.is_reported = False
         self.again = [0, 0]
+        self.packets, self.sent, self.probes = [0, 0], [0, 0], [0, 0]
+        self.zero_windows, self.stalled_us = [0, 0], [0, 0]
+        self.stalled_since: list[int | None] = [None, None]
+        self.spoke_us: list[int | None] = [None, None]
+        self.silence = (0, 0)
+        self.is_foreign = False
+
+    def take(self, direction: int, segment: Segment, half: HalfStream, ts: int, quiet_us: int) -> None:
+        """Count a segment before its stream takes it.
+
+        Args:
+            direction, segment: it.
+            half: the stream that it belongs to.
+            ts: when it was captured, µs.
+            quiet_us: for how long no packet had come.
+        """
+        self.packets[direction] += 1
+        if quiet_us > self.silence[0]:
+            self.silence = quiet_us, ts
+        size, flags = segment.length, segment.flags
+        if self.is_foreign:
+            if size:
+                self.sent[direction] += size
+                self.spoke_us[direction] = ts
+            return
+        expected = half.next
+        behind = 0 if expected is None or flags & SYN else (expected - segment.seq) % _MODULUS
+        if behind == 1 and size < 2 and not flags & _OPENS_OR_ENDS:
+            self.probes[direction] += 1
+        elif size:
+            self.sent[direction] += size
+            self.spoke_us[direction] = ts
+            if size <= behind < _HALF:
+                self.again[direction] += 1
+        if flags & ZERO_WINDOW or self.stalled_since[direction] is not None:
+            self._take_window(direction, flags, ts)
+
+    def _take_window(self, direction: int, flags: int, ts: int) -> None:
+        since = self.stalled_since[direction]
+        if flags & ZERO_WINDOW and not flags & _OPENS_OR_ENDS:
+            self.zero_windows[direction] += 1
+            self.stalled_since[direction] = ts if since is None else since
+        elif since is not None:
+            self.stalled_us[direction] += max(ts - since, 0)
+            self.stalled_since[direction] = None
+
+    def note_silence(self, quiet_us: int, ts: int) -> None:
+        """No packet had come for so long before ``ts`` (µs)."""
+        if quiet_us > self.silence[0]:
+            self.silence = quiet_us, ts
+
+    def pass_by(self, direction: int, packets: int, size: int, spoke_us: int | None) -> None:
+        """Count packets that are not read.
+
+        Args:
+            direction, packets: them.
+            size: bytes of payload.
+            spoke_us: capture time of the last of them with data, µs; None if there is none.
+        """
+        self.packets[direction] += packets
+        self.sent[direction] += size
+        if spoke_us is not None:
+            self.spoke_us[direction] = spoke_us
 
     def take_syn(self, direction: int, ts: int, *, is_answer: bool) -> None:
         """A SYN, or the answer to one, was captured at ``ts`` (µs)."""
@@ -61,10 +149,26 @@ class Life:
         again = self.again[0], self.again[1]
         return self.syns, self.syn_us, self.answer_us, self._way, self.is_odd, self.is_reported, again
 
-    def resume(self, state: LifeState) -> None:
-        """Go on where another one stood."""
+    def tally(self) -> TallyState:
+        """The same of what was counted."""
+        return (
+            _pair(self.packets), _pair(self.sent), _pair(self.probes), _pair(self.zero_windows),
+            _pair(self.stalled_us), (self.stalled_since[0], self.stalled_since[1]),
+            (self.spoke_us[0], self.spoke_us[1]), self.silence, self.is_foreign,
+        )  # fmt: skip
+
+    def resume(self, state: LifeState, tally: TallyState | None) -> None:
+        """Go on where another one stood; ``tally``: None, it was of a release that did not count."""
         self.syns, self.syn_us, self.answer_us, self._way, self.is_odd, self.is_reported, again = state
         self.again = list(again)
+        if tally is not None:
+            packets, sent, probes, windows, stalled_us, since, spoke, self.silence, self.is_foreign = tally
+            self.packets, self.sent, self.probes, self.zero_windows = map(list, (packets, sent, probes, windows))
+            self.stalled_us, self.stalled_since, self.spoke_us = list(stalled_us), list(since), list(spoke)
+
+
+def _pair(counts: list[int]) -> tuple[int, int]:
+    return counts[0], counts[1]
 
 
 def opened(connection: Connection) -> Opened:

@@ -162,13 +162,6 @@ class HalfStream:
         self._keep(segment)
         return pieces + self.drain()
 
-    def holds(self, seq: int, length: int) -> bool:
-        """Whether all bytes of a segment were in order before; but not for a keepalive, which repeats the last one."""
-        if self.next is None:
-            return False
-        end = self.position(seq) + length
-        return end <= self.next and (length > 1 or end < self.next)
-
     @property
     def has_begun(self) -> bool:
         """Whether any byte of it was seen."""

@@ -23,11 +23,12 @@ Address = tuple[str, int]
 
 
 def tcp_ip(
-    source: Address, destination: Address, seq: int, ack: int, flags: int, payload: bytes = b"", *, options: bytes = b""
-) -> bytes:
+    source: Address, destination: Address, seq: int, ack: int, flags: int, payload: bytes = b"", *,
+    options: bytes = b"", window: int = 65535,
+) -> bytes:  # fmt: skip
     """An IP packet (version by the addresses) with a TCP segment; IPv4 options if given."""
     ports = struct.pack("!HH", source[1], destination[1])
-    numbers = struct.pack("!IIBBHHH", seq % 2**32, ack % 2**32, 5 << 4, flags, 65535, 0, 0)
+    numbers = struct.pack("!IIBBHHH", seq % 2**32, ack % 2**32, 5 << 4, flags, window, 0, 0)
     return ip(source[0], destination[0], ports + numbers + payload, options=options)
 
 
@@ -141,10 +142,10 @@ class Flow:
     def __post_init__(self) -> None:
         self.seq = [self.isn[0] + 1, self.isn[1] + 1]
 
-    def add(self, side: int, seq: int, ack: int, flags: int, payload: bytes = b"") -> Packet:
+    def add(self, side: int, seq: int, ack: int, flags: int, payload: bytes = b"", window: int = 65535) -> Packet:
         ends = (self.client, self.server) if side == 0 else (self.server, self.client)
         linktype, wrap = LINKS[self.link]
-        data = wrap(tcp_ip(*ends, seq, ack, flags, payload))
+        data = wrap(tcp_ip(*ends, seq, ack, flags, payload, window=window))
         packet = Packet(self.ts, linktype, data, len(data))
         self.ts += 100
         self.packets.append(packet)

@@ -236,7 +236,7 @@ class TestCommand:
             _, rest = process.communicate(timeout=60)
         assert process.returncode == 0
         assert "can be used again" in rest
-        assert len(visible(tmp_path / "landing")) == 1
+        assert [name.split("/")[0] for name in visible(tmp_path / "landing")] == ["date=2023-11-14", "gaps"]
 
     def test_it_gives_up_with_exit_code_2(self, tmp_path):
         with self.start(tmp_path, "--store-timeout", "0.1") as process:

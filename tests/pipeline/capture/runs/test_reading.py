@@ -44,7 +44,7 @@ def test_connections_within_one_piece_are_the_same_when_it_is_read_alone(tmp_pat
     assert rows(tmp_path / "together", *paths) == alone
     read_capture(paths[:1], tmp_path / "later")
     again = read_capture(paths, tmp_path / "later")
-    assert (len(again.files), len(again.files_present)) == (1, 1)
+    assert (len(again.files), len(again.files_present)) == (2, 2)  # frames, and the connection's row
 
 
 def test_captures_of_the_same_time_stand_for_themselves(tmp_path):

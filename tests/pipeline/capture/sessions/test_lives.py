@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from decoder.model import CONNECTION, Gap
+from pipeline.analysis.lives import TROUBLES
 from pipeline.capture.fast_path.block import read_blocks
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.packets.sources import read_packets
@@ -48,6 +50,10 @@ def states(tmp_path: Path, packets: Iterable[Packet]) -> list[dict[str, Any]]:
     return [json.loads(row.life or "") for row in rows(tmp_path, packets)]
 
 
+def troubles(tmp_path: Path, packets: Iterable[Packet]) -> list[dict[str, Any]]:
+    return [state for state in states(tmp_path, packets) if state["how"] in TROUBLES]
+
+
 def refused(number: int = 0, **where: Any) -> Flow:
     some = flow(number, **where)
     some.add(0, some.isn[0], 0, SYN)
@@ -58,6 +64,20 @@ def refused(number: int = 0, **where: Any) -> Flow:
 def asked(some: Flow, *, answered: bool = True) -> Flow:
     some.open().send(0, request(1))
     return some.send(1, response(1)) if answered else some
+
+
+def hello(kind: int, middle: bytes, extension: bytes) -> bytes:
+    body = b"\x03\x03" + bytes(32) + b"\0" + middle + len(extension).to_bytes(2, "big") + extension
+    handshake = bytes([kind]) + len(body).to_bytes(3, "big") + body
+    return b"\x16\x03\x01" + len(handshake).to_bytes(2, "big") + handshake
+
+
+def client_hello() -> bytes:
+    return hello(1, b"\0\x02\x13\x01" + b"\x01\0", b"\0\x2b\0\x05\x04\x03\x04\x03\x03")
+
+
+def server_hello() -> bytes:
+    return hello(2, b"\xc0\x2f\0", b"")
 
 
 def test_a_refused_connection_is_stated(tmp_path):
@@ -84,28 +104,40 @@ def test_a_connection_that_nothing_answers_is_stated_while_it_is_tried(tmp_path)
 def test_a_single_syn_at_the_end_of_the_capture_says_nothing(tmp_path):
     some = flow()
     some.add(0, some.isn[0], 0, SYN)
-    assert rows(tmp_path, some.packets) == []
+    (one,) = states(tmp_path, some.packets)
+    assert (one["how"], one["opened"], one["packets"]) == ("unknown", "unanswered", [1, 0])
 
 
 def test_what_is_half_seen_is_no_failure(tmp_path):
     """The packets of the server are missing, both sides sent a SYN, or the begin is missing."""
     half = asked(flow()).close()
-    assert (
-        states(tmp_path, [packet for packet in half.packets if b"\x0a\x00\x00\x05\x0a\x00\x00\x09" in packet.data])
-        == []
-    )
+    packets = [packet for packet in half.packets if b"\x0a\x00\x00\x05\x0a\x00\x00\x09" in packet.data]
+    (one,) = states(tmp_path, packets)
+    assert (one["how"], one["opened"], one["packets"][1]) == ("served", "unknown", 0)
     both = flow(1)
     both.add(0, both.isn[0], 0, SYN)
     both.add(1, both.isn[1], 0, SYN)
     both.add(1, both.isn[1] + 1, both.isn[0] + 1, RST | ACK)
-    assert states(tmp_path, both.packets) == []
+    (one,) = states(tmp_path, both.packets)
+    assert (one["how"], one["opened"]) == ("unknown", "unknown")
     midway = flow(2)
     midway.add(1, midway.seq[1], midway.seq[0], RST | ACK)
     assert states(tmp_path, midway.packets) == []
 
 
-def test_a_connection_in_good_order_has_no_row(tmp_path):
-    assert rows(tmp_path, asked(flow()).close().packets) == []
+def test_of_a_connection_in_good_order_its_begin_its_end_and_its_amounts_are_stated(tmp_path):
+    some = asked(flow())
+    (one,) = states(tmp_path, some.close().packets)
+    assert (one["how"], one["opened"], one["state"], one["closed"]) == ("served", "yes", "idle", True)
+    assert (one["packets"], one["bytes"]) == ([4, 3], [len(request(1)), len(response(1))])
+    assert [us - one["began_us"] for us in one["spoke_us"]] == [300, 400]
+    assert one["silence_us"] == 100
+    assert not {"keepalives", "zero_windows", "stalled_us"} & set(one)
+    assert len(one["flow_id"]) == len("0123456789abcdef")
+
+
+def test_rules_are_given_none_that_ended_well(tmp_path):
+    assert troubles(tmp_path, asked(flow()).close().packets) == []
 
 
 def test_who_ended_it_and_what_was_open_is_stated(tmp_path):
@@ -137,7 +169,63 @@ def test_a_keepalive_is_nothing_sent_again(tmp_path):
         some.add(0, some.seq[0] - 1, some.seq[1], ACK, b"\0")
     some.reset(0)
     (one,) = states(tmp_path, some.packets)
-    assert one["again"] == [0, 0]
+    assert (one["again"], one["keepalives"], one["bytes"]) == ([0, 0], [5, 0], [len(request(1)), len(response(1))])
+
+
+def test_a_receiver_that_has_no_room_is_stated_with_its_time(tmp_path):
+    some = asked(flow())
+    for number in range(2, 40):
+        some.send(0, request(number)).send(1, response(number))
+    for _ in range(3):
+        some.add(0, some.seq[0], some.seq[1], ACK, window=0)
+        some.ts += SEC
+    some.add(0, some.seq[0], some.seq[1], ACK)
+    for number in range(40, 80):
+        some.send(0, request(number)).send(1, response(number))
+    (one,) = states(tmp_path, some.close().packets)
+    assert (one["zero_windows"], one["frames"]) == ([3, 0], [79, 79])
+    assert 3 * SEC <= one["stalled_us"][0] < 3 * SEC + 1000
+    assert one["stalled_us"][1] == 0
+
+
+def test_a_window_that_stays_closed_counts_to_the_last_packet(tmp_path):
+    some = asked(flow())
+    some.add(0, some.seq[0], some.seq[1], ACK, window=0)
+    some.ts += 5 * SEC
+    some.reset(1)
+    (one,) = states(tmp_path, some.packets)
+    assert (one["how"], one["stalled_us"][0] // SEC) == ("spoke", 5)
+
+
+def test_the_longest_silence_and_where_it_ended_is_stated(tmp_path):
+    some = asked(flow())
+    some.ts += 300 * SEC
+    some.send(0, request(2)).send(1, response(2))
+    (one,) = states(tmp_path, some.close().packets)
+    assert one["silence_us"] // SEC == 300
+    assert (one["silent_until_us"] - one["began_us"]) // SEC == 300
+
+
+@pytest.mark.parametrize("cut", [0, 5], ids=["before the answer", "amid the answer"])
+def test_what_an_end_interrupts_is_stated(tmp_path, cut):
+    some = asked(flow())
+    some.send(0, request(2))
+    if cut:
+        some.send(1, response(2)[:-cut])
+    some.add(1, some.seq[1], some.seq[0], RST | ACK)
+    (one,) = states(tmp_path, some.packets)
+    assert one["state"] == ("answering" if cut else "asking")
+
+
+def test_bytes_of_another_protocol_are_counted_though_they_are_not_read(tmp_path):
+    some = flow(port=443).open().send(0, client_hello()).send(1, server_hello())
+    for _ in range(3000):
+        some.send(0, b"\x17\x03\x03\x00\x40" + bytes(64)).send(1, b"\x17\x03\x03\x04\x00" + bytes(1024))
+    some.ts += 7 * SEC
+    some.send(0, b"\x17\x03\x03\x00\x40" + bytes(64))
+    (one,) = states(tmp_path, some.close().packets)
+    assert one["bytes"] == [len(client_hello()) + 3001 * 69, len(server_hello()) + 3000 * 1029]
+    assert (one["how"], one["tls_offered"], one["tls_version"], one["silence_us"] // SEC) == ("other", "1.3", "1.2", 7)
 
 
 def test_a_silent_connection_is_stated(tmp_path):
@@ -164,7 +252,7 @@ def test_a_scan_is_counted(ports):
     list(agent.finish())
     found = [json.loads(row.life or "") for row in agent.lives.take()]
     assert sum(one.get("connections", 1) for one in found) == number
-    assert len(found) <= lives.MOST_ROWS + lives.MOST_KINDS + 1
+    assert len(found) <= lives.MOST_OF_A_HOST + lives.MOST_PORTS + 1
 
 
 def test_another_process_goes_on(tmp_path):
@@ -179,4 +267,24 @@ def test_another_process_goes_on(tmp_path):
     for packet in some.packets[2:]:
         list(after.take(packet))
     list(after.finish())
-    assert [json.loads(row.life or "")["syns"] for row in after.lives.take()] == [3, 4]
+    first, last = (json.loads(row.life or "") for row in after.lives.take())
+    assert (first["syns"], last["syns"], last["packets"], last["silence_us"] // SEC) == (3, 4, [4, 0], 1)
+
+
+def test_a_process_goes_on_from_what_one_of_an_older_release_left(tmp_path):
+    """Its state has no counts: they begin where it went on."""
+    before, after = Agent(), Agent()
+    some = asked(flow())
+    for packet in some.packets:
+        list(before.take(packet))
+    list(before.release())
+    state = before.state()
+    (opened,) = state.connections
+    older = replace(state, connections=(replace(opened, tcp=replace(opened.tcp, tally=None)),))
+    after.resume(older)
+    for packet in some.send(0, request(2)).send(1, response(2)).close().packets[5:]:
+        list(after.take(packet))
+    list(after.finish())
+    (row,) = after.lives.take()
+    one = json.loads(row.life or "")
+    assert (one["how"], one["packets"], one["frames"]) == ("served", [2, 2], [2, 2])
