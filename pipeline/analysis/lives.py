@@ -80,7 +80,10 @@ def lives(tables: Tables, gaps: str = "gaps") -> list[Life]:
 
 def are_in(gaps: pa.Table) -> bool:
     """Whether rows of ``bronze.gaps`` state what became of a connection."""
-    return bool(pc.any(pc.equal(gaps.column("method"), CONNECTION)).as_py())
+    is_one, life = pc.equal(gaps.column("method"), CONNECTION), gaps.column("life")
+    for how in ("served", "unknown"):
+        is_one = pc.and_(is_one, pc.invert(pc.fill_null(pc.starts_with(life, f'{{"how":"{how}"'), fill_value=False)))
+    return bool(pc.any(is_one).as_py())
 
 
 def _read(connection_id: str, text: str) -> Life | None:

@@ -19,6 +19,7 @@ MODULES = {
     "top": "pipeline.commands.watching.top",
     "decode": "pipeline.commands.messages.decode",
     "explain": "pipeline.commands.messages.explain",
+    "connections": "pipeline.commands.connections",
     "stream": "pipeline.commands.lake",
     "check": "pipeline.commands.lake",
     "findings": "pipeline.commands.findings",

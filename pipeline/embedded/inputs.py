@@ -89,6 +89,10 @@ class Inputs:
         """All rows at once. Raises UserError if a file cannot be read."""
         return Landed(*rows_of(self._frames, self._gaps), self.stats, self.set_aside)
 
+    def gaps(self) -> pa.Table:
+        """The gaps alone. Raises UserError if a file cannot be read."""
+        return rows_of([], self._gaps)[1]
+
     def pieces(self, rows: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Frames and gaps in the order of time, so many frames or a little more at once; of the gaps all come first.
 

@@ -1,0 +1,112 @@
+"""``wirelake connections`` lists each connection once, of a capture, a landing zone and a lake alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.analysis.connections import connections_of
+from pipeline.capture.runs.reading import read_capture
+from pipeline.cli import app
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
+from pipeline.settings import StreamSettings
+from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
+
+CLIENT, SERVER = "10.0.0.5", "10.0.0.9"
+
+
+def flow(number: int) -> Flow:
+    return Flow(client=(CLIENT, 41000 + number), server=(SERVER, 9092))
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """One that is served, one that is refused, one that the server closes though a request is open."""
+    served = flow(0).open().send(0, request(1)).send(1, response(1)).close()
+    refused = flow(1)
+    refused.add(0, refused.isn[0], 0, SYN)
+    refused.add(1, 0, refused.isn[0] + 1, RST | ACK)
+    cut = flow(2).open().send(0, request(1)).send(1, response(1)).send(0, request(2))
+    cut.add(1, cut.seq[1], cut.seq[0], FIN | ACK)
+    cut.add(0, cut.seq[0], cut.seq[1] + 1, FIN | ACK)
+    path = tmp_path / "some.pcap"
+    path.write_bytes(pcap([*served.packets, *refused.packets, *cut.packets]))
+    return path
+
+
+def printed(*arguments: object, width: int = 140) -> str:
+    done = CliRunner().invoke(app, ["connections", *map(str, arguments)], env={"COLUMNS": str(width)})
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def listed(*arguments: object) -> list[dict[str, object]]:
+    return [json.loads(line) for line in printed(*arguments, "--json").splitlines()]
+
+
+def test_it_lists_how_each_ended(capture: Path) -> None:
+    text = printed(capture)
+    assert "closed by the client" in text
+    assert "closed by the server, request open" in text
+    assert "3 connections: 1 closed by the client, 1 closed by the server, request open, 1 refused." in text
+
+
+def test_a_narrow_terminal_shows_whole_addresses(capture: Path) -> None:
+    text = printed(capture, width=80)
+    assert f"{CLIENT}:41002" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_failed_leaves_out_what_ended_well(capture: Path) -> None:
+    assert sorted(one["client_port"] for one in listed(capture, "--failed")) == [41001, 41002]
+
+
+@pytest.mark.parametrize(
+    ("host", "number"), [(CLIENT, 3), (f"{CLIENT}:41001", 1), (f"{SERVER}:9092", 3), (SERVER[:-1], 0)]
+)
+def test_a_host_is_an_address_or_address_and_port(capture: Path, host: str, number: int) -> None:
+    assert len(listed(capture, "--host", host)) == number
+
+
+def test_a_landing_zone_and_a_lake_list_the_same(capture: Path, tmp_path: Path) -> None:
+    read_capture([capture], tmp_path / "landing", agent_id="local")
+    found = diagnose(read_inputs([str(capture)]), StreamSettings(), "all")
+    write_lake(tmp_path / "lake", found.tables)
+    expected = listed(capture)
+    assert listed(tmp_path / "lake") == expected
+    assert listed(tmp_path / "landing") == expected
+
+
+def test_two_agents_are_counted_once(capture: Path, tmp_path: Path) -> None:
+    for agent in ("a", "b"):
+        read_capture([capture], tmp_path / "landing", agent_id=agent)
+    assert len(listed(tmp_path / "landing")) == 3
+
+
+def test_files_and_tables_of_a_release_without_these_rows_are_read(capture: Path, tmp_path: Path) -> None:
+    landing = tmp_path / "landing"
+    read_capture([capture], landing)
+    (file,) = (landing / "gaps").rglob("*.parquet")
+    older = pq.ParquetFile(file).read().drop_columns(["life"])
+    pq.write_table(older, file)
+    for manifest in (landing / "_manifest" / "gaps").glob("*.json"):
+        manifest.unlink()
+    assert "No connection is recorded" in printed(landing)
+    assert connections_of(older) == []
+    assert diagnose(read_inputs([str(landing)]), StreamSettings(), "report").findings.num_rows == 0
+
+
+def test_what_makes_no_sense_is_left_out() -> None:
+    texts = ['{"how":"served"}', "[]", "no JSON", None]
+    columns = {
+        "connection_id": [str(number) for number in range(4)], "seq": [0] * 4, "method": ["connection"] * 4,
+        "life": texts,
+    }  # fmt: skip
+    assert connections_of(pa.table(columns)) == []
