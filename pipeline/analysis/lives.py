@@ -37,6 +37,10 @@ class Life:
         asks, answers: what client and server speak, if that is neither Kafka nor MongoDB.
         alert: who ended a TLS handshake with which alert.
         server_name: whom the client asked for by TLS.
+        sent_again, waiting: of client and server the segments sent once more, and the bytes never acknowledged.
+        stalled_us: for how long client and server asked to be sent nothing, µs.
+        syns: how often the client asked for a connection.
+        state: in what a connection that speaks ended: ``asking``, ``answering``, ``idle`` or ``unknown``.
     """
 
     connection_id: str
@@ -59,6 +63,11 @@ class Life:
     answers: str
     alert: str
     server_name: str
+    sent_again: tuple[int, int] = (0, 0)
+    waiting: tuple[int, int] = (0, 0)
+    stalled_us: tuple[int, int] = (0, 0)
+    syns: int = 0
+    state: str = ""
 
 
 def lives(tables: Tables, gaps: str = "gaps") -> list[Life]:
@@ -98,9 +107,17 @@ def _read(connection_id: str, text: str) -> Life | None:
             values.get("closed_by"), values.get("reset_by"), int(values.get("again", [0])[0]),
             int(values.get("unacknowledged", [0])[0]), int(values.get("unanswered", 0)), str(values.get("asks", "")),
             str(values.get("answers", "")), str(values.get("alert", "")), str(values.get("server_name", "")),
+            _pair(values.get("again")), _pair(values.get("unacknowledged")), _pair(values.get("stalled_us")),
+            int(values.get("syns", 0)),
+            str(values.get("state", "")),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
+
+
+def _pair(of: Any) -> tuple[int, int]:
+    """What is stated of client and server; 0 where it is not."""
+    return (0, 0) if of is None else (int(of[0]), int(of[1]))
 
 
 def _once(some: Iterable[Life]) -> Iterator[Life]:

@@ -15,7 +15,7 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
-        r"Nobody listens at|answers no connection|accepts the connections|TLS handshake",
+        r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn",
         "A connection does not come about, or is ended before anything is asked.",
         (),
     ),
@@ -24,6 +24,12 @@ CAPTURE = (
         r"and closes them before it answers anything",
         "A server takes no more connections, or none of some hosts.",
         (silent("no answer on connections of these hosts", names=("server",), half="response"),),
+    ),
+    Claim(
+        "connection_failed",
+        r"never receives the .* up to .* pass",
+        "The path carries no packets of full size.",
+        (seen("the messages that were never acknowledged, and smaller ones", names=("server", "client")),),
     ),
     Claim(
         "connection_failed",

@@ -12,7 +12,8 @@ from typing import Final
 
 from decoder.kafka.apis import ApiKey
 from decoder.model import FrameFlags
-from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.capture.connections.shapes import seen
+from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
@@ -31,6 +32,10 @@ _OTHER: Final = (
 CLOSED_ADVICE = (_FETCH, _OTHER)
 _CLOSED: Final = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
 _IS_CLOSED: Final = f"coalesce(response_flags, 0) & {_CLOSED} = {_CLOSED}"
+_SOON_US = 1_000_000
+_AFTER_US, _SPREAD = 5_000_000, 1.2
+"""Who gives up after so many µs at least, and always after about as many (the most is so many times the least), has a
+timeout of its own; limits of size show at once."""
 _LARGE: Final = 65_536
 """Bytes of an answer: one that is smaller comes at once, and exceeds no limit."""
 _QUERY: Final = f"""
@@ -40,7 +45,7 @@ _QUERY: Final = f"""
     )
     SELECT {ADDRESS["server"]} AS server, coalesce(nullif(client_id, ''), '?') AS client, client_ip AS host,
         protocol = 'kafka' AS is_kafka, api_key, coalesce(api_name, 'its request') AS api, begin_us,
-        epoch_us(response_ts) AS us, response_size AS size, exchange_id
+        epoch_us(response_ts) AS us, epoch_us(request_ts) AS asked_us, response_size AS size, exchange_id, connection_id
     FROM exchanges JOIN begun USING (connection_id)
     WHERE {_IS_CLOSED} AND response_ts IS NOT NULL AND response_size >= {_LARGE}
     ORDER BY us, exchange_id
@@ -95,13 +100,15 @@ def _finding(rule: str, cluster: str, some: Sequence[Row], sources: Sources, set
     first, last = some[0], some[-1]
     apis = sorted({row.api for row in some})
     sizes = [row.size or 0 for row in some]
+    ended = {one.connection_id: one.ended_us for one in seen(sources).lives}
+    waited = [ended[row.connection_id] - row.asked_us for row in some if row.connection_id in ended and row.asked_us]
     name = "A client without a name" if first.client == "?" else first.client
     summary = (
         f"{name} at {first.host} closed {count(len(some), 'connection')} to {_listed({row.server for row in some})} "
-        f"while the answer to {_listed(apis)} was coming ({_size(sizes)}), and asked again each time, from "
-        f"{clock(first.us)} to {clock(last.us)} UTC: the limit of the client (receive.message.max.bytes or the like) "
-        "is smaller than what it asks for, or its timeout shorter than the answer takes."
+        f"while the answer to {_listed(apis)} was coming ({_size(sizes)}{_after(waited)}), and asked again each time, "
+        f"from {clock(first.us)} to {clock(last.us)} UTC: {_why(waited)}."
     )
+    more = {"after_us": [min(waited), max(waited)]} if waited else {}
     is_fetch = all(row.is_kafka and row.api_key == ApiKey.FETCH for row in some)
     return Finding(
         rule=rule, severity="warning", subject=f"{first.client}/{first.host}",
@@ -111,9 +118,29 @@ def _finding(rule: str, cluster: str, some: Sequence[Row], sources: Sources, set
         details={
             "connections": len(some), "apis": apis, "largest_answer": max(sizes),
             "servers": sorted({row.server for row in some}), "client": first.client, "host": first.host,
-            "enough_us": some[settings.churn_closed - 1].us,
+            "enough_us": some[settings.churn_closed - 1].us, **more,
         },
     )  # fmt: skip
+
+
+def _after(waited: Sequence[int]) -> str:
+    """After how long the client gave up, where that is known."""
+    if not waited:
+        return ""
+    if max(waited) < _SOON_US:
+        return ", at once"
+    least, most = seconds(min(waited)), seconds(max(waited))
+    return f", after {least}" if least == most else f", after {least} to {most}"
+
+
+def _why(waited: Sequence[int]) -> str:
+    if waited and min(waited) >= _AFTER_US and max(waited) <= _SPREAD * min(waited):
+        return (
+            "a timeout of the client (request.timeout.ms, socket.timeout.ms; MongoDB: socketTimeoutMS) of about "
+            f"{seconds(min(waited))} is shorter than the answer takes"
+        )
+    size = "the limit of the client (receive.message.max.bytes or the like) is smaller than what it asks for"
+    return size if waited and max(waited) < _AFTER_US else f"{size}, or its timeout shorter than the answer takes"
 
 
 def _listed(names: Iterable[str]) -> str:

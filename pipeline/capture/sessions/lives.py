@@ -151,7 +151,7 @@ class Lives:
         if session.recognised:
             client = _client(connection, session)
             is_cut = connection.closed_by == 1 - client and unanswered
-            is_unheard = connection.life.again[client] > 1 and unacknowledged(connection, client)
+            is_unheard = any(connection.life.again[way] > 1 and unacknowledged(connection, way) for way in (0, 1))
             return "spoke" if connection.reset_by is not None or is_cut or is_unheard else "served"
         if session.verdict != "no_data":
             return "other"

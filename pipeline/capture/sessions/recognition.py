@@ -13,7 +13,14 @@ from decoder.work import METER
 from pipeline.capture.network.link import Endpoint
 from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN, answer_of_another, kind_of
 from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
-from pipeline.capture.sessions.tls import alert_of, is_client_hello, looks_like_tls, server_name, versions
+from pipeline.capture.sessions.tls import (
+    alert_of,
+    hidden_alert,
+    is_client_hello,
+    looks_like_tls,
+    server_name,
+    versions,
+)
 from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
@@ -170,7 +177,9 @@ class Recognition:
             self.verdict, self.tls = "tls", self._tls_peers(first, header)
             self.other_talk = self._unanswered_handshake(first)
             client = self._client_of(first)
-            self.alert = alert_of(first[client], first[1 - client])
+            self.alert = alert_of(first[client], first[1 - client]) or hidden_alert(
+                first[client], first[1 - client], _latest(events, 1 - client)
+            )
             self.tls_versions = versions(first[client], first[1 - client])
         elif any(event.data for event in events) or any(self.dropped):
             self.verdict = "not_recognised"
@@ -288,6 +297,12 @@ def _behind(events: Sequence[StreamEvent], direction: int, size: int) -> list[St
         elif not cut:
             found.append(event)
     return found
+
+
+def _latest(events: Sequence[StreamEvent], direction: int) -> bytes:
+    """What a direction sent after the last bytes of the other."""
+    late = itertools.takewhile(lambda event: event.direction == direction, reversed(events))
+    return b"".join([event.data for event in late][::-1])
 
 
 def _is_tls(events: Sequence[StreamEvent]) -> bool:

@@ -18,6 +18,9 @@ _VERSION_AT, _SESSION_ID_AT = 4, 4 + 2 + 32
 _VERSIONS = {0x0300: "SSL 3.0", 0x0301: "1.0", 0x0302: "1.1", 0x0303: "1.2", 0x0304: "1.3"}
 
 _ALERT, _ALERT_BYTES, _LEVELS = 21, 2, (1, 2)
+_APPLICATION = 23
+_HIDDEN_ALERTS = ([19], [35])
+"""Sizes of an alert that is encrypted: two bytes, the type, a tag of 16, and with some libraries a padding of 16."""
 _BEFORE_KEYS = (20, _ALERT, _HANDSHAKE)
 ALERTS = {
     10: "unexpected_message", 20: "bad_record_mac", 40: "handshake_failure", 42: "bad_certificate",
@@ -70,6 +73,33 @@ def alert_of(asks: bytes, answers: bytes) -> str | None:
                 return f"{name} {ALERTS.get(body[1], f'alert {body[1]}')}"
             at += _HEADER_BYTES + size
     return None
+
+
+def hidden_alert(asks: bytes, answers: bytes, latest: bytes) -> str | None:
+    """Who ended a handshake with an alert that TLS 1.3 encrypts: ``client encrypted``; None if nobody did.
+
+    Only its size shows: smaller than any other message of a handshake. A client that refuses sends nothing else
+    encrypted, a server that refuses answers nothing to what the client sent last.
+
+    Args:
+        asks, answers: what the client and the server sent, from the first byte on.
+        latest: what the server sent after the last bytes of the client.
+    """
+    if not answers or asks[:1] != bytes([_HANDSHAKE]):
+        return None
+    if [size for kind, size in _records(asks) if kind == _APPLICATION] in _HIDDEN_ALERTS:
+        return "client encrypted"
+    is_one = [size for _, size in _records(latest)] in _HIDDEN_ALERTS and latest[0] == _APPLICATION
+    return "server encrypted" if is_one and any(kind == _APPLICATION for kind, _ in _records(asks)) else None
+
+
+def _records(data: bytes) -> Iterator[tuple[int, int]]:
+    """Type and size of the records, each ending where the next begins."""
+    at = 0
+    while at + _HEADER_BYTES <= len(data):
+        size = int.from_bytes(data[at + 3 : at + 5], "big")
+        yield data[at], size
+        at += _HEADER_BYTES + size
 
 
 def _links(data: bytes) -> dict[int, int]:

@@ -86,7 +86,7 @@ def _cut_off(case: Case) -> str:
     return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
 
 
-_LIKELY = frozenset({"sasl", "credentials", "idle", "limit"})
+_LIKELY = frozenset({"sasl", "credentials", "idle", "limit", "too-large", "storm"})
 _FAILED = {
     "refused": f"{SEEN}a reset answers each SYN.",
     "unanswered": f"{SEEN}each SYN was sent again, and nothing answered.",
@@ -95,6 +95,9 @@ _FAILED = {
     "credentials": f"{SEEN}the server closed each connection after the credentials. {not_why('server')}",
     "controller": f"{SEEN}the server's own answer to ApiVersions lists what it serves.",
     "limit": f"{SEEN}the server closed these connections and served others meanwhile. {not_why('server')}",
+    "too-large": f"{SEEN}the same segments are sent again and again, and nothing acknowledges them.",
+    "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
+    "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",
     "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",
     "advertised": f"{SEEN}what Metadata names, and that no packet of the client to it was captured.",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -158,6 +158,49 @@ def test_an_alert_names_why_a_handshake_ends(tmp_path):
     some = [flow(n, n).open().send(0, HELLO).send(1, b"\x16\x03\x03\x00\x04\x02\0\0\0").send(0, UNKNOWN_CA).close()
             for n in range(4)]  # fmt: skip
     assert found(tmp_path, packets(*some)) == {f"{SERVER}:9092/client-unknown_ca": "critical"}
+
+
+CERTIFICATE = b"\x16\x03\x03\x00\x04\x02\0\0\0\x14\x03\x03\0\x01\x01\x17\x03\x03\x01\x00" + bytes(256)
+"""ServerHello, change of cipher, and what is encrypted."""
+FINISHED, HIDDEN = b"\x17\x03\x03\0\x35" + bytes(0x35), b"\x17\x03\x03\0\x13" + bytes(0x13)
+
+
+def closed_by(side: int, some: Flow) -> Flow:
+    some.add(side, some.seq[side], some.seq[1 - side], FIN | ACK)
+    some.add(1 - side, some.seq[1 - side], some.seq[side] + 1, FIN | ACK)
+    return some
+
+
+def hidden(side: int) -> Callable[[int], Flow]:
+    """A handshake that one side ends with an encrypted alert."""
+
+    def one(number: int) -> Flow:
+        some = flow(number, number).open().send(0, HELLO).send(1, CERTIFICATE)
+        if side:
+            some.send(0, FINISHED)
+        return closed_by(side, some.send(side, HIDDEN))
+
+    return one
+
+
+@pytest.mark.parametrize(("side", "who"), [(0, "client"), (1, "server")], ids=["client", "server"])
+def test_an_alert_that_is_encrypted_shows_by_its_size(tmp_path, side, who):
+    some = packets(*map(hidden(side), range(4)))
+    assert found(tmp_path, some) == {f"{SERVER}:9092/{who}-encrypted": "critical"}
+
+
+def test_tls_that_ends_in_good_order(tmp_path):
+    """A request is answered, then either side says goodbye by an encrypted alert of the same size."""
+
+    def served_by(number: int) -> Flow:
+        some = flow(number, number).open().send(0, HELLO).send(1, CERTIFICATE).send(0, FINISHED)
+        some.send(0, FINISHED).send(1, FINISHED).send(number % 2, HIDDEN)
+        return closed_by(number % 2, some)
+
+    path = tmp_path / "some.pcap"
+    path.write_bytes(pcap(packets(*map(served_by, range(10)))))
+    done = CliRunner().invoke(app, ["diagnose", str(path)])
+    assert "encrypted (TLS)" in str(done.exception)
 
 
 def test_tls_at_a_plain_listener(tmp_path):

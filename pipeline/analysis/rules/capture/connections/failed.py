@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.analysis.rules.capture.connections import advertised, forgotten, limits, opening, thrown_out
+from pipeline.analysis.rules.capture.connections import (
+    advertised,
+    crowds,
+    forgotten,
+    limits,
+    opening,
+    stuck,
+    thrown_out,
+)
 from pipeline.analysis.rules.capture.connections.shapes import NAME, Trouble, seen
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Rule, finds
@@ -17,11 +25,24 @@ from pipeline.finding_settings import FindingSettings
 RULE = Rule(
     NAME,
     "capture",
-    ("critical", "warning"),
+    ("critical", "warning", "info"),
     "A client cannot connect to a server, or is cut off: refused, not answered, thrown out, sent elsewhere, forgotten.",
-    ("connection_failures", "connection_restart_seconds", "connection_pause_seconds"),
+    (
+        "connection_failures",
+        "connection_restart_seconds",
+        "connection_pause_seconds",
+        "churn_checks",
+    ),
     ("exchanges", "waiting", "gaps"),
-    advice=(*opening.ADVICE, *thrown_out.ADVICE, *limits.ADVICE, forgotten.ADVICE, advertised.ADVICE),
+    advice=(
+        *opening.ADVICE,
+        *thrown_out.ADVICE,
+        *limits.ADVICE,
+        *crowds.ADVICE,
+        stuck.ADVICE,
+        forgotten.ADVICE,
+        advertised.ADVICE,
+    ),
 )
 
 
@@ -41,7 +62,11 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
     known = seen(sources)
     if known.lives:
         yield from opening.troubles(known, settings)
-        yield from limits.troubles(sources, known, settings)
+        crowd = list(crowds.troubles(sources, known, settings))
+        yield from crowd
+        stormed = {one.server for one in crowd if one.shape == "storm"}
+        yield from (one for one in limits.troubles(sources, known, settings) if one.server not in stormed)
+        yield from stuck.troubles(sources, known, settings)
         yield from forgotten.troubles(sources, known, settings)
     yield from thrown_out.troubles(sources, known, settings)
     yield from advertised.troubles(sources, known, settings)

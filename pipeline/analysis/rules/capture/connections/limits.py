@@ -43,7 +43,7 @@ class _Cut(NamedTuple):
 
 def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """One for each server that takes no more of anybody, or of some hosts."""
-    by_server = known.by_server(_is_cut)
+    by_server = known.by_server(is_cut)
     cut = {server: lives for server, lives in by_server.items() if len(lives) >= _LEAST and server in known.answered}
     if not cut:
         return
@@ -58,10 +58,11 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
 
 def cut_at_once(known: Seen) -> frozenset[str]:
     """Ids of the connections that a server accepted and closed at once: no client waited for an answer there."""
-    return frozenset(one.connection_id for one in known.lives if _is_cut(one))
+    return frozenset(one.connection_id for one in known.lives if is_cut(one))
 
 
-def _is_cut(one: Life) -> bool:
+def is_cut(one: Life) -> bool:
+    """Whether the server accepted it and closed it at once."""
     is_at_once = one.ended_us - one.began_us <= AT_ONCE_US and one.opened == "yes" and one.connections == 1
     by_server = one.closed_by == "server" or one.reset_by == "server"
     return is_at_once and by_server and (one.how == "silent" or (one.how == "spoke" and one.unanswered > 0))

@@ -46,6 +46,26 @@ NO_TLS: Final = (
     "without TLS (Kafka: security.protocol=PLAINTEXT or SASL_PLAINTEXT; MongoDB: tls=false), or name the port of a TLS "
     "listener."
 )
+_HIDDEN: Final = "encrypted"
+_HANDSHAKE_US: Final = 5_000_000
+"""A handshake takes no longer."""
+_WHY: Final = {
+    "unknown_ca": "it does not trust the issuer of the certificate that it got",
+    "certificate_unknown": "it does not accept the certificate that it got, mostly as it does not trust the issuer",
+    "bad_certificate": "it does not accept the certificate that it got",
+    "certificate_expired": "the certificate that it got has expired",
+    "certificate_revoked": "the certificate that it got is revoked",
+    "unsupported_certificate": "it cannot use the kind of certificate that it got",
+    "certificate_required": "the client sends no certificate, and the listener wants one",
+    "protocol_version": "the two have no TLS version in common",
+    "handshake_failure": "the two have no cipher in common, or the client sends no certificate that the listener wants",
+    "insufficient_security": "the ciphers that are offered are too weak for it",
+    "unrecognized_name": "the server has no certificate of this name",
+    "no_application_protocol": "another protocol is served there (ALPN)",
+    "client encrypted": "it does not accept the certificate that it got (TLS 1.3 hides the alert's name)",
+    "server encrypted": "it does not accept the client's certificate, or misses one (TLS 1.3 hides the alert's name)",
+}
+"""By alert, or by who sends it and alert, what it says of the two."""
 ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ALERT, NO_TLS)
 
 _KAFKA: Final = frozenset({*range(9091, 9100), 19092, 19093, 29092, 29093, 39092})
@@ -79,6 +99,8 @@ def _unreachable(
     number, times = number_of(failed), times_of(failed)
     if number < settings.connection_failures or not _is_ours(failed[0], known):
         return None
+    if how == "unanswered" and all(one.syns == 1 for one in failed):
+        return None  # no client waited: the server's packets may be missing in the capture
     begun_us, last_us = min(one.began_us for one in failed), times[-1]
     answered = known.answered.get(server)
     patience_us = int(settings.connection_restart_seconds * 1_000_000) if answered is not None else _LEAST_US
@@ -132,35 +154,45 @@ def _closed_at_once(known: Seen, settings: FindingSettings) -> Iterator[Trouble]
 
 
 def _handshakes(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
-    """TLS handshakes that an alert in clear ended, or that a server without TLS closed."""
+    """TLS handshakes that an alert ended, or that a server without TLS closed."""
     ended: defaultdict[tuple[str, str], list[Life]] = defaultdict(list)
     for one in known.lives:
-        if one.how == "other" and one.alert:
+        if one.how == "other" and one.alert and not _is_late(one):
             ended[one.server, one.alert].append(one)
         elif one.how == "other" and one.asks == TLS and one.answers == "nothing" and one.closed_by == "server":
             ended[one.server, ""].append(one)
     for (server, alert), failed in sorted(ended.items()):
-        number, times = len(failed), times_of(failed)
-        if number < settings.connection_failures:
-            continue
-        hosts = sorted({one.client_ip for one in failed})
-        names = sorted({one.server_name for one in failed if one.server_name})
-        span = f"{count(number, 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC"
-        if alert:
-            who, _, what = alert.partition(" ")
-            ends, other = (some(hosts), server) if who == "client" else (server, some(hosts))
-            asked = f", asked for as {some(names)}" if names else ""
-            summary = f"{ends} ends the TLS handshake with {other} with the alert {what}{asked} ({span})."
-        else:
-            summary = (
-                f"{server} closes the TLS handshakes of {some(hosts)} without an answer ({span}): the listener does "
-                "not speak TLS, the client does."
-            )
-        yield Trouble(
-            alert.replace(" ", "-") or "no-tls", server, "", times, number, server not in known.answered, summary,
-            ALERT if alert else NO_TLS,
-            details={"hosts": hosts, "connections": _ids(failed), "alert": alert, "server_names": names},
-        )  # fmt: skip
+        if len(failed) >= settings.connection_failures:
+            yield _handshake(server, alert, failed, is_critical=server not in known.answered)
+
+
+def _is_late(one: Life) -> bool:
+    """Whether what looks like an encrypted alert came when the handshake was long over."""
+    return one.alert.endswith(_HIDDEN) and one.ended_us - one.began_us > _HANDSHAKE_US
+
+
+def _handshake(server: str, alert: str, failed: Sequence[Life], *, is_critical: bool) -> Trouble:
+    number, times = len(failed), times_of(failed)
+    hosts = sorted({one.client_ip for one in failed})
+    names = sorted({one.server_name for one in failed if one.server_name})
+    span = f"{count(number, 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC"
+    if alert:
+        who, _, what = alert.partition(" ")
+        ends, other = (some(hosts), server) if who == "client" else (server, some(hosts))
+        asked = f", asked for as {some(names)}" if names else ""
+        why = _WHY.get(alert) or _WHY.get(what, "")
+        named = "an encrypted alert" if what == _HIDDEN else f"the alert {what}"
+        summary = f"{ends} ends the TLS handshake with {other} with {named}{asked} ({span}){': ' if why else ''}{why}."
+    else:
+        summary = (
+            f"{server} closes the TLS handshakes of {some(hosts)} without an answer ({span}): the listener does "
+            "not speak TLS, the client does."
+        )
+    return Trouble(
+        alert.replace(" ", "-") or "no-tls", server, "", times, number, is_critical, summary,
+        ALERT if alert else NO_TLS,
+        details={"hosts": hosts, "connections": _ids(failed), "alert": alert, "server_names": names},
+    )  # fmt: skip
 
 
 def _ids(failed: Sequence[Life]) -> list[str]:

@@ -34,6 +34,7 @@ class Trouble:
         evidence: ids of exchanges, if there are any.
         details: further fields of ``details``.
         ids: of the connections, where requests were asked on them.
+        is_info: whether it does no harm yet.
     """
 
     shape: str
@@ -47,13 +48,14 @@ class Trouble:
     evidence: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
     ids: frozenset[str] = frozenset()
+    is_info: bool = False
 
     def finding(self, sources: Sources, settings: FindingSettings) -> Finding:
         """It as a finding."""
         first_us, last_us = self.times[0], self.times[-1]
         cluster = sources.facts.cluster_at(self.server, last_us)
         return Finding(
-            rule=NAME, severity="critical" if self.is_critical else "warning",
+            rule=NAME, severity="info" if self.is_info else "critical" if self.is_critical else "warning",
             subject="/".join(filter(None, (self.server, self.shape, self.whose))),
             state=sources.state(cluster, first_us, last_us, self.number), cluster=cluster, topic=None, partition=None,
             group_id=None, first_us=first_us, last_us=last_us, summary=self.summary, advice=self.advice,

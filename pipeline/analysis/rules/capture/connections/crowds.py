@@ -1,0 +1,111 @@
+"""Connections that come in crowds: checks of a balancer or monitor, and storms after an outage."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from pipeline.analysis.lives import Life
+from pipeline.analysis.rules.capture.connections.limits import is_cut
+from pipeline.analysis.rules.capture.connections.shapes import AT_ONCE_US, MOST_SHOWN, Seen, Trouble, number_of
+from pipeline.analysis.rules.model import Sources, clock, seconds
+from pipeline.analysis.rules.people import count, some
+from pipeline.analysis.tables import ADDRESS
+from pipeline.finding_settings import FindingSettings
+
+CHECK: Final = (
+    "Now: nothing to do if a load balancer or a monitor has this address. Fix: a check that asks something (Kafka: "
+    "ApiVersions; MongoDB: hello) notices also a server that accepts connections and answers nothing."
+)
+STORM: Final = (
+    "Now: let the clients come back by and by: stop some, or limit them (Kafka: max.connection.creation.rate, also for "
+    "each address; MongoDB: maxConnecting of the pools). Fix: a back-off that grows, with some randomness: "
+    "reconnect.backoff.ms and reconnect.backoff.max.ms (10 s and more) in place of tries without a pause."
+)
+ADVICE: Final = (CHECK, STORM)
+_STEADY: Final = 3
+"""How many times the usual pause between two checks the longest may be."""
+_CROWD, _SINCE_US = 50, 60_000_000
+"""Connections that fail so soon (µs) after a server is back."""
+
+
+def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+    """One for each server and host that checks it, and for each server that a storm meets."""
+    yield from _checks(known, settings)
+    yield from _storms(sources, known, settings)
+
+
+def _checks(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+    silent = known.by_server(
+        lambda one: one.how == "silent" and one.closed_by == "client" and one.ended_us - one.began_us <= AT_ONCE_US
+    )
+    for server, lives in silent.items():
+        by_host: defaultdict[str, list[Life]] = defaultdict(list)
+        for one in lives:
+            by_host[one.client_ip].append(one)
+        for host, these in sorted(by_host.items()):
+            times = sorted(one.began_us for one in these)
+            pauses = [after - before for before, after in pairwise(times)]
+            if len(times) < settings.churn_checks or not 0 < max(pauses) <= _STEADY * median(pauses):
+                continue
+            if server not in known.answered:
+                continue
+            resets = sum(one.reset_by == "client" for one in these)
+            summary = (
+                f"{host} connects to {server} every {median(pauses) / 1_000_000:.1f} s and "
+                f"{'resets' if resets > len(these) // 2 else 'closes'} the connection without a word "
+                f"({count(len(times), 'time')} from {clock(times[0])} to {clock(times[-1])} UTC): a health check of a "
+                "load balancer or a monitor."
+            )
+            yield Trouble(
+                "check", server, host, times, len(times), False, summary, CHECK,
+                details={"hosts": [host], "connections": [one.connection_id for one in these][:MOST_SHOWN]},
+                is_info=True,
+            )  # fmt: skip
+
+
+def _storms(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+    down = known.by_server(lambda one: one.how in ("refused", "unanswered"))
+    for server, lives in down.items():
+        cut = [one for one in known.lives if one.server == server and is_cut(one)]
+        if len(cut) < _CROWD or number_of(lives) < settings.connection_failures:
+            continue
+        back_us = min((one.began_us for one in cut if one.began_us > lives[0].began_us), default=0)
+        soon = [one for one in cut if back_us <= one.began_us <= back_us + _SINCE_US]
+        if len(soon) >= _CROWD and len(soon) > _begun(sources, server, back_us):
+            yield _storm(server, lives, soon, back_us)
+
+
+def _begun(sources: Sources, server: str, since_us: int) -> int:
+    """Connections on which it answered, of those that began since a time."""
+    (row,) = sources.tables.rows(
+        f"""
+        SELECT count(*) AS number FROM (
+            SELECT connection_id FROM exchanges WHERE {ADDRESS["server"]} = $server GROUP BY connection_id
+            HAVING epoch_us(min(ts)) BETWEEN $since AND $until AND bool_or(response_ts IS NOT NULL)
+        )
+        """,
+        server=server,
+        since=since_us,
+        until=since_us + _SINCE_US,
+    )
+    return int(row.number)
+
+
+def _storm(server: str, down: Sequence[Life], soon: Sequence[Life], back_us: int) -> Trouble:
+    hosts = sorted({one.client_ip for one in soon})
+    times = sorted(one.began_us for one in soon)
+    span_us = max(times[-1] - times[0], 1_000_000)
+    summary = (
+        f"A storm of connections meets {server}, which is back at {clock(back_us)} UTC after {number_of(down):,} that "
+        f"it did not accept: {count(len(soon), 'connection')} of {some(hosts)} within {seconds(span_us)} "
+        f"({len(soon) * 1_000_000 / span_us:.0f} a second) end before it answers: the clients have no back-off."
+    )
+    return Trouble(
+        "storm", server, "", times, len(soon), False, summary, STORM,
+        details={"hosts": hosts[:MOST_SHOWN], "connections": [one.connection_id for one in soon][:MOST_SHOWN]},
+        ids=frozenset(one.connection_id for one in soon),
+    )  # fmt: skip
