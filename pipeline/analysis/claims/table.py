@@ -27,6 +27,12 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
+        r"for its replica set",
+        "A driver does not go on to the members that hello names.",
+        (seen("the replies that name them", names=("server", "client")),),
+    ),
+    Claim(
+        "connection_failed",
         r"never receives the .* up to .* pass",
         "The path carries no packets of full size.",
         (seen("the messages that were never acknowledged, and smaller ones", names=("server", "client")),),

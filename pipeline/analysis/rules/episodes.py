@@ -244,9 +244,13 @@ _CANDIDATES = f"""
     )
 """
 """Exchanges in which there may be a symptom."""
+_HELLO_BYTES = 4_000
+"""Within so many characters a reply to hello names the members."""
 _HALVES_ASKED = {
     "request": f"({_BODIES_ASKED}) OR (protocol = 'kafka' AND (api_key IN {numbers(*NAMING)} OR {STATES_ONE}))",
-    "response": f"({_BODIES_ASKED}) OR (protocol = 'mongodb' AND contains(response_body, 'RetryAfterMs'))",
+    "response": f"""({_BODIES_ASKED}) OR (protocol = 'mongodb' AND (
+        contains(response_body, 'RetryAfterMs') OR contains(response_body[:{_HELLO_BYTES}], '"hosts":[')
+    ))""",
 }
 """By half, which bodies rules look into: in an accepted request also for the group, instance or transactional id."""
 

@@ -77,7 +77,7 @@ def _lost(case: Case) -> str:
 def _is_likely(case: Case) -> bool:
     """A capture filter may leave out brokers that Metadata names: only a failed attempt to reach one is certain."""
     shape = case.details.get("shape")
-    return shape in _LIKELY or (shape == "advertised" and not case.details.get("tried"))
+    return shape in _LIKELY or (shape in ("advertised", "members") and not case.details.get("tried"))
 
 
 def _cut_off(case: Case) -> str:
@@ -99,6 +99,7 @@ _FAILED = {
     "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
     "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",
     "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",
+    "members": f"{SEEN}what hello names, and that no packet of the client to it was captured.",
     "advertised": f"{SEEN}what Metadata names, and that no packet of the client to it was captured.",
 }
 

@@ -30,7 +30,9 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
-from tests.pipeline.analysis.rules.connections.doors import doors, packets
+from tests.pipeline.analysis.rules.connections.doors import doors, each, packets
+from tests.pipeline.analysis.rules.connections.test_mongodb import asks
+from tests.pipeline.analysis.rules.connections.test_stuck import sends
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
@@ -247,6 +249,8 @@ MADE: dict[str, Callable[[], bytes]] = {
     "commits_elsewhere": lambda: commits_elsewhere().pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
     "doors": lambda: pcap(packets(*doors())),
+    "too_large": lambda: pcap(packets(*each(sends, 4))),
+    "members": lambda: pcap(packets(*each(asks))),
 }
 """Captures of servers that are no brokers, and of clients that none here is, by name."""
 

@@ -34,7 +34,8 @@ _MANY, _SOON_US = 10, 1_100_000
 _RETRIED_US = 3_000_000
 """A client that gets no further connects again within so many µs."""
 _LOCAL_NAMES: Final = frozenset({"localhost", "localhost.localdomain"})
-_Place = tuple[str, int]
+Place = tuple[str, int]
+"""A host name or address, and a port."""
 
 
 def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
@@ -42,10 +43,10 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     rows = _asking(sources)
     if not rows:
         return
-    reached = _reached(sources, known)
+    reached = reached_by(sources, known)
     for row in rows:
         named = _named(sources, row)
-        if not named or any(_is_reached(place, row, reached[row.host]) for place in named):
+        if not named or any(is_reached(place, row, reached[row.host]) for place in named):
             continue
         is_eager = row.times >= _MANY and row.last_us - row.first_us <= _SOON_US * (row.times - 1)
         tried = sorted(
@@ -54,12 +55,12 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
             if one.how in ("refused", "unanswered") and one.client_ip == row.host and one.server_port in
             {port for _, port in named}
         )  # fmt: skip
-        is_local = all(_is_local(name) for name, _ in named)
+        is_own_host = all(is_local(name) for name, _ in named)
         if not is_eager and (
-            any(_may_be_asked(place, row) for place in named) or (_looks_in(row) and not tried and not is_local)
+            any(_may_be_asked(place, row) for place in named) or (_looks_in(row) and not tried and not is_own_host)
         ):
             continue  # a monitor that asks for the brokers, perhaps
-        is_certain = is_eager or bool(tried) or is_local
+        is_certain = is_eager or bool(tried) or is_own_host
         yield _trouble(row, sorted(named), tried, is_certain=is_certain)
 
 
@@ -84,7 +85,7 @@ def _asking(sources: Sources) -> list[Row]:
     return [row for row in rows if row.last_us - row.first_us <= _EVERY_US * (row.times - 1)]
 
 
-def _named(sources: Sources, row: Row) -> set[_Place]:
+def _named(sources: Sources, row: Row) -> set[Place]:
     """Host names or addresses, with ports, of the brokers in the newest answer that is kept."""
     (newest,) = sources.tables.rows(
         f"""
@@ -102,9 +103,9 @@ def _named(sources: Sources, row: Row) -> set[_Place]:
         return set()
 
 
-def _reached(sources: Sources, known: Seen) -> defaultdict[str, set[_Place]]:
+def reached_by(sources: Sources, known: Seen) -> defaultdict[str, set[Place]]:
     """By client host the servers that accepted a connection of it, or may have."""
-    found: defaultdict[str, set[_Place]] = defaultdict(set)
+    found: defaultdict[str, set[Place]] = defaultdict(set)
     for table in ("exchanges", "waiting"):
         for row in sources.tables.rows(f"SELECT DISTINCT client_ip, server_ip, server_port FROM {table}"):
             found[row.client_ip].add((row.server_ip, row.server_port))
@@ -114,14 +115,14 @@ def _reached(sources: Sources, known: Seen) -> defaultdict[str, set[_Place]]:
     return found
 
 
-def _is_reached(place: _Place, row: Row, reached: set[_Place]) -> bool:
+def is_reached(place: Place, row: Row, reached: set[Place]) -> bool:
     """Whether the client may have gone there: of a host name, or a translated address, only the port is known.
 
     Where it asks for the brokers it went for that alone: a name that stands for it, too, is not known.
     """
     name, port = place
-    if _is_local(name):
-        if not (_is_local(row.server_ip) or row.host == row.server_ip):
+    if is_local(name):
+        if not (is_local(row.server_ip) or row.host == row.server_ip):
             return False  # that is the client's own host
         return any(its_port == port for _, its_port in reached)
     if place in reached:
@@ -134,22 +135,23 @@ def _looks_in(row: Row) -> bool:
     return bool(row.times <= row.connections and row.last_us - row.first_us > _RETRIED_US * (row.times - 1))
 
 
-def _may_be_asked(place: _Place, row: Row) -> bool:
+def _may_be_asked(place: Place, row: Row) -> bool:
     """Whether Metadata may name the very server that is asked."""
     name, port = place
-    if _is_local(name):
-        return port == row.server_port and (_is_local(row.server_ip) or row.host == row.server_ip)
+    if is_local(name):
+        return port == row.server_port and (is_local(row.server_ip) or row.host == row.server_ip)
     return bool(port == row.server_port)
 
 
-def _is_local(name: str) -> bool:
+def is_local(name: str) -> bool:
+    """Whether it names the host on which it is resolved."""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return name.lower() in _LOCAL_NAMES
 
 
-def _trouble(row: Row, named: Sequence[_Place], tried: Sequence[str], *, is_certain: bool) -> Trouble:
+def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str], *, is_certain: bool) -> Trouble:
     places = [address(name, port) for name, port in named]
     how = f" ({some(tried)})" if tried else ""
     summary = (

@@ -13,6 +13,7 @@ from pipeline.analysis.rules.capture.connections import (
     crowds,
     forgotten,
     limits,
+    members,
     opening,
     stuck,
     thrown_out,
@@ -33,7 +34,7 @@ RULE = Rule(
         "connection_pause_seconds",
         "churn_checks",
     ),
-    ("exchanges", "waiting", "gaps"),
+    ("exchanges", "waiting", "gaps", "commands"),
     advice=(
         *opening.ADVICE,
         *thrown_out.ADVICE,
@@ -42,6 +43,7 @@ RULE = Rule(
         stuck.ADVICE,
         forgotten.ADVICE,
         advertised.ADVICE,
+        members.ADVICE,
     ),
 )
 
@@ -70,6 +72,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
         yield from forgotten.troubles(sources, known, settings)
     yield from thrown_out.troubles(sources, known, settings)
     yield from advertised.troubles(sources, known, settings)
+    yield from members.troubles(sources, known, settings)
 
 
 def cut_off(sources: Sources, settings: FindingSettings) -> set[tuple[str, str]]:

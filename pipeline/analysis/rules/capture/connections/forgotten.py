@@ -61,7 +61,9 @@ def _pauses(sources: Sources, ids: Sequence[str]) -> list[Row]:
     """Of each connection the first request without a response, and how long it was silent before."""
     return sources.tables.rows(
         f"""
-        WITH asked AS (
+        WITH named AS (
+            SELECT connection_id, coalesce(max(application), max(driver)) AS name FROM commands GROUP BY connection_id
+        ), asked AS (
             SELECT connection_id, {ADDRESS["server"]} AS server, client_id, client_ip, exchange_id, request_ts,
                 response_ts, false AS is_waiting
             FROM exchanges WHERE connection_id IN (SELECT unnest($ids)) AND request_ts IS NOT NULL
@@ -75,11 +77,12 @@ def _pauses(sources: Sources, ids: Sequence[str]) -> list[Row]:
                 arg_min(is_waiting, (request_ts, exchange_id)) AS is_waiting
             FROM asked WHERE response_ts IS NULL GROUP BY ALL
         )
-        SELECT lost.*, lost.us - (
+        SELECT lost.* REPLACE (coalesce(nullif(client, ''), name, '') AS client), name IS NOT NULL AS is_mongodb,
+            lost.us - (
             SELECT max(epoch_us(coalesce(response_ts, request_ts))) FROM asked
             WHERE asked.connection_id = lost.connection_id AND response_ts IS NOT NULL
         ) AS pause_us
-        FROM lost ORDER BY us, exchange_id
+        FROM lost LEFT JOIN named USING (connection_id) ORDER BY us, exchange_id
         """,
         ids=list(ids),
     )
@@ -94,11 +97,12 @@ def _trouble(server: str, client: str, host: str, rows: Sequence[Row], lost: dic
         f"sent again {count(again, 'time')}, never acknowledged" if again else f"answered by {count(resets, 'reset')}"
     )
     times = [row.us for row in rows]
+    setting = "maxIdleTimeMS" if all(row.is_mongodb for row in rows) else "connections.max.idle.ms"
     summary = (
         f"{who(client or None, host)} gets no answer from {server} after each pause of {pause} "
         f"({count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC; the request was {shown}"
-        "): something between drops connections that are idle for so long. connections.max.idle.ms of the client must "
-        "stay below that limit."
+        f"): something between drops connections that are idle for so long. {setting} of the client must stay below "
+        "that limit."
     )
     return Trouble(
         "idle", server, f"{client}/{host}", times, len(rows), False, summary, ADVICE,

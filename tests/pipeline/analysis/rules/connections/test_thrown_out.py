@@ -84,12 +84,3 @@ def test_a_server_that_closes_while_it_stops(tmp_path: Path) -> None:
 
 def test_a_few_that_are_cut(tmp_path: Path) -> None:
     assert found(tmp_path, served(), *(cut(n, 3 * n, asks=True) for n in range(3))) == {}
-
-
-def test_checks_that_the_client_closes(tmp_path: Path) -> None:
-    def check(number: int) -> Door:
-        some = door(number, 2 * number, host="10.0.0.77")
-        some.open()
-        return some.closes(0)
-
-    assert found(tmp_path, served(), *each(check, 20)) == {}

@@ -1,0 +1,97 @@
+"""Drivers of MongoDB that ask a server for its replica set, and never go on to the members that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import orjson
+
+from pipeline.analysis.rules.capture.connections.advertised import Place, is_local, is_reached, reached_by
+from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.model import Sources, clock
+from pipeline.analysis.rules.people import count, some, who
+from pipeline.analysis.tables import Row, address
+from pipeline.finding_settings import FindingSettings
+
+ADVICE: Final = (
+    "Now: look whether the client's host can resolve and reach the members that hello names (`nc -vz HOST PORT` "
+    "there). Fix: members of the replica set (rs.conf().members[].host) must have names that the clients reach, or "
+    "name one server alone with directConnection=true. If a capture filter left out that port, capture it as well."
+)
+_HELLO: Final = "('hello', 'ismaster')"
+_FEW: Final = 2
+"""Hellos on a connection of a driver that goes away once it knows the members; monitors stay and ask on."""
+
+
+def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+    """One for each client and server."""
+    reached = None
+    for row in _asking(sources, settings.connection_failures):
+        named = _named(sources, row)
+        reached = reached or reached_by(sources, known)
+        if not named or any(is_reached(place, row, reached[row.host]) for place in named):
+            continue
+        ports = {port for _, port in named}
+        tried = sorted(
+            f"{one.server} {one.how}"
+            for one in known.lives
+            if one.how in ("refused", "unanswered") and one.client_ip == row.host and one.server_port in ports
+        )
+        is_elsewhere = all(is_local(name) or port != row.server_port for name, port in named)
+        if tried or is_elsewhere or row.times <= _FEW * row.connections:
+            yield _trouble(row, sorted(named), tried)
+
+
+def _asking(sources: Sources, least: int) -> list[Row]:
+    """Clients that ask for nothing but hello, and connect again and again."""
+    return sources.tables.rows(rf"""
+        WITH named AS (
+            SELECT connection_id, coalesce(max(application), max(driver)) AS name FROM commands GROUP BY connection_id
+        ), asked AS (
+            SELECT server, client_ip, name, command, connection_id, exchange_id, ts
+            FROM commands JOIN named USING (connection_id) WHERE name IS NOT NULL
+        ), whole AS (
+            SELECT client_ip, name FROM asked GROUP BY ALL HAVING bool_and(lower(command) IN {_HELLO})
+        )
+        SELECT server, trim(regexp_extract(server, '^(.*):\d+$', 1), '[]') AS server_ip,
+            CAST(regexp_extract(server, ':(\d+)$', 1) AS INT) AS server_port, client_ip AS host, name AS client,
+            count(*) AS times, count(DISTINCT connection_id) AS connections, min(epoch_us(ts)) AS first_us,
+            max(epoch_us(ts)) AS last_us, list(exchange_id ORDER BY ts, exchange_id) AS evidence,
+            list(epoch_us(ts) ORDER BY ts, exchange_id) AS us
+        FROM asked JOIN whole USING (client_ip, name)
+        GROUP BY server, client_ip, name HAVING count(DISTINCT connection_id) >= {least} ORDER BY server, host, name
+    """)
+
+
+def _named(sources: Sources, row: Row) -> set[Place]:
+    """The members in the newest answer that names some."""
+    (newest,) = sources.tables.rows(
+        """
+        SELECT arg_max(response_body, (ts, exchange_id)) AS body FROM exchanges
+        WHERE exchange_id IN (SELECT unnest($ids)) AND contains(response_body, '"hosts":[')
+        """,
+        ids=list(row.evidence),
+    )
+    try:
+        sections: list[dict[str, Any]] = orjson.loads(newest.body or "{}").get("sections") or []
+        hosts = [str(host) for one in sections for host in one["document"].get("hosts") or ()]
+        return {(name.strip("[]"), int(port)) for name, _, port in (host.rpartition(":") for host in hosts)}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str]) -> Trouble:
+    places = [address(name, port) for name, port in named]
+    how = f" ({some(tried)})" if tried else ""
+    summary = (
+        f"{who(row.client, row.host)} asks {row.server} for its replica set on {count(row.connections, 'connection')} "
+        f"from {clock(row.first_us)} to {clock(row.last_us)} UTC, and never goes on to {some(places)}, which hello "
+        f"names{how}: the members' names are wrong for this client."
+    )
+    return Trouble(
+        "members", row.server, f"{row.client}/{row.host}", row.us, row.connections, bool(tried), summary, ADVICE,
+        row.evidence, details={
+            "client": row.client, "host": row.host, "named": places[:MOST_SHOWN], "tried": list(tried)[:MOST_SHOWN],
+        },
+    )  # fmt: skip
