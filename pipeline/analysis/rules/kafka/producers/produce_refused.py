@@ -9,11 +9,13 @@ large, and whoever repeats a batch sends the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from shlex import quote
+from typing import NamedTuple
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
@@ -54,7 +56,7 @@ _REFUSED = f"""
 """
 _ATTEMPTS = f"""
     WITH refused AS ({_REFUSED})
-    SELECT e.cluster, e.topic, e.partition, e.client_id, host_of(e.client) AS host,
+    SELECT e.cluster, e.topic, e.partition, e.client_id, host_of(e.client) AS host, e.client, e.server,
         epoch_us(e.ts) AS us, e.exchange_id, e.kind, e.error_code, e.error_name, coalesce(b.ordinal, 0) AS ordinal,
         coalesce(b.records, e.records, 0) AS records, coalesce(b.size, 0) AS size, b.base_timestamp, b.max_timestamp,
         b.base_sequence
@@ -67,6 +69,8 @@ _ATTEMPTS = f"""
     ORDER BY e.cluster, e.topic, e.client_id, host, e.partition, us, e.exchange_id, ordinal
 """
 """Each batch that such a client wrote to such a topic, with the broker's verdict."""
+_MOST_TWINS = 100
+"""Processes of one client id on one host that are told apart from one connection."""
 _ANY = "SELECT kind FROM events WHERE kind = 'produce_rejected' LIMIT 1"
 
 
@@ -79,6 +83,7 @@ class Refused:
         missing: records that no later accepted batch has carried.
         code, error: of the last refusal.
         tries: times (µs since the epoch) and exchange ids.
+        connections: addresses of the client from which it was tried.
     """
 
     host: str
@@ -89,6 +94,7 @@ class Refused:
     error: str
     spans: tuple[int, int] | None
     tries: list[tuple[int, str]] = field(default_factory=list)
+    connections: set[str] = field(default_factory=set)
 
     @property
     def is_repeated(self) -> bool:
@@ -101,20 +107,33 @@ class Refused:
         return self.is_repeated and end_us - self.tries[-1][0] <= max(3 * gap, patience_us)
 
 
-def refused_batches(attempts: Iterable[Row]) -> tuple[list[Refused], int | None]:
-    """What one client on one host was refused in one partition, and when the last batch was accepted, µs.
+class Accepted(NamedTuple):
+    """When a batch was accepted, µs since the epoch, and from which address of the client."""
+
+    us: int
+    connection: str
+
+
+Twins = Mapping[str, Collection[str]]
+"""By connection those of other processes."""
+
+
+def refused_batches(attempts: Iterable[Row], twins: Twins) -> tuple[list[Refused], list[Accepted]]:
+    """What clients of one name on one host were refused in one partition, and the last accepted batch of each.
 
     Args:
-        attempts: its batches in the order of time.
+        attempts: their batches in the order of time.
+        twins: see :func:`twins_of`.
     """
     refused: list[Refused] = []
     again: dict[tuple[object, ...], Refused] = {}
-    accepted_us = None
+    accepted: dict[str, Accepted] = {}
     for row in attempts:
         spans = None if row.base_timestamp is None else (row.base_timestamp, row.max_timestamp)
         if not row.error_code:  # None: the answer was not seen, and may have been a good one
-            accepted_us = accepted_us if row.error_code is None else row.us
-            _carry(refused, row.records, spans)
+            if row.error_code is not None:
+                accepted[row.client] = Accepted(row.us, row.client)
+            _carry([one for one in refused if _is_own(row.client, one, twins)], row.records, spans)
             continue
         if row.error_code not in (*REPEATED, *FINAL):
             continue
@@ -126,7 +145,35 @@ def refused_batches(attempts: Iterable[Row]) -> tuple[list[Refused], int | None]
             if one.is_repeated:
                 again[same] = one
         one.tries.append((row.us, row.exchange_id))
-    return refused, accepted_us
+        one.connections.add(row.client)
+    return refused, list(accepted.values())
+
+
+def twins_of(attempts: Iterable[Row]) -> Twins:
+    """Of each connection the others to the same server at the same time, those of one client id on one host.
+
+    A process writes to a server by one connection; it opens another when the first one has ended.
+    """
+    spans: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in attempts:
+        first, last = spans.get((row.server, row.client), (row.us, row.us))
+        spans[row.server, row.client] = min(first, row.us), max(last, row.us)
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    by_server = groupby(sorted((server, *span, client) for (server, client), span in spans.items()), itemgetter(0))
+    for _, of_server in by_server:
+        beside: list[tuple[int, str]] = []
+        for _, first_us, last_us, client in of_server:
+            beside = [(until_us, other) for until_us, other in beside if until_us > first_us]
+            for _, other in beside[-_MOST_TWINS:]:
+                found[client].add(other)
+                found[other].add(client)
+            beside.append((last_us, client))
+    return found
+
+
+def _is_own(connection: str, one: Refused, twins: Twins) -> bool:
+    """Whether what comes by a connection may be of the process that was refused."""
+    return connection in one.connections or one.connections.isdisjoint(twins.get(connection, ()))
 
 
 def _carry(refused: Sequence[Refused], records: int, spans: tuple[int, int] | None) -> None:
@@ -143,20 +190,24 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     found = []
     for (cluster, topic, client_id), rows in groupby(_attempts(sources.tables), key=_OF_CLIENT):
         refused: list[Refused] = []
-        accepted: list[int] = []
-        for _, some_rows in groupby(rows, key=_OF_PARTITION):
-            batches, accepted_us = refused_batches(some_rows)
-            refused += batches
-            if batches and accepted_us is not None:
-                accepted.append(accepted_us)
-        finding = _finding((cluster, topic, client_id), refused, accepted, sources, settings)
+        accepted: list[Accepted] = []
+        twins: dict[str, Collection[str]] = {}
+        for _, of_host in groupby(rows, key=_OF_HOST):
+            attempts = list(of_host)
+            twins |= twins_of(attempts)
+            for _, some_rows in groupby(attempts, key=_OF_PARTITION):
+                batches, good = refused_batches(some_rows, twins)
+                refused += batches
+                accepted += good if batches else ()
+        finding = _finding((cluster, topic, client_id), refused, accepted, twins, sources, settings)
         if finding is not None:
             found.append(finding)
     return found
 
 
 _OF_CLIENT = attrgetter("cluster", "topic", "client_id")
-_OF_PARTITION = attrgetter("host", "partition")
+_OF_HOST = attrgetter("host")
+_OF_PARTITION = attrgetter("partition")
 
 
 def _attempts(tables: Tables) -> list[Row]:
@@ -166,7 +217,8 @@ def _attempts(tables: Tables) -> list[Row]:
 def _finding(
     subject: tuple[str, str, str | None],
     refused: Sequence[Refused],
-    accepted: Sequence[int],
+    accepted: Sequence[Accepted],
+    twins: Twins,
     sources: Sources,
     settings: FindingSettings,
 ) -> Finding | None:
@@ -188,7 +240,8 @@ def _finding(
     errors = some(one.error for one in refused)
     clients = some(who(client_id, one.host) for one in refused)
     least = settings.produce_refused_times if lost else settings.produce_refused_retries
-    is_over = all(any(us > one.tries[-1][0] for us in accepted) for one in refused) and not waiting
+    own = [max((us for us, where in accepted if _is_own(where, one, twins)), default=0) for one in refused]
+    is_over = all(us > one.tries[-1][0] for us, one in zip(own, refused, strict=True)) and not waiting
     state: State = "closed" if is_over else sources.state_unhealed(cluster, first_us, last_us, 1)
     doubt = f" It is unknown since {clock(last_us)} UTC whether it may write there again: it has not tried."
     return Finding(
@@ -201,7 +254,7 @@ def _finding(
         details={
             "times": len(tries), "client_id": client_id, "errors": sorted({one.error for one in refused}),
             "batches": len(refused), "records": sum(one.records for one in refused), "records_lost": missing,
-            "records_waiting": held, "accepted_us": max(accepted, default=None),
+            "records_waiting": held, "accepted_us": max(own) or None,
             "largest_batch": max(one.size for one in refused),
             **({"known_until_us": last_us} if state == "unknown" else {}),
             "enough_us": tries[min(least, len(tries)) - 1][0],

@@ -96,3 +96,34 @@ def test_what_is_in_order(attempts: list[Pair]) -> None:
 def test_another_partition_does_not_carry_them() -> None:
     (finding,) = found([writes(0, TOO_LARGE), writes(1, partition=1)], seen_s=60)
     assert finding.details["records_lost"] == 10
+
+
+TWIN = {"client": "10.0.0.9:9999"}
+
+
+def beside(*, ends_s: int = 10) -> list[Pair]:
+    """Another process of that client id and host, which is accepted each second."""
+    return [writes(n + 0.5, first_ms=0, **TWIN) for n in range(ends_s)]
+
+
+def test_what_another_process_of_the_same_name_writes_is_no_success() -> None:
+    refused = [writes(n, TOO_LARGE) for n in range(9)]
+    (finding,) = found(in_order([*refused, *beside()]), seen_s=10)
+    assert (finding.severity, finding.state) == ("critical", "open")
+    assert (finding.details["records_lost"], finding.details["accepted_us"]) == (90, None)
+
+
+def test_its_own_success_counts_beside_it() -> None:
+    refused = [*(writes(n, TOO_FEW) for n in range(9)), writes(9)]
+    (finding,) = found(in_order([*refused, *beside(ends_s=20)]), seen_s=60)
+    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "closed", 0)
+
+
+def test_a_connection_that_begins_after_the_last_refusal_may_be_of_the_same_process() -> None:
+    refused = [writes(n, TOO_FEW) for n in range(9)]
+    (finding,) = found([*refused, writes(10, **TWIN)], seen_s=60)
+    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "closed", 0)
+
+
+def in_order(pairs: Sequence[Pair]) -> list[Pair]:
+    return sorted(pairs, key=lambda pair: pair[0]["ts"])
