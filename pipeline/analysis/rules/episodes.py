@@ -37,6 +37,11 @@ _BY_HOST = ("commit_rejected", "zombie_member")
 _SMALL_METADATA = 4_000
 """Characters of a Metadata answer that may be of a cluster with few brokers: how many it lists is asked for."""
 _STORM = "rebalance_storm"
+_REFUSED = frozenset(
+    ("request_refused", "auth_failed", "unsupported_version", "unknown_topic_loop", "commit_rejected",
+     "stale_metadata", "fenced_leader_epoch", "mongo_command_failed", "mongo_retry_storm")
+)  # fmt: skip
+"""Rules about what is refused each time: a client that asks every five minutes, or ten, is refused on and on."""
 _LOOKED_AT = (
     "fetch_session_churn", "latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm",
     "fenced_producer", INTRODUCED, "sequence_gap", "oversized_or_tiny_batches",
@@ -180,11 +185,15 @@ def collect_episodes(found: Iterable[Shown], facts: Facts, settings: FindingSett
     ordered = sorted(zip(clusters, shown, strict=True), key=_in_order)
     episodes = []
     for (cluster, rule, _, _), some in groupby(ordered, key=_of_subject):
-        # What a group did all day is no storm, but one may begin in it.
-        longest = 2 * settings.storm_interval_seconds if rule == _STORM else settings.episode_pause_seconds
-        runs = _without_pauses((one for _, one in some), longest * 1_000_000)
+        runs = _without_pauses((one for _, one in some), _longest_pause_s(rule, settings) * 1_000_000)
         episodes += [_episode(run, cluster, settings.max_evidence) for run in runs]
     return episodes
+
+
+def _longest_pause_s(rule: str, settings: FindingSettings) -> float:
+    if rule == _STORM:  # what a group did all day is no storm, but one may begin in it
+        return 2 * settings.storm_interval_seconds
+    return settings.episode_pause_seconds * (settings.patience_periods if rule in _REFUSED else 1)
 
 
 def _of_subject(placed: tuple[str, Shown]) -> tuple[str, str, str, str]:

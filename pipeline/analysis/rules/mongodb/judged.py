@@ -252,15 +252,25 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     dense = {e for e in retried if e.span_us <= e.times * settings.mongo_retry_interval_seconds * 1_000_000}
     # Who writes seldom repeats seldom: of what drivers send again, the share counts. Conflicts are ordinary there.
     sent_again = [_sent_again(e) for e in retried if e not in dense and REPEATED in e.names]
-    retried = [*(e for e in retried if e in dense), *(e for e in sent_again if e.times >= settings.mongo_retries)]
+    seldom = [e for e in retried if e not in dense and REPEATED not in e.names]
+    sent_again = [e for e in sent_again if e.times >= settings.mongo_retries]
+    retried = [*(e for e in retried if e in dense), *sent_again, *seldom]
     shares = _shares(sources.tables, [*failed, *retried], int(settings.episode_pause_seconds * 1_000_000))
-    repeated = [e for e in retried if e in dense or (e in shares and shares[e].is_much(settings))]
+    repeated = [
+        e
+        for e in retried
+        if e in dense
+        or (
+            e in shares
+            and (shares[e].is_much(settings) if e in sent_again else shares[e].run >= settings.mongo_retries)
+        )
+    ]
     elsewhere = _opened_elsewhere(sources.tables, failed)
     for episode, share, severity in _of_share(failed, shares, settings):
         yield _failed_finding(episode, share, severity, elsewhere.get(episode, ()), sources, settings)
     for episode, share, severity in _of_share(repeated, shares, settings):
         advice = _RETRIES_ADVICE if REPEATED in episode.names else advice_of(_codes(episode))
-        summary = _repeated_words(episode, share)
+        summary = _failed_words(episode, share) if share.run == share.sent else _repeated_words(episode, share)
         yield _counted(finding(episode, severity, summary, advice, sources, settings.mongo_retries), share)
 
 

@@ -111,7 +111,11 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
         [update(n / 10, n % 20 == 0, error_code=112 if n % 20 == 0 else None) for n in range(400)],
         {RETRIES_INFO},
     ),
-    "conflicts now and then": ([error(60 * n, 112) for n in range(5)], set()),
+    "conflicts now and then": ([one for n in range(9) for one in (error(60 * n, 112), update(60 * n + 1))], set()),
+    "conflicts without end, though seldom": ([error(60 * n, 112) for n in range(5)], {RETRIES}),
+    "no primary for a job that runs each five minutes": ([error(301 * n, 10107) for n in range(5)], {RETRIES}),
+    "fails each five minutes": ([error(301 * n, 9) for n in range(3)], {FAILED}),
+    "fails twice an hour": ([error(1800 * n, 9) for n in range(9)], set()),
     "repeats": ([write(n + m / 2, n) for n in range(5) for m in range(2)], {RETRIES}),
     "repeats each half minute": ([write(30 * n + m / 2, n) for n in range(6) for m in range(2)], {RETRIES}),
     "repeats now and then": (

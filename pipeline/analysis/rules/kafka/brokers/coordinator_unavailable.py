@@ -89,19 +89,23 @@ def _of_single_clients(
 _PLACE = """
     CASE WHEN transactional_id IS NULL THEN 'group ' || group_id ELSE 'transactional id ' || transactional_id END
 """
-_OF_GROUPS = "group_id IS NOT NULL AND transactional_id IS NULL"
+_OF_GROUP = "'group ' || group_id"
+"""A commit goes to the coordinator of its group, also within a transaction."""
+_ACCEPTED = ("committed", "txn_committed", "fetched_commit")
 _BY_COORDINATORS = "kind <> 'txn_marker' AND coalesce(group_id, transactional_id) IS NOT NULL"
 
 
 def _refused(tables: Tables) -> dict[str, list[Attempt]]:
     """What coordinators refused of requests in the name of a group or transactional id: of members, and of commits."""
     columns = f"""
-        cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id, error_name AS error, server, {BY} AS "by"
+        epoch_us(ts) AS us, exchange_id, error_name AS error, server, {BY} AS "by"
     """
     rows = tables.rows(f"""
-        SELECT {columns}, '{_MEMBERS}' AS kind FROM states WHERE error_code IN {REFUSALS} AND {_BY_COORDINATORS}
-        UNION ALL SELECT {columns}, '{_COMMITS}' FROM events
-        WHERE error_code IN {REFUSALS} AND {_OF_GROUPS} AND kind IN ('commit_rejected', 'fetched_commit')
+        SELECT cluster, {_PLACE} AS place, {columns}, '{_MEMBERS}' AS kind FROM states
+        WHERE error_code IN {REFUSALS} AND {_BY_COORDINATORS}
+        UNION ALL SELECT cluster, {_OF_GROUP}, {columns}, '{_COMMITS}' FROM events
+        WHERE error_code IN {REFUSALS} AND group_id IS NOT NULL
+            AND kind IN ('commit_rejected', 'txn_commit_rejected', 'fetched_commit')
     """)
     found: dict[str, list[Attempt]] = {_MEMBERS: [], _COMMITS: []}
     for *attempt, kind in rows:
@@ -125,8 +129,8 @@ def _served(
             SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us FROM states
             WHERE error_code = 0 AND {_BY_COORDINATORS} AND coalesce($kind, '{_MEMBERS}') = '{_MEMBERS}'
                 AND coalesce(transactional_id, group_id) IN (SELECT unnest($names)) AND ($by IS NULL OR {BY} = $by)
-            UNION ALL SELECT cluster, 'group ' || group_id, epoch_us(ts) FROM events
-            WHERE error_code = 0 AND {_OF_GROUPS} AND kind IN ('committed', 'fetched_commit')
+            UNION ALL SELECT cluster, {_OF_GROUP}, epoch_us(ts) FROM events
+            WHERE error_code = 0 AND kind IN {_ACCEPTED}
                 AND coalesce($kind, '{_COMMITS}') = '{_COMMITS}'
                 AND group_id IN (SELECT unnest($names)) AND ($by IS NULL OR {BY} = $by)
         )
@@ -255,8 +259,8 @@ def _was_answered(wave: Wave, tables: Tables) -> bool:
         f"""
         SELECT 1 AS one FROM states WHERE error_code = 0 AND {_BY_COORDINATORS} AND cluster = $cluster
             AND epoch_us(ts) <= $until
-        UNION ALL SELECT 1 FROM events WHERE error_code = 0 AND {_OF_GROUPS} AND cluster = $cluster
-            AND kind IN ('committed', 'fetched_commit') AND epoch_us(ts) <= $until
+        UNION ALL SELECT 1 FROM events WHERE error_code = 0 AND group_id IS NOT NULL AND cluster = $cluster
+            AND kind IN {_ACCEPTED} AND epoch_us(ts) <= $until
         LIMIT 1
         """,
         cluster=wave.cluster, until=wave.refused[-1].us,

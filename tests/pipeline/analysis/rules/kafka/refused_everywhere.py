@@ -1,7 +1,7 @@
 """Each api of Kafka's, refused each time with each code: traffic in which no pair may go unreported.
 
-``python -m tests.pipeline.analysis.rules.kafka.refused_everywhere`` prints the matrix: a line for each api and code,
-and which rules report it, or why none does.
+``python -m tests.pipeline.analysis.rules.kafka.refused_everywhere [SECONDS]`` prints the matrix, of requests so far
+apart: a line for each api and code, and which rules report it, or why none does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ APIS = (
     ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.STREAMS_GROUP_HEARTBEAT,
 )  # fmt: skip
 """What clients send."""
-TIMES, STEP_US = 5, 20_000_000
+TIMES, STEP_S, LEAST_S = 5, 20, 90
+"""How often each is refused at least, how far apart, and for how long at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,16 @@ def pairs(apis: Iterable[int] = APIS) -> Iterator[Pair]:
         yield from (Pair(int(api), int(code)) for code in KafkaError if code != KafkaError.NONE)
 
 
-def landed(some: Iterable[Pair]) -> Landing:
-    """Each client sends so many requests, as far apart as a slow retry, and gets the same code to each of them."""
-    landing = Landing()
+def landed(some: Iterable[Pair], step_s: int = STEP_S) -> Landing:
+    """Each client sends requests, so many seconds apart, and gets the same code to each of them."""
+    landing, times = Landing(), max(TIMES, LEAST_S // step_s)
     for number, pair in enumerate(some):
         names = f"-{pair.api}-{pair.code}."
-        recipe = Recipe(number, (pair.api,), (pair.code,), width=1, depth_width=1, step_us=STEP_US, names=names)
-        maker = Maker(recipe, first_exchange=number * TIMES, connection=number, start_us=START_US + number, servers=1)
-        for _ in range(TIMES):
+        recipe = Recipe(
+            number, (pair.api,), (pair.code,), width=1, depth_width=1, step_us=step_s * 1_000_000, names=names
+        )
+        maker = Maker(recipe, first_exchange=number * times, connection=number, start_us=START_US + number, servers=1)
+        for _ in range(times):
             maker.add_to(landing)
     return landing
 
@@ -95,10 +98,10 @@ def reported(found: Diagnosis) -> dict[str, set[str]]:
     return rules
 
 
-def main() -> int:
+def main(step_s: int = STEP_S) -> int:
     """Print the matrix; 1 if a pair is silent that is not declared health."""
     some = list(pairs())
-    rules = reported(judged(landed(some)))
+    rules = {client: found for api in APIS for client, found in reported(judged(landed(pairs([api]), step_s))).items()}
     known = {rule.name for rule in all_rules()}
     silent = 0
     for pair in some:
@@ -110,4 +113,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(int, sys.argv[1:2])))

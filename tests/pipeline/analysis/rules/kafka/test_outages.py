@@ -167,10 +167,21 @@ def commits(n: float, code: int = 0, **more: Any) -> Row:
     return row(OFFSET_EVENTS, **at(n) | what | answer | more)
 
 
-def test_commits_to_the_wrong_broker_are_found_beside_heartbeats_to_the_right_one():
+@pytest.mark.parametrize(
+    ("accepted", "rejected"),
+    [
+        ({"kind": "committed"}, {"kind": "commit_rejected"}),
+        (
+            {"kind": "txn_committed", "transactional_id": "tx"},
+            {"kind": "txn_commit_rejected", "transactional_id": "tx"},
+        ),
+    ],
+    ids=["OffsetCommit", "TxnOffsetCommit"],
+)
+def test_commits_to_the_wrong_broker_are_found_beside_heartbeats_to_the_right_one(accepted: Row, rejected: Row):
     (found,) = look(
         COORDINATOR, states=[heartbeat(n + 0.5) for n in range(30)],
-        events=[commits(0), *(commits(2 * n, 16) for n in range(1, 15))],
+        events=[commits(0, **accepted), *(commits(2 * n, 16, **rejected) for n in range(1, 15))],
     )  # fmt: skip
     assert found.summary.startswith("group g asked a broker that is not its coordinator for 26 s")
     assert (found.details["times"], found.details["never_asked"]) == (14, ["reader at 10.0.0.8"])

@@ -34,6 +34,23 @@ def test_no_code_at_no_api_is_silent(api: ApiKey) -> None:
     assert [pair.name for pair in some if pair.client not in rules and not pair.is_health] == []
 
 
+@pytest.mark.parametrize(
+    ("step_s", "apis"),
+    [
+        pytest.param(310, (ApiKey.OFFSET_FETCH, ApiKey.PRODUCE), id="310"),
+        *(pytest.param(step, APIS, id=f"{step}-all", marks=pytest.mark.proof) for step in (1, 10, 60, 310)),
+    ],
+)
+def test_nor_at_any_rhythm(step_s: int, apis: Sequence[ApiKey]) -> None:
+    """Clients ask again at once, by a back-off, or by a schedule: then each five minutes and a little more."""
+    silent = []
+    for api in apis:
+        some = list(pairs([api]))
+        rules = reported(judged(landed(some, step_s)))
+        silent += [pair.name for pair in some if pair.client not in rules and not pair.is_health]
+    assert silent == []
+
+
 def test_one_finding_says_who_is_refused_what_and_what_to_do() -> None:
     (row,) = found([TIMEOUT] * 4)
     assert (row["severity"], row["state"]) == ("critical", "open")
