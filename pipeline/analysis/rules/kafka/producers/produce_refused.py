@@ -70,7 +70,7 @@ _ATTEMPTS = f"""
 """
 """Each batch that such a client wrote to such a topic, with the broker's verdict."""
 _MOST_TWINS = 100
-"""Processes of one client id on one host that are told apart from one connection."""
+"""Processes of one client id on one host that one connection is compared with."""
 _ANY = "SELECT kind FROM events WHERE kind = 'produce_rejected' LIMIT 1"
 
 
