@@ -246,6 +246,9 @@ class FindingSettings(BaseModel):
     connection_pause_seconds: Seconds = Field(
         default=30, description="Silence of a connection after which something between may have forgotten it"
     )
+    connection_stall_seconds: Seconds = Field(
+        default=10, description="So long a side of a connection asks to be sent nothing, as it does not read"
+    )
     churn_checks: Annotated[int, Field(ge=3)] = Field(
         default=5, description="Connections in a steady rhythm without any work that are a health check"
     )

@@ -79,11 +79,11 @@ def lives(tables: Tables, gaps: str = "gaps") -> list[Life]:
     """
     rows = tables.rows(f"""
         SELECT connection_id, arg_max(life, seq) AS life FROM {gaps} WHERE {IS_CONNECTION} AND life IS NOT NULL
-            AND NOT starts_with(life, '{{"how":"served"')
+            AND (NOT starts_with(life, '{{"how":"served"') OR contains(life, '"stalled_us":'))
         GROUP BY connection_id ORDER BY connection_id
     """)
     read = [life for row in rows if (life := _read(row.connection_id, row.life)) is not None]
-    read = [life for life in read if life.how in TROUBLES]
+    read = [life for life in read if life.how in TROUBLES or any(life.stalled_us)]
     return list(_once(sorted(read, key=lambda one: (one.began_us, one.connection_id))))
 
 

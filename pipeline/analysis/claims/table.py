@@ -33,6 +33,12 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
+        r"does not read what .* sends",
+        "A side of a connection does not read.",
+        (seen("the largest message of each connection", names=("server", "client")),),
+    ),
+    Claim(
+        "connection_failed",
         r"never receives the .* up to .* pass",
         "The path carries no packets of full size.",
         (seen("the messages that were never acknowledged, and smaller ones", names=("server", "client")),),

@@ -96,6 +96,8 @@ _FAILED = {
     "controller": f"{SEEN}the server's own answer to ApiVersions lists what it serves.",
     "limit": f"{SEEN}the server closed these connections and served others meanwhile. {not_why('server')}",
     "too-large": f"{SEEN}the same segments are sent again and again, and nothing acknowledges them.",
+    "client-full": f"{SEEN}the client asked to be sent nothing (a receive window of zero), and for how long.",
+    "server-full": f"{SEEN}the server asked to be sent nothing (a receive window of zero), and for how long.",
     "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
     "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",
     "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",

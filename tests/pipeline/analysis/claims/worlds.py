@@ -31,6 +31,7 @@ from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.connections.doors import doors, each, packets
+from tests.pipeline.analysis.rules.connections.test_full import stalls
 from tests.pipeline.analysis.rules.connections.test_mongodb import asks
 from tests.pipeline.analysis.rules.connections.test_stuck import sends
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
@@ -250,6 +251,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
     "doors": lambda: pcap(packets(*doors())),
     "too_large": lambda: pcap(packets(*each(sends, 4))),
+    "full": lambda: pcap(packets(stalls(0, 40))),
     "members": lambda: pcap(packets(*each(asks))),
 }
 """Captures of servers that are no brokers, and of clients that none here is, by name."""

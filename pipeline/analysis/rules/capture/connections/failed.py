@@ -12,6 +12,7 @@ from pipeline.analysis.rules.capture.connections import (
     advertised,
     crowds,
     forgotten,
+    full,
     limits,
     members,
     opening,
@@ -32,6 +33,7 @@ RULE = Rule(
         "connection_failures",
         "connection_restart_seconds",
         "connection_pause_seconds",
+        "connection_stall_seconds",
         "churn_checks",
     ),
     ("exchanges", "waiting", "gaps", "commands"),
@@ -40,6 +42,7 @@ RULE = Rule(
         *thrown_out.ADVICE,
         *limits.ADVICE,
         *crowds.ADVICE,
+        *full.ADVICE,
         stuck.ADVICE,
         forgotten.ADVICE,
         advertised.ADVICE,
@@ -69,6 +72,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
         stormed = {one.server for one in crowd if one.shape == "storm"}
         yield from (one for one in limits.troubles(sources, known, settings) if one.server not in stormed)
         yield from stuck.troubles(sources, known, settings)
+        yield from full.troubles(sources, known, settings)
         yield from forgotten.troubles(sources, known, settings)
     yield from thrown_out.troubles(sources, known, settings)
     yield from advertised.troubles(sources, known, settings)

@@ -31,7 +31,7 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
         stuck = {
             one.connection_id: one
             for one in known.lives
-            if one.how != "other" and one.sent_again[way] >= _AGAIN and one.waiting[way] >= _FULL
+            if one.how == "spoke" and one.sent_again[way] >= _AGAIN and one.waiting[way] >= _FULL
         }
         if len(stuck) < settings.connection_failures:
             continue
