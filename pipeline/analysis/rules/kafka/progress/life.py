@@ -6,9 +6,11 @@ Pure values, from ``silver.state_events``; what was not seen is not there.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
 from itertools import pairwise
 
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US
@@ -100,21 +102,21 @@ class Life:
         """By partition from when on it was whose."""
         found: dict[tuple[str, int], tuple[list[int], list[Given | None]]] = {}
         holds: dict[str, Given] = {}
-        held_by: dict[tuple[str, int], dict[str, Given]] = {}
+        newest: defaultdict[tuple[str, int], list[tuple[int, int, int, Given]]] = defaultdict(list)  # heaps
         numbers: dict[str, int] = {}  # of those who were given it at one time, who was seen first
-        for given in self.given:
-            numbers.setdefault(given.member_id, -len(numbers))
+        for count, given in enumerate(self.given):
+            number = numbers.setdefault(given.member_id, len(numbers))
             before = holds.get(given.member_id)
             holds[given.member_id] = given
-            for place in before.partitions - given.partitions if before else ():
-                del held_by[place][given.member_id]
             for place in given.partitions:
-                held_by.setdefault(place, {})[given.member_id] = given
+                heappush(newest[place], (-given.ts_us, number, count, given))
             for place in given.partitions | (before.partitions if before else frozenset()):
                 times, owners = found.setdefault(place, ([], []))
                 times.append(given.ts_us)
-                holders = held_by[place].values()
-                owners.append(max(holders, key=lambda one: (one.ts_us, numbers[one.member_id]), default=None))
+                holders = newest[place]
+                while holders and holds[holders[0][-1].member_id] is not holders[0][-1]:  # given something else since
+                    heappop(holders)
+                owners.append(holders[0][-1] if holders else None)
         return found
 
     @cached_property
