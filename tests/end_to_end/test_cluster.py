@@ -179,7 +179,7 @@ def test_the_cluster_makes_the_tables_that_one_machine_makes(lake: Path, demo_la
 def test_both_workers_read_frames_with_the_kernel_that_was_shipped_and_compile_nothing(cluster: Cluster) -> None:
     with zipfile.ZipFile(cluster.folder / "dist" / archive.CODE) as code:
         shipped = {name: code.getinfo(name).file_size for name in code.namelist() if name.startswith(archive.KERNEL)}
-    assert any(name.endswith(".nbc") for name in shipped)
+    assert any(name.endswith(".o") for name in shipped)
     assert len(cluster.executors) == len(cluster.work), "an executor died, or a worker has none"
     kernels = set()
     for executor in cluster.executors:
