@@ -93,7 +93,7 @@ FRAMES = Table(
 GAPS = Table(
     "bronze",
     "gaps",
-    "Bytes of connections that are in no frame: lost by the capture, or under way when it began",
+    "Bytes that are in no frame (lost, or under way when the capture began), and how connections ended",
     (
         DATE,
         required("agent_id", "string", "Name of the capture agent"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from pipeline.analysis.connections import connections_of
@@ -17,6 +19,7 @@ from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
+from pipeline.tables import GAPS
 from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
 
 CLIENT, SERVER = "10.0.0.5", "10.0.0.9"
@@ -101,6 +104,17 @@ def test_files_and_tables_of_a_release_without_these_rows_are_read(capture: Path
     assert "No connection is recorded" in printed(landing)
     assert connections_of(older) == []
     assert diagnose(read_inputs([str(landing)]), StreamSettings(), "report").findings.num_rows == 0
+
+
+def test_a_lake_of_such_a_release_is_read(capture: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    write_lake(lake, diagnose(read_inputs([str(capture)]), StreamSettings(), "all").tables)
+    place = lake / GAPS.path
+    older = DeltaTable(str(place)).to_pyarrow_table().drop_columns(["life"])
+    shutil.rmtree(place)
+    write_deltalake(str(place), older, partition_by=["date"])
+    assert "No connection is recorded" in printed(lake)
+    assert CliRunner().invoke(app, ["findings", "--lake", str(lake)]).exit_code == 0
 
 
 def test_what_makes_no_sense_is_left_out() -> None:
