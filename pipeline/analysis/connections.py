@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.fields import parsed
 from decoder.model import CONNECTION
 
 Values = Mapping[str, Any]
 """Fields of ``life`` (docs/landing.md), and ``connection_id``."""
 
 _NOT_READY = ("refused", "unanswered")
+_SIDES = ("client", "server")
+_OF_ALL: Mapping[str, type] = {"how": str, "server_ip": str, "server_port": int, "began_us": int, "ended_us": int}
+_SPOKE = "spoke_us"
+"""The field of which one side may be null."""
+_FAR_AWAY = 253_370_764_800_000_000
+"""The year 9999, in µs since the epoch."""
+_MOST = 2**62
+"""No count or time is larger."""
 
 
 def connections_of(gaps: pa.Table) -> list[Values]:
@@ -99,18 +107,16 @@ def _packets(values: Values) -> int:
 
 
 def _read(name: str, life: str) -> Values | None:
-    """None: it does not make sense."""
-    try:
-        values = {"connection_id": name, **orjson.loads(life)}
-        for field, kind in (
-            ("how", str),
-            ("server_ip", str),
-            ("server_port", int),
-            ("began_us", int),
-            ("ended_us", int),
-        ):
-            if not isinstance(values[field], kind):
-                return None
-    except (ValueError, KeyError, TypeError):
-        return None
-    return values
+    """The fields that have the type and the bounds that they should have; None where one is missing that all have."""
+    values = parsed(life)
+    kept: dict[str, Any] = {"connection_id": name}
+    for field, value in values.items():
+        if type(value) is list:
+            known = [one for one in value if one is not None or field != _SPOKE]
+            is_fit = len(value) == len(_SIDES) and all(type(one) is int and 0 <= one <= _MOST for one in known)
+        else:
+            is_fit = type(value) is str or (type(value) is int and 0 <= value <= _MOST)
+        if is_fit or type(value) is bool:
+            kept[field] = value
+    is_whole = all(type(kept.get(field)) is kind for field, kind in _OF_ALL.items())
+    return kept if is_whole and kept["began_us"] <= kept["ended_us"] <= _FAR_AWAY else None

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
-from pipeline.analysis.connections import connections_of
+from pipeline.analysis.connections import connections_of, ending, is_failed, of_each_kind, speaks
 from pipeline.capture.runs.reading import read_capture
 from pipeline.cli import app
 from pipeline.embedded.diagnosis import diagnose
@@ -21,6 +21,7 @@ from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
 from pipeline.tables import GAPS
 from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
+from tests.pipeline.rows import arrow, row
 
 CLIENT, SERVER = "10.0.0.5", "10.0.0.9"
 
@@ -124,3 +125,26 @@ def test_what_makes_no_sense_is_left_out() -> None:
         "life": texts,
     }  # fmt: skip
     assert connections_of(pa.table(columns)) == []
+
+
+WHOLE = {"how": "served", "server_ip": "10.0.0.9", "server_port": 9092, "began_us": 5, "ended_us": 6, "packets": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"how": 1}, {"began_us": "x"}, {"began_us": 7}, {"ended_us": 2**63}, {"server_port": None}], ids=str
+)
+def test_a_row_that_no_agent_writes_is_left_out(wrong: dict[str, object]) -> None:
+    life = json.dumps(WHOLE | wrong) if wrong else "[1"
+    assert connections_of(arrow(GAPS, [row(GAPS, method="connection", life=life)])) == []
+
+
+@pytest.mark.parametrize("field", ["packets", "bytes", "unacknowledged", "spoke_us", "connections", "alert", "state"])
+@pytest.mark.parametrize("value", [None, [1], [1, "x"], [1, 2**70], {"a": 1}, -1, 1.5], ids=repr)
+def test_a_field_that_lies_is_not_known(field: str, value: object) -> None:
+    life = json.dumps(WHOLE | {field: value})
+    (one,) = connections_of(arrow(GAPS, [row(GAPS, method="connection", life=life)]))
+    assert one.get(field) is None
+    assert ending(one)
+    assert speaks(one) == ""
+    assert of_each_kind([one]) == {ending(one): 1}
+    assert not is_failed(one)
