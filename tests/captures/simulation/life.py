@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Fact
 from tests.captures.simulation.conversation import NAMES, PARTS, Conversation
 from tests.captures.simulation.pace import Micros, Pace
@@ -100,14 +101,22 @@ class Life:
         return pa.Table.from_arrays(arrays, schema=rows.schema)
 
     def _at_its_time(self, columns: dict[str, pa.ChunkedArray], played: Micros) -> None:
-        """Requests are as long before their answers as they were: who waits for what has not become slower."""
+        """Requests are as long before their answers as they were: who waits for what has not become slower.
+
+        A Produce request comes before all that came after it, for its records may be read before it is answered.
+        """
         moved = pa.array(played)
         recorded = {name: columns[name].cast(pa.int64()) for name in _TIMES if name in columns}
         anchor = recorded["ts"]
         if "response_ts" in recorded:
             anchor = pc.coalesce(recorded["response_ts"], anchor)
         for name, us in recorded.items():
-            columns[name] = pc.add(moved, pc.subtract(us, anchor)).cast(columns[name].type)
+            at = pc.add(moved, pc.subtract(us, anchor))
+            if name != "response_ts" and "api_key" in columns:
+                first = pa.array(self.pace.played(us.to_numpy().astype(np.int64)))
+                is_produce = pc.fill_null(pc.equal(columns["api_key"], int(ApiKey.PRODUCE)), False)
+                at = pc.if_else(is_produce, pc.min_element_wise(at, first), at)
+            columns[name] = at.cast(columns[name].type)
         columns["date"] = columns["ts"].cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
         for name in _RECORD_TIMES:
             if name in columns:

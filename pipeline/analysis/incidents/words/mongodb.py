@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipeline.analysis.incidents.case import Case, begun, count, listed
 from pipeline.analysis.incidents.words.model import (
     REFUSED,
@@ -44,10 +46,7 @@ def _share(case: Case) -> str:
 def _failed(case: Case) -> str:
     opened_at = [str(name) for name in case.details.get("opened_at", ())]
     if opened_at:
-        return (
-            f"{case.who} asks {server(case)} for cursors on {_namespace(case)} that {listed(opened_at)} opened: "
-            f"{case.kinds}, {_share(case)}"
-        )
+        return _opened_elsewhere(case, opened_at)
     area = case.details.get("area")
     if area == "login":
         return f"{server(case)} refuses the login of {case.who} {_often(case)}: {case.kinds}"
@@ -65,6 +64,15 @@ def _failed(case: Case) -> str:
     if area == "too old":
         return f"The driver of {case.who} is too old for {server(case)}: {failed}"
     return f"{_command(case)} of {case.who} fails {_share(case)}: {case.kinds} (at {server(case)})"
+
+
+def _opened_elsewhere(case: Case, opened_at: Sequence[str]) -> str:
+    whose = f"{listed(opened_at)} opened"
+    if set(opened_at) <= {server(case)}:
+        whose = "other connections to it opened, as if several servers have this address"
+    return (
+        f"{case.who} asks {server(case)} for cursors on {_namespace(case)} that {whose}: {case.kinds}, {_share(case)}"
+    )
 
 
 def _often(case: Case) -> str:

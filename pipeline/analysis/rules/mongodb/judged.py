@@ -337,7 +337,10 @@ def _failed_finding(
     episode: Episode, share: _Share, severity: str, opened_at: Sequence[str], sources: Sources,
     settings: FindingSettings,
 ) -> Finding:  # fmt: skip
-    """Failures of one command; ``opened_at``: other servers that have the cursors that were not found."""
+    """Failures of one command; ``opened_at``: the servers that have the cursors that were not found.
+
+    They are this episode's own where other connections to its address opened them.
+    """
     codes = _codes(episode)
     summary, advice = _failed_words(episode, share), advice_of(codes)
     more: dict[str, object] = {"area": codes[0].area} if codes and codes[0].area in ("login", "too old") else {}
@@ -348,7 +351,13 @@ def _failed_finding(
         more = {"area": codes[0].area, "retry_after_ms": asked_ms}
         summary = summary[:-1] + (f" (RetryAfterMs up to {asked_ms:,})." if asked_ms else ".")
     if opened_at and codes[0].name == _CURSOR_NOT_FOUND:
-        summary += f" These cursors were opened at {first_of(opened_at)}."
+        if set(opened_at) <= set(episode.servers):
+            summary += (
+                f" Other connections to {first_of(opened_at)} opened these cursors less than 10 minutes before, and "
+                "are served on: likely more than one server has this address."
+            )
+        else:
+            summary += f" These cursors were opened at {first_of(opened_at)}."
         advice = _ELSEWHERE_ADVICE.format(servers=first_of(sorted({*opened_at, *episode.servers})))
     made = finding(episode, severity, summary, advice, sources, _least_failures(episode, settings))
     errors = [one.name for one in codes]
@@ -363,6 +372,32 @@ _ELSEWHERE: Final = """
     GROUP BY lost.number
 """
 """Of cursors that a server does not have: which others have used them with success."""
+_BESIDE: Final = """
+    SELECT lost.number, count(DISTINCT asked.cursor_id) AS cursors
+    FROM lost JOIN commands AS asked USING (exchange_id)
+    JOIN commands AS opened ON opened.cursor_left = asked.cursor_id AND opened.server = asked.server
+        AND opened.connection_id <> asked.connection_id AND opened.ok
+        AND epoch_us(asked.ts) - epoch_us(opened.ts) BETWEEN 0 AND $kept
+    WHERE asked.cursor_id <> 0
+        AND EXISTS (
+            FROM commands AS later
+            WHERE later.connection_id = opened.connection_id AND later.ok AND later.ts > asked.ts
+        )
+        AND NOT EXISTS (
+            FROM commands AS other
+            WHERE other.ts <= asked.ts AND (
+                list_contains(other.cursors_killed, asked.cursor_id)
+                OR other.command = 'endSessions' AND other.ts >= opened.ts
+                OR other.ok AND other.connection_id = asked.connection_id
+                    AND asked.cursor_id IN (other.cursor_id, other.cursor_left)
+            )
+        )
+    GROUP BY lost.number HAVING count(DISTINCT asked.cursor_id) > 1
+"""
+"""The same where all servers have one address: connections that have opened such cursors so shortly before, and that
+are served on. Whoever closed them, or used them by both connections, had one server."""
+_KEPT_US: Final = 600_000_000
+"""How long a server keeps a cursor that is not used (cursorTimeoutMillis), µs."""
 
 
 def _opened_elsewhere(tables: Tables, failed: Sequence[Episode]) -> dict[Episode, tuple[str, ...]]:
@@ -372,7 +407,9 @@ def _opened_elsewhere(tables: Tables, failed: Sequence[Episode]) -> dict[Episode
     if not lost:
         return {}
     tables.add("lost", pa.table({"number": [n for n, _ in lost], "exchange_id": [text for _, text in lost]}))
-    return {failed[row.number]: tuple(row.servers) for row in tables.rows(_ELSEWHERE)}
+    beside = {failed[row.number] for row in tables.rows(_BESIDE, kept=_KEPT_US)}
+    found = {episode: tuple(episode.servers) for episode in beside}
+    return found | {failed[row.number]: tuple(row.servers) for row in tables.rows(_ELSEWHERE)}
 
 
 def _failed_words(episode: Episode, share: _Share) -> str:

@@ -307,11 +307,30 @@ def test_cursors_that_another_server_opened_are_told() -> None:
     assert "asks S for cursors on shop.orders that R opened: CursorNotFound" in row["headline"]
 
 
+BESIDE = {"connection_id": "c1"}
+
+
+def test_cursors_that_another_connection_opened_at_the_same_address_are_told() -> None:
+    opened = [cursor(n - 0.5, 100 + n, **BESIDE) for n in range(7)]
+    (found,) = [one for one in played([*opened, *unknown_cursors()]) if one.rule == FAILED]
+    assert found.summary.endswith(" and are served on: likely more than one server has this address.")
+    assert found.advice.startswith("Now: send all commands of a cursor to the server that opened it")
+    (row,) = grouped([found.row()]).incidents
+    assert "asks S for cursors on shop.orders that other connections to it opened, as if several" in row["headline"]
+
+
 @pytest.mark.parametrize(
     "others",
     [
         [],
-        [cursor(n - 0.5, 100 + n) for n in range(5)],  # at the same server
+        [cursor(n - 0.5, 100 + n) for n in range(5)],  # at the same server, by the same connection
+        [cursor(n - 0.5, 100 + n, connection_id=f"c{n}") for n in range(5)],  # by connections not seen again
+        [cursor(n - 700, 100 + n, **BESIDE) for n in range(5)] + [cursor(9, 900, **BESIDE)],  # timed out by then
+        [cursor(n - 0.5, 100 + n, **BESIDE) for n in range(7)] + [command(n - 0.1, "endSessions") for n in range(5)],
+        [cursor(n - 0.5, 100 + n, **BESIDE) for n in range(7)]
+        + [command(n - 0.1, "killCursors", cursors_killed=[100 + n]) for n in range(5)],
+        [cursor(n - 0.5, 100 + n, **BESIDE) for n in range(7)]
+        + [cursor(n - 0.1, 100 + n, name="getMore") for n in range(5)],  # both connections have one server
         [cursor(n - 0.5, 900 + n, server="R") for n in range(5)],  # other cursors
         [cursor(n + 0.5, 100 + n, server="R", name="killCursors") for n in range(5)],  # closed there, in vain
     ],
