@@ -36,7 +36,7 @@ def rewrite(packet: Packet, *, seq: int, ack: int, payload: bytes, flags: int) -
     headers = bytearray(packet.data[: _TCP_AT + (packet.data[_TCP_AT + 12] >> 4) * 4])
     struct.pack_into("!H", headers, 16, len(headers) - 14 + len(payload))
     struct.pack_into("!II", headers, _TCP_AT + 4, seq % 2**32, ack % 2**32)
-    headers[_TCP_AT + 13] = flags
+    headers[_TCP_AT + 13] = flags & 0xFF  # what is beyond is no flag of TCP, but noted with them
     data = bytes(headers) + payload
     return packet._replace(data=data, original_length=len(data))
 

@@ -218,7 +218,8 @@ class GroupSeen:
         for row in self.lag.to_pylist():
             place = row["topic"], row["partition"]
             most[place] = max(most[place], row["lag"])
-        return sorted(place for place, _ in sorted(most.items(), key=lambda one: (-one[1], one[0]))[:MOST_PARTITIONS])
+        known = [one for one in most.items() if None not in one[0]]
+        return sorted(place for place, _ in sorted(known, key=lambda one: (-one[1], one[0]))[:MOST_PARTITIONS])
 
 
 def groups(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Group]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from decoder.model import NO_LOSS
 from pipeline.analysis.claims.model import Ground
 from pipeline.analysis.claims.table import CLAIMS, claims_of
 from pipeline.analysis.incidents.incidents import grouped
@@ -181,7 +182,8 @@ def views(world: World) -> Iterator[World]:
 
 def ungrounded(world: World) -> list[tuple[tuple[str, str, str], str]]:
     """Claims without their evidence, and those that rest on the silence of connections with losses."""
-    lossy = set(world.gaps.column("connection_id").to_pylist())
+    methods = zip(*(world.gaps.column(name).to_pylist() for name in ("connection_id", "method")), strict=True)
+    lossy = {connection for connection, method in methods if not method.startswith(NO_LOSS)}
     found = []
     for one in each_stated(world):
         for ground in one.claim.grounds:
