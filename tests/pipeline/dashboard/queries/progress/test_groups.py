@@ -198,3 +198,22 @@ def test_a_streams_group_has_epochs_and_names_its_members(tmp_path: Path) -> Non
     ]  # fmt: skip
     assert shown is not None
     assert [member.client_id for member in shown.members] == ["a", "b"]
+
+
+def test_a_partition_whose_topic_has_no_name_yet_is_in_no_picture(tmp_path: Path) -> None:
+    for table in (EXCHANGES, OFFSET_TIMELINE):
+        write(tmp_path, table, [])
+    values = {"cluster": "k", "group_id": "g", "group_protocol": "consumer", "client_id": "a", "generation": 1}
+    given = {"member_id": "m", "first_ts": at(1), "last_ts": at(1), "topic_id": None}
+    write(tmp_path, ASSIGNMENTS, [
+        row(ASSIGNMENTS, topic=topic, partition=0, **given, **values) for topic in (None, "orders")
+    ])  # fmt: skip
+    write(tmp_path, STATE_EVENTS, [
+        row(STATE_EVENTS, member_id="m", client="10.0.0.1:5", ts=at(1), exchange_id="e1", kind="assignment",
+            error_code=0, **values)
+    ])  # fmt: skip
+    with connect(tmp_path) as connection:
+        shown = groups.group_seen(connection, DAY, G)
+    assert shown is not None
+    assert {row["topic"] for row in shown.owned} == {None, "orders"}
+    assert shown.partitions == [("orders", 0)]
