@@ -29,6 +29,7 @@ COUNTED = (
 OPEN = {
     # It came back 75 s before the end, which is not for as long as it takes to be sure.
     ("sick_work_30s", "poll_interval_exceeded", "overlong-30s/overlong-30s-1"),
+    ("sick_work_30s", "commit_rejected", "overlong-30s/overlong-30s-1"),
     # Its members close when the recording ends, one after the other.
     ("sick_work_1s", "rebalance_storm", "tripping-1s"),
     ("sick_refused_1s", "rebalance_storm", "payslips"),

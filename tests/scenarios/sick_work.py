@@ -34,12 +34,19 @@ def findings(suffix: str) -> set[tuple[str, str]]:
 
 FINDINGS = {
     "sick_work_1s": findings("1s") | {("rebalance_storm", "tripping-1s")},
-    "sick_work_30s": findings("30s") | {("rebalance_storm", "tripping-30s")},
+    "sick_work_30s": findings("30s")
+    | {("rebalance_storm", "tripping-30s"), ("commit_rejected", "overlong-30s/overlong-30s-1")},
 }
 UNKNOWN = {
-    "sick_work_30s": {"joined midway": {("stopped", f"{group}-30s/tasks-30s") for group in ("overlong", "waiting")}}
+    "sick_work_30s": {
+        "joined midway": {
+            *(("stopped", f"{group}-30s/tasks-30s") for group in ("overlong", "waiting")),
+            ("commit_rejected", "overlong-30s/overlong-30s-1"),
+        }
+    }
 }
-"""Two commits tell no rhythm by which the first halt could be known, and then the halt is all that is known."""
+"""Two commits tell no rhythm by which the first halt could be known, and then the halt is all that is known. Of two
+refused commits one is left."""
 
 
 class TrippedError(Exception):
