@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from decoder.fields import parsed
 from decoder.model import CONNECTION
+from pipeline.analysis.facts import FAR_AWAY_US
 
 Values = Mapping[str, Any]
 """Fields of ``life`` (docs/landing.md), and ``connection_id``."""
@@ -19,8 +20,6 @@ _SIDES = ("client", "server")
 _OF_ALL: Mapping[str, type] = {"how": str, "server_ip": str, "server_port": int, "began_us": int, "ended_us": int}
 _SPOKE = "spoke_us"
 """The field of which one side may be null."""
-_FAR_AWAY = 253_370_764_800_000_000
-"""The year 9999, in µs since the epoch."""
 _MOST = 2**62
 """No count or time is larger."""
 
@@ -119,4 +118,4 @@ def _read(name: str, life: str) -> Values | None:
         if is_fit or type(value) is bool:
             kept[field] = value
     is_whole = all(type(kept.get(field)) is kind for field, kind in _OF_ALL.items())
-    return kept if is_whole and kept["began_us"] <= kept["ended_us"] <= _FAR_AWAY else None
+    return kept if is_whole and kept["began_us"] <= kept["ended_us"] <= FAR_AWAY_US else None

@@ -130,7 +130,7 @@ class Facts:
         all_ids = self.incarnations
         renewed = {(cluster, name) for cluster, name, _, number, _, _ in all_ids if number}
         return [
-            (cluster, name, topic_id, number, first if number else _LONG_AGO, _FAR_AWAY if until is None else until)
+            (cluster, name, topic_id, number, first if number else _LONG_AGO, FAR_AWAY_US if until is None else until)
             for cluster, name, topic_id, number, first, until in all_ids
             if (cluster, name) in renewed
         ]
@@ -199,7 +199,7 @@ def _newest(seen: Mapping[tuple[str, str], Seen], most: int) -> dict[tuple[str, 
 
 
 _LONG_AGO = 0
-_FAR_AWAY = 253_370_764_800_000_000
+FAR_AWAY_US = 253_370_764_800_000_000
 """The year 9999, in µs since the epoch."""
 
 
@@ -212,7 +212,7 @@ def _spans_of(sightings: list[Seen]) -> list[tuple[int, int, str]]:
     first_of_all = min(sightings, key=lambda s: (s.first_us, s.value)).value
     coming = sorted(sightings, key=lambda s: (s.first_us, s.value))
     going = sorted(sightings, key=lambda s: (s.last_us, s.value))
-    cuts = sorted({_LONG_AGO, *(s.first_us for s in sightings), *(s.last_us + 1 for s in sightings), _FAR_AWAY})
+    cuts = sorted({_LONG_AGO, *(s.first_us for s in sightings), *(s.last_us + 1 for s in sightings), FAR_AWAY_US})
     spans: list[tuple[int, int, str]] = []
     around: list[Seen] = []  # in the order in which they came; those on top that have gone are dropped
     came = gone = 0

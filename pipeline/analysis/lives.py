@@ -31,8 +31,6 @@ class Life:
         server: address and port.
         connections: how many; of more than one neither the client nor how they ended is known.
         closed_by, reset_by: ``client`` or ``server``; None if nobody was seen to.
-        again: segments with data that the client sent once more.
-        unacknowledged: bytes of the client that nothing acknowledges.
         unanswered: requests without a response.
         asks, answers: what client and server speak, if that is neither Kafka nor MongoDB.
         alert: who ended a TLS handshake with which alert.
@@ -56,8 +54,6 @@ class Life:
     connections: int
     closed_by: str | None
     reset_by: str | None
-    again: int
-    unacknowledged: int
     unanswered: int
     asks: str
     answers: str
@@ -104,8 +100,8 @@ def _read(connection_id: str, text: str) -> Life | None:
             connection_id, str(values["how"]), str(values.get("opened", "unknown")), str(values.get("client_ip", "")),
             int(values.get("client_port", 0)), ip, port, address(ip, port),
             int(values["began_us"]), int(values["ended_us"]), int(values.get("connections", 1)),
-            values.get("closed_by"), values.get("reset_by"), int(values.get("again", [0])[0]),
-            int(values.get("unacknowledged", [0])[0]), int(values.get("unanswered", 0)), str(values.get("asks", "")),
+            values.get("closed_by"), values.get("reset_by"), int(values.get("unanswered", 0)),
+            str(values.get("asks", "")),
             str(values.get("answers", "")), str(values.get("alert", "")), str(values.get("server_name", "")),
             _pair(values.get("again")), _pair(values.get("unacknowledged")), _pair(values.get("stalled_us")),
             int(values.get("syns", 0)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import orjson
@@ -49,12 +49,7 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
         if not named or any(is_reached(place, row, reached[row.host]) for place in named):
             continue
         is_eager = row.times >= _MANY and row.last_us - row.first_us <= _SOON_US * (row.times - 1)
-        tried = sorted(
-            f"{one.server} {one.how}"
-            for one in known.lives
-            if one.how in ("refused", "unanswered") and one.client_ip == row.host and one.server_port in
-            {port for _, port in named}
-        )  # fmt: skip
+        tried = tried_by(row.host, named, known)
         is_own_host = all(is_local(name) for name, _ in named)
         if not is_eager and (
             any(_may_be_asked(place, row) for place in named) or (_looks_in(row) and not tried and not is_own_host)
@@ -113,6 +108,16 @@ def reached_by(sources: Sources, known: Seen) -> defaultdict[str, set[Place]]:
         if one.opened in ("yes", "unknown"):
             found[one.client_ip].add((one.server_ip, one.server_port))
     return found
+
+
+def tried_by(host: str, named: Collection[Place], known: Seen) -> list[str]:
+    """The servers on ports of these places to which a client host tried to connect in vain, each with how it failed."""
+    ports = {port for _, port in named}
+    return sorted(
+        f"{one.server} {one.how}"
+        for one in known.lives
+        if one.how in ("refused", "unanswered") and one.client_ip == host and one.server_port in ports
+    )
 
 
 def is_reached(place: Place, row: Row, reached: set[Place]) -> bool:

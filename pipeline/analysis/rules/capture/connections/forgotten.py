@@ -45,7 +45,7 @@ def _is_lost(one: Life) -> bool:
     """Whether the client asked and got nothing, not even an acknowledgement, or a reset in the server's name."""
     if one.how != "spoke" or not one.unanswered or (one.closed_by == "server" and one.reset_by != "server"):
         return False
-    return (one.again >= _TRIED and one.unacknowledged > 0) or one.reset_by == "server"
+    return (one.sent_again[0] >= _TRIED and one.waiting[0] > 0) or one.reset_by == "server"
 
 
 def _apart(rows: Sequence[Row]) -> list[Row]:
@@ -91,7 +91,7 @@ def _pauses(sources: Sources, ids: Sequence[str]) -> list[Row]:
 def _trouble(server: str, client: str, host: str, rows: Sequence[Row], lost: dict[str, Life]) -> Trouble:
     least, most = min(row.pause_us for row in rows), max(row.pause_us for row in rows)
     pause = seconds(least) if seconds(least) == seconds(most) else f"{seconds(least)} to {seconds(most)}"
-    again = sum(lost[row.connection_id].again for row in rows)
+    again = sum(lost[row.connection_id].sent_again[0] for row in rows)
     resets = sum(lost[row.connection_id].reset_by == "server" for row in rows)
     shown = (
         f"sent again {count(again, 'time')}, never acknowledged" if again else f"answered by {count(resets, 'reset')}"

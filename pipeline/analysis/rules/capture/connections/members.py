@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from pipeline.analysis.rules.capture.connections.advertised import Place, is_local, is_reached, reached_by
+from pipeline.analysis.rules.capture.connections.advertised import Place, is_local, is_reached, reached_by, tried_by
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
@@ -32,12 +32,7 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
         reached = reached or reached_by(sources, known)
         if not named or any(is_reached(place, row, reached[row.host]) for place in named):
             continue
-        ports = {port for _, port in named}
-        tried = sorted(
-            f"{one.server} {one.how}"
-            for one in known.lives
-            if one.how in ("refused", "unanswered") and one.client_ip == row.host and one.server_port in ports
-        )
+        tried = tried_by(row.host, named, known)
         is_elsewhere = all(is_local(name) or port != row.server_port for name, port in named)
         if tried or is_elsewhere or row.times <= _FEW * row.connections:
             yield _trouble(row, sorted(named), tried)
