@@ -20,6 +20,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each, name
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
+from pipeline.analysis.rules.mongodb.elsewhere import CURSOR_NOT_FOUND, ELSEWHERE_ADVICE, opened_elsewhere
 from pipeline.analysis.rules.mongodb.old_servers import ADVICE, old_servers
 from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, wait_ms
 from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
@@ -28,11 +29,6 @@ from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-_ELSEWHERE_ADVICE = (
-    "Now: send all commands of a cursor to the server that opened it: something between the application and the "
-    "servers ({servers}) spreads its connections; pin it to one of them. Fix: list all mongos in the connection "
-    "string instead of the address of a balancer, or use a balancer that keeps a client on one mongos."
-)
 _RETRIES_ADVICE = (
     "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: drivers repeat a write "
     "once after an error of the network or of a change of primary (retryWrites), and applications a transaction after "
@@ -55,7 +51,7 @@ FAILED_RULE = Rule(
     "A MongoDB command fails again and again, a server refuses a login, or a driver does not accept a server.",
     ("mongo_failures", "mongo_failure_share", "mongo_failure_run", "auth_failed_times"),
     ("commands", "exchanges"),
-    advice=(BY_CODE, _ELSEWHERE_ADVICE, ADVICE),
+    advice=(BY_CODE, ELSEWHERE_ADVICE, ADVICE),
 )
 RETRIES_RULE = Rule(
     RETRIES,
@@ -67,7 +63,6 @@ RETRIES_RULE = Rule(
     advice=(_RETRIES_ADVICE, BY_CODE),
 )
 
-_CURSOR_NOT_FOUND: Final = "CursorNotFound"
 Key = tuple[str, str, str]
 """Server, ``namespace/command`` and application."""
 
@@ -265,7 +260,7 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             and (shares[e].is_much(settings) if e in sent_again else shares[e].run >= settings.mongo_retries)
         )
     ]
-    elsewhere = _opened_elsewhere(sources.tables, failed)
+    elsewhere = opened_elsewhere(sources.tables, failed)
     for episode, share, severity in _of_share(failed, shares, settings):
         yield _failed_finding(episode, share, severity, elsewhere.get(episode, ()), sources, settings)
     for episode, share, severity in _of_share(repeated, shares, settings):
@@ -350,7 +345,7 @@ def _failed_finding(
         asked_ms = wait_ms(episode, sources.tables)
         more = {"area": codes[0].area, "retry_after_ms": asked_ms}
         summary = summary[:-1] + (f" (RetryAfterMs up to {asked_ms:,})." if asked_ms else ".")
-    if opened_at and codes[0].name == _CURSOR_NOT_FOUND:
+    if opened_at and codes[0].name == CURSOR_NOT_FOUND:
         if set(opened_at) <= set(episode.servers):
             summary += (
                 f" Other connections to {first_of(opened_at)} opened these cursors less than 10 minutes before, and "
@@ -358,58 +353,10 @@ def _failed_finding(
             )
         else:
             summary += f" These cursors were opened at {first_of(opened_at)}."
-        advice = _ELSEWHERE_ADVICE.format(servers=first_of(sorted({*opened_at, *episode.servers})))
+        advice = ELSEWHERE_ADVICE.format(servers=first_of(sorted({*opened_at, *episode.servers})))
     made = finding(episode, severity, summary, advice, sources, _least_failures(episode, settings))
     errors = [one.name for one in codes]
     return _counted(made, share, errors=errors, **more, **({"opened_at": list(opened_at)} if opened_at else {}))
-
-
-_ELSEWHERE: Final = """
-    SELECT lost.number, list(DISTINCT other.server ORDER BY other.server) AS servers
-    FROM lost JOIN commands AS asked USING (exchange_id)
-    JOIN commands AS other ON other.cursor_id = asked.cursor_id AND other.server <> asked.server
-        AND other.ok AND other.error_code IS NULL AND other.command <> 'killCursors'
-    GROUP BY lost.number
-"""
-"""Of cursors that a server does not have: which others have used them with success."""
-_BESIDE: Final = """
-    SELECT lost.number, count(DISTINCT asked.cursor_id) AS cursors
-    FROM lost JOIN commands AS asked USING (exchange_id)
-    JOIN commands AS opened ON opened.cursor_left = asked.cursor_id AND opened.server = asked.server
-        AND opened.connection_id <> asked.connection_id AND opened.ok
-        AND epoch_us(asked.ts) - epoch_us(opened.ts) BETWEEN 0 AND $kept
-    WHERE asked.cursor_id <> 0
-        AND EXISTS (
-            FROM commands AS later
-            WHERE later.connection_id = opened.connection_id AND later.ok AND later.ts > asked.ts
-        )
-        AND NOT EXISTS (
-            FROM commands AS other
-            WHERE other.ts <= asked.ts AND (
-                list_contains(other.cursors_killed, asked.cursor_id)
-                OR other.command = 'endSessions' AND other.ts >= opened.ts
-                OR other.ok AND other.connection_id = asked.connection_id
-                    AND asked.cursor_id IN (other.cursor_id, other.cursor_left)
-            )
-        )
-    GROUP BY lost.number HAVING count(DISTINCT asked.cursor_id) > 1
-"""
-"""The same where all servers have one address: connections that have opened such cursors so shortly before, and that
-are served on. Whoever closed them, or used them by both connections, had one server."""
-_KEPT_US: Final = 600_000_000
-"""How long a server keeps a cursor that is not used (cursorTimeoutMillis), µs."""
-
-
-def _opened_elsewhere(tables: Tables, failed: Sequence[Episode]) -> dict[Episode, tuple[str, ...]]:
-    lost = sorted(
-        {(n, one.exchange_id) for n, e in enumerate(failed) for one in e.each if one.what == _CURSOR_NOT_FOUND}
-    )
-    if not lost:
-        return {}
-    tables.add("lost", pa.table({"number": [n for n, _ in lost], "exchange_id": [text for _, text in lost]}))
-    beside = {failed[row.number] for row in tables.rows(_BESIDE, kept=_KEPT_US)}
-    found = {episode: tuple(episode.servers) for episode in beside}
-    return found | {failed[row.number]: tuple(row.servers) for row in tables.rows(_ELSEWHERE)}
 
 
 def _failed_words(episode: Episode, share: _Share) -> str:
