@@ -18,7 +18,7 @@ from pipeline.cli import app
 from pipeline.commands.doctor import Check
 from pipeline.embedded.diagnosis import Looked
 from pipeline.embedded.following import Kind
-from pipeline.tables import FINDINGS, FRAMES, OFFSET_EVENTS, RECORD_BATCHES, Table
+from pipeline.tables import CONNECTIONS, FINDINGS, FRAMES, OFFSET_EVENTS, RECORD_BATCHES, Table
 from website.markdown import cell, code, table
 
 _CAPTURES = Path(__file__).resolve().parents[1] / "tests" / "captures"
@@ -82,6 +82,9 @@ def json_page() -> str:
         f"{', '.join(code(kind) for kind in get_args(Kind))}. The last line has the change `end`, the number of "
         "`findings`, and how much was looked at:",
         _table(Looked.__dataclass_fields__, {**dict.fromkeys(Looked.__dataclass_fields__, "How many."), **_LOOKED}),
+        "## wirelake connections --json",
+        "A connection a line: a row of [`silver.connections`](tables.md#silverconnections).",
+        _table(CONNECTIONS.column_names, _columns(CONNECTIONS)),
         "## wirelake capture read --json, wirelake capture live --json",
         "One object at the end.",
         _table(summary, _attributes(CaptureStats)),

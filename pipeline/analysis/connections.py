@@ -1,4 +1,4 @@
-"""TCP connections as the agent's rows describe them: each once, with how it ended in words."""
+"""``silver.connections``: TCP connections as the agents' rows describe them, each once, with how it ended in words."""
 
 from __future__ import annotations
 
@@ -11,111 +11,199 @@ import pyarrow.compute as pc
 from decoder.fields import parsed
 from decoder.model import CONNECTION
 from pipeline.analysis.facts import FAR_AWAY_US
+from pipeline.analysis.fit import schema_of, table_of
+from pipeline.tables import CONNECTIONS, HOWS
 
-Values = Mapping[str, Any]
-"""Fields of ``life`` (docs/landing.md), and ``connection_id``."""
+Row = Mapping[str, Any]
+"""Columns of ``silver.connections``; times are µs since the epoch, or what Arrow makes of them."""
+
+RANK = ("packets", "seq", "connection_id")
+"""Of rows of one connection that one counts which has the largest of these, in this order."""
 
 _NOT_READY = ("refused", "unanswered")
 _SIDES = ("client", "server")
-_OF_ALL: Mapping[str, type] = {"how": str, "server_ip": str, "server_port": int, "began_us": int, "ended_us": int}
-_SPOKE = "spoke_us"
-"""The field of which one side may be null."""
 _MOST = 2**62
 """No count or time is larger."""
+_MOST_PORT = 2**16 - 1
+_DAY_US = 86_400_000_000
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "opened": ("yes", "refused", "unanswered"),
+    "closed_by": _SIDES,
+    "reset_by": _SIDES,
+    "state": ("asking", "answering", "idle"),
+}
+"""What a field may hold; another value is not known."""
+_TEXTS = ("speaks", "asks", "answers", "tls_offered", "tls_version", "server_name", "alert", "client_ip")
+_NUMBERS = {
+    "syns": "syns", "round_trip_us": "round_trip_us", "unanswered": "unanswered", "silence_us": "silence_us",
+    "silent_until_us": "silent_until_ts",
+}  # fmt: skip
+"""Numbers of ``life`` by the columns that they stand in."""
+_PAIRS = {
+    "packets": ("client_packets", "server_packets"), "bytes": ("client_bytes", "server_bytes"),
+    "again": ("client_sent_again", "server_sent_again"),
+    "unacknowledged": ("client_unacknowledged", "server_unacknowledged"),
+    "keepalives": ("client_keepalives", "server_keepalives"),
+    "zero_windows": ("client_zero_windows", "server_zero_windows"),
+    "stalled_us": ("client_stalled_us", "server_stalled_us"), "spoke_us": ("client_spoke_ts", "server_spoke_ts"),
+    "frames": ("requests", "responses"),
+}  # fmt: skip
+"""The same of those that both sides have."""
 
 
-def connections_of(gaps: pa.Table) -> list[Values]:
-    """Each connection once, in the order in which they began; one that two agents saw as the one that saw more of it.
+def connections(gaps: pa.Table, others: pa.Table | None = None, *, only_looked_at: bool = False) -> pa.Table:
+    """Rows of ``silver.connections``; of one that two agents saw, as the one that saw more of it.
 
     Args:
         gaps: rows of ``bronze.gaps``; those of older releases have no column ``life``.
+        others: rows of ``silver.copies``.
+        only_looked_at: leave out connections that no rule looks at: those that were served without a stall, and those
+            of which too little was captured.
     """
     if "life" not in gaps.column_names:
-        return []
+        return schema_of(CONNECTIONS).empty_table()
     gaps = gaps.filter(pc.and_(pc.equal(gaps.column("method"), CONNECTION), pc.is_valid(gaps.column("life"))))
-    newest: dict[str, tuple[int, str]] = {}
-    for name, seq, life in zip(*(gaps.column(n).to_pylist() for n in ("connection_id", "seq", "life")), strict=True):
-        if name not in newest or newest[name][0] < seq:
-            newest[name] = seq, life
-    found: dict[str, Values] = {}
-    for name, (_, life) in sorted(newest.items()):
-        values = _read(name, life)
-        if values is None:
+    if only_looked_at and gaps.num_rows:
+        gaps = gaps.filter(_is_looked_at(gaps))
+    found: dict[str, dict[str, Any]] = {}
+    columns = [gaps.column(name).to_pylist() for name in ("connection_id", "agent_id", "seq", "life")]
+    days = gaps.column("ts").cast(pa.int64()).to_pylist()
+    for name, agent, seq, life, us in zip(*columns, days, strict=True):
+        row = _read(name, life)
+        if row is None:
             continue
-        one = str(values.get("flow_id", name))
-        if one not in found or _packets(found[one]) < _packets(values):
-            found[one] = values
-    return sorted(found.values(), key=lambda values: (values["began_us"], values["connection_id"]))
+        row.update(agent_id=agent, seq=seq, date=us // _DAY_US)
+        known = found.get(row["flow_id"])
+        if known is None or rank(known) < rank(row):
+            found[row["flow_id"]] = row
+    copied = {} if others is None else copies_of(others)
+    rows = sorted(found.values(), key=lambda row: (row["first_ts"], row["connection_id"]))
+    return table_of(({**row, "counted_connection_id": copied.get(row["connection_id"])} for row in rows), CONNECTIONS)
 
 
-def is_failed(values: Values) -> bool:
-    """Whether a client got no connection, or lost one amid its work."""
-    if values["how"] in _NOT_READY or values.get("alert"):
-        return True
-    is_amid = values.get("state") in ("asking", "answering") or any(values.get("unacknowledged", ()))
-    return values["how"] == "spoke" and is_amid
+def are_in(gaps: pa.Table) -> bool:
+    """Whether rows of ``bronze.gaps`` state a connection that rules look at, whether or not it spoke."""
+    if "life" not in gaps.column_names:
+        return False
+    is_one = pc.equal(gaps.column("method"), CONNECTION)
+    return bool(pc.any(pc.and_(is_one, pc.fill_null(_is_looked_at(gaps), fill_value=False))).as_py())
 
 
-def is_of(values: Values, host: str) -> bool:
+def rank(row: Row) -> tuple[int, int, str]:
+    """See :data:`RANK`."""
+    return (row["client_packets"] or 0) + (row["server_packets"] or 0), row["seq"], row["connection_id"]
+
+
+def copies_of(others: pa.Table) -> dict[str, str]:
+    """By connection behind address translation the one that counts: as of the last hour in which both were seen."""
+    others = others.filter(pc.fill_null(others.column("is_translated"), fill_value=False))
+    columns = (others.column(name) for name in ("connection_id", "counted_connection_id"))
+    last: dict[tuple[str, str], tuple[int, str, str]] = {}
+    hours = others.column("hour").cast(pa.int64()).to_pylist()
+    for copy, counts, hour in zip(*(column.to_pylist() for column in columns), hours, strict=True):
+        both = min(copy, counts), max(copy, counts)
+        if both not in last or last[both][0] < hour:
+            last[both] = hour, copy, counts
+    return {copy: counts for _, copy, counts in sorted(last.values())}
+
+
+def is_of(row: Row, host: str) -> bool:
     """Whether an address, or address and port, is one of its ends."""
-    ends = [(values.get(f"{side}_ip", ""), values.get(f"{side}_port", 0)) for side in ("client", "server")]
-    return any(host in (ip, f"{ip}:{port}", f"[{ip}]:{port}") for ip, port in ends)
+    ends = [(row[f"{side}_ip"], row[f"{side}_port"]) for side in _SIDES]
+    return any(host in (ip, f"{ip}:{port}", f"[{ip}]:{port}") for ip, port in ends if ip)
 
 
-def ending(values: Values) -> str:
-    """How it ended, in a few words."""
-    how = values["how"]
-    if how in _NOT_READY:
-        return "refused" if how == "refused" else "no answer to SYN"
-    if values.get("alert"):
-        side, _, name = str(values["alert"]).partition(" ")
-        return f"TLS alert {name} by the {side}"
-    if "closed" not in values:
-        return "unknown"
-    by = values.get("reset_by") or values.get("closed_by")
-    what = "open" if by is None else f"reset by the {by}" if values.get("reset_by") else f"closed by the {by}"
-    state = values.get("state")
-    if state in ("asking", "answering"):
-        what += ", request open" if state == "asking" else ", amid a response"
-    elif any(values.get("unacknowledged", ())):
-        what += ", bytes not acknowledged"
-    return what
-
-
-def speaks(values: Values) -> str:
+def speaks(row: Row) -> str:
     """What is spoken on it; empty if nothing is known."""
-    if values["how"] == "silent":
+    if row["how"] == "silent":
         return "nothing"
-    talk = [values[name] for name in ("asks", "answers") if values.get(name)]
+    talk = [row[name] for name in ("asks", "answers") if row[name]]
     if talk:
         return " / ".join(dict.fromkeys(talk))
-    version = values.get("tls_version")
-    return f"tls {version}" if version else str(values.get("speaks", ""))
+    version = row["tls_version"]
+    return f"tls {version}" if version else row["speaks"] or ""
 
 
-def of_each_kind(some: Iterable[Values]) -> dict[str, int]:
+def of_each_kind(some: Iterable[Row]) -> dict[str, int]:
     """How many connections ended how, the most frequent first."""
     counts: dict[str, int] = {}
-    for values in some:
-        counts[ending(values)] = counts.get(ending(values), 0) + int(values.get("connections", 1))
+    for row in some:
+        counts[row["ended"]] = counts.get(row["ended"], 0) + row["connections"]
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _packets(values: Values) -> int:
-    return sum(values.get("packets", ()))
+def _is_looked_at(gaps: pa.Table) -> pa.Array:
+    """By how agents write ``life``: ``how`` comes first."""
+    life = gaps.column("life")
+    served, unknown = (pc.starts_with(life, f'{{"how":"{how}"') for how in ("served", "unknown"))
+    is_stalled = pc.match_substring(life, '"stalled_us":')
+    return pc.and_(pc.invert(unknown), pc.or_(pc.invert(served), is_stalled))
 
 
-def _read(name: str, life: str) -> Values | None:
-    """The fields that have the type and the bounds that they should have; None where one is missing that all have."""
+def _read(name: str, life: str) -> dict[str, Any] | None:
+    """The columns that ``life`` states, where type and bounds are right; None where one is missing that all have."""
     values = parsed(life)
-    kept: dict[str, Any] = {"connection_id": name}
-    for field, value in values.items():
-        if type(value) is list:
-            known = [one for one in value if one is not None or field != _SPOKE]
-            is_fit = len(value) == len(_SIDES) and all(type(one) is int and 0 <= one <= _MOST for one in known)
-        else:
-            is_fit = type(value) is str or (type(value) is int and 0 <= value <= _MOST)
-        if is_fit or type(value) is bool:
-            kept[field] = value
-    is_whole = all(type(kept.get(field)) is kind for field, kind in _OF_ALL.items())
-    return kept if is_whole and kept["began_us"] <= kept["ended_us"] <= FAR_AWAY_US else None
+    how, ip, port = values.get("how"), values.get("server_ip"), values.get("server_port")
+    first, last = values.get("began_us"), values.get("ended_us")
+    is_named = type(how) is str and type(ip) is str and _is_count(port, _MOST_PORT)
+    if not is_named or not _is_count(last, FAR_AWAY_US) or not _is_count(first, last):
+        return None
+    row: dict[str, Any] = dict.fromkeys(CONNECTIONS.column_names)
+    flow, number, port_of_client = values.get("flow_id"), values.get("connections", 1), values.get("client_port")
+    row.update(
+        connection_id=name, flow_id=flow if type(flow) is str else name, how=how if how in HOWS else "unknown",
+        connections=max(number, 1) if _is_count(number) else 1, server_ip=ip, server_port=port,
+        first_ts=first, last_ts=last, client_port=port_of_client if _is_count(port_of_client, _MOST_PORT) else None,
+        is_closed=_bool(values.get("closed")), is_proxied=_bool(values.get("is_proxied")),
+        is_interim=True if values.get("is_interim") is True else None,
+    )  # fmt: skip
+    row.update({column: values[name] for name, column in _NUMBERS.items() if _is_count(values.get(name))})
+    row.update({name: values[name] for name in _TEXTS if type(values.get(name)) is str})
+    row.update({name: values[name] for name, known in _WORDS.items() if values.get(name) in known})
+    row["opened"] = row["opened"] or "unknown"
+    for pairs, (client, server) in _PAIRS.items():
+        pair = values.get(pairs)
+        if type(pair) is list and len(pair) == len(_SIDES) and all(one is None or _is_count(one) for one in pair):
+            row[client], row[server] = pair
+    for time in ("silent_until_ts", "client_spoke_ts", "server_spoke_ts"):
+        if row[time] is not None and row[time] > FAR_AWAY_US:
+            row[time] = None
+    row["is_failed"], row["ended"] = _is_failed(row), _ended(row)
+    return row
+
+
+def _is_count(value: Any, most: Any = _MOST) -> bool:
+    return type(value) is int and 0 <= value <= most
+
+
+def _bool(value: object) -> bool | None:
+    return value if type(value) is bool else None
+
+
+def _is_unacknowledged(row: Row) -> bool:
+    return bool(row["client_unacknowledged"] or row["server_unacknowledged"])
+
+
+def _is_failed(row: Row) -> bool:
+    """Whether a client got no connection, or lost one amid its work."""
+    if row["how"] in _NOT_READY or row["alert"]:
+        return True
+    return row["how"] == "spoke" and (row["state"] in ("asking", "answering") or _is_unacknowledged(row))
+
+
+def _ended(row: Row) -> str:
+    """How it ended, in a few words."""
+    if row["how"] in _NOT_READY:
+        return "refused" if row["how"] == "refused" else "no answer to SYN"
+    if row["alert"]:
+        side, _, name = row["alert"].partition(" ")
+        return f"TLS alert {name} by the {side}"
+    if row["is_closed"] is None:
+        return "unknown"
+    by = row["reset_by"] or row["closed_by"]
+    what = "open" if by is None else f"reset by the {by}" if row["reset_by"] else f"closed by the {by}"
+    if row["state"] in ("asking", "answering"):
+        what += ", request open" if row["state"] == "asking" else ", amid a response"
+    elif _is_unacknowledged(row):
+        what += ", bytes not acknowledged"
+    return what

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.clients import clients
+from pipeline.analysis.connections import connections
 from pipeline.analysis.copies.copies import all_copies, counted, waiting
 from pipeline.analysis.copies.translated import Statements
 from pipeline.analysis.facts import Facts, Seen
@@ -34,6 +35,7 @@ from pipeline.tables import (
     ASSIGNMENTS,
     BROKERS,
     CLIENTS,
+    CONNECTIONS,
     COPIES,
     EXCHANGES,
     FETCH_SESSIONS,
@@ -166,14 +168,16 @@ def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "
         (MONGO_COMMANDS, commands),
         (COPIES, others),
     ]
+    is_all = wanted == "all"
     derived = [
+        (CONNECTIONS, lambda: connections(gaps, others, only_looked_at=not is_all)),
         (TRANSACTIONS, lambda: transactions(events, states, batches, gaps, settings.lag_lookback)),
         (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
     ]
     if wanted != "rules":
         once, commands_once = counted(complete, others), counted(commands, others)
         derived.append((CLIENTS, lambda: clients(once, states, commands_once, facts)))
-        if wanted == "all":
+        if is_all:
             found.append((MONGO_HANDSHAKES, gathered.handshakes))
             derived += [
                 (BROKERS, lambda: brokers(facts)),
@@ -210,6 +214,7 @@ def findings_of(derived: Derived, settings: FindingSettings) -> Found:
             "timeline": derived.of(OFFSET_TIMELINE),
             "transactions": derived.of(TRANSACTIONS),
             "gaps": derived.of(GAPS),
+            "connections": derived.of(CONNECTIONS),
             "commands": counted(derived.of(MONGO_COMMANDS), others),
             "waiting": derived.pending,
             "all_copies": others,

@@ -1,19 +1,17 @@
-"""What became of connections whose frames do not show it: the agent's rows about them, read and counted once."""
+"""What became of connections whose frames do not show it, as rules read it of ``silver.connections``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
+from pipeline.analysis.tables import ADDRESS, Tables
 
-from decoder.model import CONNECTION
-from pipeline.analysis.tables import IS_CONNECTION, Tables, address
+UNSPOKEN: Final = ("refused", "unanswered", "silent", "other")
+"""How connections end that carry no message of Kafka or MongoDB."""
 
-TROUBLES: Final = ("refused", "unanswered", "silent", "other", "spoke")
+TROUBLES: Final = (*UNSPOKEN, "spoke")
 """How connections end that rules look at; there are also ``served`` (nothing shows that its frames do not) and
 ``unknown``."""
 
@@ -66,54 +64,30 @@ class Life:
     state: str = ""
 
 
-def lives(tables: Tables, gaps: str = "gaps") -> list[Life]:
-    """Of each connection the newest row, in the order in which they began; what two agents saw counts once.
+def lives(tables: Tables, name: str = "connections") -> list[Life]:
+    """What rules look at, in the order in which it began; copies behind address translation are left out.
 
     Args:
-        tables: rows of ``bronze.gaps``.
-        gaps: by which name.
+        tables: rows of ``silver.connections``.
+        name: by which name.
     """
     rows = tables.rows(f"""
-        SELECT connection_id, arg_max(life, seq) AS life FROM {gaps} WHERE {IS_CONNECTION} AND life IS NOT NULL
-            AND (NOT starts_with(life, '{{"how":"served"') OR contains(life, '"stalled_us":'))
-        GROUP BY connection_id ORDER BY connection_id
-    """)
-    read = [life for row in rows if (life := _read(row.connection_id, row.life)) is not None]
-    read = [life for life in read if life.how in TROUBLES or any(life.stalled_us)]
-    return list(_once(sorted(read, key=lambda one: (one.began_us, one.connection_id))))
+        SELECT connection_id, how, opened, coalesce(client_ip, '') AS client_ip,
+            coalesce(client_port, 0) AS client_port, server_ip, server_port, {ADDRESS["server"]} AS server,
+            epoch_us(first_ts) AS began_us, epoch_us(last_ts) AS ended_us, connections, closed_by, reset_by,
+            coalesce(unanswered, 0) AS unanswered, coalesce(asks, '') AS asks, coalesce(answers, '') AS answers,
+            coalesce(alert, '') AS alert, coalesce(server_name, '') AS server_name, {_pair("sent_again")},
+            {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state
+        FROM {name} WHERE counted_connection_id IS NULL
+            AND (list_contains($troubles, how) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0)
+        ORDER BY began_us, connection_id
+    """, troubles=list(TROUBLES))  # fmt: skip
+    return list(_once(Life(*row) for row in rows))
 
 
-def are_in(gaps: pa.Table) -> bool:
-    """Whether rows of ``bronze.gaps`` state what became of a connection."""
-    is_one, life = pc.equal(gaps.column("method"), CONNECTION), gaps.column("life")
-    for how in ("served", "unknown"):
-        is_one = pc.and_(is_one, pc.invert(pc.fill_null(pc.starts_with(life, f'{{"how":"{how}"'), fill_value=False)))
-    return bool(pc.any(is_one).as_py())
-
-
-def _read(connection_id: str, text: str) -> Life | None:
-    """None: it does not make sense."""
-    try:
-        values: dict[str, Any] = orjson.loads(text)
-        ip, port = str(values["server_ip"]), int(values["server_port"])
-        return Life(
-            connection_id, str(values["how"]), str(values.get("opened", "unknown")), str(values.get("client_ip", "")),
-            int(values.get("client_port", 0)), ip, port, address(ip, port),
-            int(values["began_us"]), int(values["ended_us"]), int(values.get("connections", 1)),
-            values.get("closed_by"), values.get("reset_by"), int(values.get("unanswered", 0)),
-            str(values.get("asks", "")),
-            str(values.get("answers", "")), str(values.get("alert", "")), str(values.get("server_name", "")),
-            _pair(values.get("again")), _pair(values.get("unacknowledged")), _pair(values.get("stalled_us")),
-            int(values.get("syns", 0)),
-            str(values.get("state", "")),
-        )  # fmt: skip
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-        return None
-
-
-def _pair(of: Any) -> tuple[int, int]:
-    """What is stated of client and server; 0 where it is not."""
-    return (0, 0) if of is None else (int(of[0]), int(of[1]))
+def _pair(name: str) -> str:
+    """Of client and server, as SQL; 0 where it is not known."""
+    return f"(coalesce(client_{name}, 0), coalesce(server_{name}, 0)) AS {name}"
 
 
 def _once(some: Iterable[Life]) -> Iterator[Life]:

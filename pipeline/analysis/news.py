@@ -15,9 +15,10 @@ from pipeline.tables import EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, RECORD_BAT
 
 ABOUTS = (
     "offsets", "fetched", "groups", "assigned", "transactions", "sessions", "names", "exchanged", "commands",
+    "connected",
 )  # fmt: skip
 """What news can be about."""
-OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED, COMMANDS = ABOUTS
+OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, SESSIONS, NAMES, EXCHANGED, COMMANDS, CONNECTED = ABOUTS
 
 _BY_API = names_of(lambda protocol: protocol.has_api_latencies)
 _ABOUT = {

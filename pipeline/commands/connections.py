@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,14 +13,15 @@ from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.errors import UserError
 from pipeline.folders import is_lake
 from pipeline.lines import many
-from pipeline.tables import GAPS
+from pipeline.tables import CONNECTIONS, GAPS
 from pipeline.terminal import Console, json_line
 
 if TYPE_CHECKING:
-    from pipeline.analysis.connections import Values
+    import pyarrow as pa
+
+    from pipeline.analysis.connections import Row
 
 MOST_SHOWN = 200
-_SECOND_US = 1_000_000
 _WIDE = 120
 """Columns of a terminal that all of a connection takes; a narrower one shows its ends, and how it ended."""
 
@@ -54,10 +54,10 @@ def connections(
 
       wirelake connections lake --json | jq 'select(.silence_us > 300000000) | .client_ip'
     """
-    from pipeline.analysis.connections import is_failed, is_of  # noqa: PLC0415 - loads Arrow
+    from pipeline.analysis.connections import is_of  # noqa: PLC0415 - loads Arrow
 
     found = _found(files, allow_truncated, tls_keylog, tls_embedded_keys)
-    shown = [one for one in found if (not failed or is_failed(one)) and (host is None or is_of(one, host))]
+    shown = [one for one in found if (not failed or one["is_failed"]) and (host is None or is_of(one, host))]
     if as_json:
         for one in shown:
             sys.stdout.buffer.write(json_line(one))
@@ -68,17 +68,13 @@ def connections(
 
 def _found(
     files: list[str], allow_truncated: bool | None, tls_keylog: str | None, tls_embedded_keys: bool
-) -> list[Values]:
-    from pipeline.analysis.connections import connections_of  # noqa: PLC0415 - loads Arrow
-
+) -> list[Row]:
     lakes = [place for place in files if is_lake(place)]
     if lakes and len(files) > 1:
         raise UserError(f"{lakes[0]} is a lake: name it alone")
     if lakes:
-        from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs
-
-        rows = read_table(lakes[0], GAPS)
-        return [] if rows is None else connections_of(rows)
+        return _counted(_held(lakes[0]))
+    from pipeline.analysis.connections import connections  # noqa: PLC0415 - loads Arrow
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.commands.diagnose import warn_of  # noqa: PLC0415
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
@@ -88,15 +84,33 @@ def _found(
         files, allow_truncated=allow_truncated, tls_keylog=tls_keylog, tls_embedded_keys=tls_embedded_keys,
         on_progress=show,
     ) as inputs:  # fmt: skip
-        gaps = inputs.gaps()
-        found = connections_of(gaps)
+        found = _counted(connections(inputs.gaps()))
         if not found:
             warn_of(inputs, errors)
     return found
 
 
-def _show(shown: list[Values], found: list[Values], console: Console) -> None:
-    from pipeline.analysis.connections import ending, of_each_kind, speaks  # noqa: PLC0415
+def _held(lake: str) -> pa.Table:
+    """The connections of a lake; of one of an older release, that has none, what its agents state."""
+    from pipeline.analysis.connections import connections  # noqa: PLC0415 - loads Arrow
+    from pipeline.analysis.fit import schema_of  # noqa: PLC0415
+    from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs
+
+    held = read_table(lake, CONNECTIONS)
+    if held is not None and held.num_rows:
+        return held
+    gaps = read_table(lake, GAPS)
+    return schema_of(CONNECTIONS).empty_table() if gaps is None else connections(gaps)
+
+
+def _counted(found: pa.Table) -> list[Row]:
+    """Those that are no copies, in the order in which they began."""
+    rows = found.sort_by([("first_ts", "ascending"), ("connection_id", "ascending")]).to_pylist()
+    return [row for row in rows if row["counted_connection_id"] is None]
+
+
+def _show(shown: list[Row], found: list[Row], console: Console) -> None:
+    from pipeline.analysis.connections import of_each_kind, speaks  # noqa: PLC0415
 
     if not shown:
         what = "No connection matches." if found else "No connection is recorded: read the capture again."
@@ -110,28 +124,28 @@ def _show(shown: list[Values], found: list[Values], console: Console) -> None:
     for head in () if is_narrow else ("speaks", "lasted", "bytes", "sent again"):
         table.add_column(head, justify="left" if head == "speaks" else "right", no_wrap=True)
     for one in shown[:MOST_SHOWN]:
-        count = int(one.get("connections", 1))
-        client = many(count, "connection") if count > 1 or "client_ip" not in one else _end(one, "client")
-        began = f"{datetime.fromtimestamp(one['began_us'] / _SECOND_US, timezone.utc):%H:%M:%S.%f}"[:-3]
-        lasted = f"{(one['ended_us'] - one['began_us']) / _SECOND_US:,.3f} s"
-        more = () if is_narrow else (speaks(one), lasted, _pair(one, "bytes"), _pair(one, "again"))
-        table.add_row(began, client, _end(one, "server"), ending(one), *more)
+        is_one = one["connections"] == 1 and one["client_ip"]
+        client = _end(one, "client") if is_one else many(one["connections"], "connection")
+        began = f"{one['first_ts']:%H:%M:%S.%f}"[:-3]
+        lasted = f"{(one['last_ts'] - one['first_ts']).total_seconds():,.3f} s"
+        more = () if is_narrow else (speaks(one), lasted, _pair(one, "bytes"), _pair(one, "sent_again"))
+        table.add_row(began, client, _end(one, "server"), one["ended"], *more)
     console.print(table)
     if len(shown) > MOST_SHOWN:
         console.print(Text(f"… and {many(len(shown) - MOST_SHOWN, 'more row')}: --json lists all.", "dim"))
-    total = sum(int(one.get("connections", 1)) for one in shown)
+    total = sum(one["connections"] for one in shown)
     kinds = ", ".join(f"{number:,} {what}" for what, number in of_each_kind(shown).items())
     console.print(Text(f"\n{many(total, 'connection')}: {kinds}.", "dim"))
 
 
-def _end(one: Values, side: str) -> str:
-    ip, port = str(one.get(f"{side}_ip", "")), one.get(f"{side}_port", 0)
+def _end(one: Row, side: str) -> str:
+    ip, port = one[f"{side}_ip"], one[f"{side}_port"]
     if not ip:
         return "several"
     return (f"[{ip}]" if ":" in ip else ip) + (f":{port}" if port else ", several ports")
 
 
-def _pair(one: Values, name: str) -> str:
+def _pair(one: Row, name: str) -> str:
     """Of the client and of the server."""
-    values = one.get(name)
-    return "" if not values or not any(values) else " / ".join(f"{value:,}" for value in values)
+    values = one[f"client_{name}"] or 0, one[f"server_{name}"] or 0
+    return " / ".join(f"{value:,}" for value in values) if any(values) else ""

@@ -16,7 +16,7 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
 from pipeline.analysis.frames.effort import pays_for_kernel
 from pipeline.analysis.incidents.incidents import incidents_table, judged
-from pipeline.analysis.lives import lives
+from pipeline.analysis.lives import UNSPOKEN, lives
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.safety.guard import InternalError, attempt, errors_table, noting
 from pipeline.analysis.tables import IS_LOSS, Tables
@@ -173,7 +173,7 @@ def looked_at(derived: Derived) -> Looked:
                 (SELECT min(least(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS first_us,
                 (SELECT max(greatest(epoch_us(request_ts), epoch_us(response_ts))) FROM halves) AS last_us
         """)
-        unspoken = sum(one.connections for one in lives(tables, "bronze_gaps") if one.how != "spoke")
+        unspoken = sum(one.connections for one in lives(tables, "silver_connections") if one.how in UNSPOKEN)
     finally:
         tables.close()
     return Looked(**row._asdict(), unspoken=unspoken)

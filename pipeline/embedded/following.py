@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis import lives
+from pipeline.analysis.connections import are_in
 from pipeline.analysis.derive import Derived, Wanted, derive_from, findings_of
 from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
 from pipeline.analysis.incidents.incidents import incidents_table, judged
@@ -207,7 +207,7 @@ class Following:
             self._drop()
         self._derived = None
         self.frames += frames.num_rows
-        self._has_connections |= lives.are_in(gaps)
+        self._has_connections |= are_in(gaps)
         with self.noting_errors():
             rows = decoded(frames, by_kernel=self._by_kernel)
             self._gathering.add(rows, gaps)

@@ -12,7 +12,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.analysis import lives
+from pipeline.analysis.connections import are_in
 from pipeline.analysis.fit import fit
 from pipeline.analysis.tables import Tables
 from pipeline.arrow import arrow_type, with_optional
@@ -175,7 +175,7 @@ def read_inputs(paths: Iterable[str]) -> Landed:
 
 
 def _have_connections(files: Iterable[Path]) -> bool:
-    return lives.are_in(rows_of([], list(files))[1])
+    return are_in(rows_of([], list(files))[1])
 
 
 def _rows_in(file: Path) -> int:

@@ -204,6 +204,22 @@ def _gaps(s: _Suite) -> Iterator[Check]:
     yield s.holds("confidence_is_share", "confidence BETWEEN 0 AND 1", "confidence is between 0 and 1")
 
 
+def _connections(s: _Suite) -> Iterator[Check]:
+    for side in ("closed_by", "reset_by"):
+        known = f"{side} IS NULL OR {side} IN ('client', 'server')"
+        yield s.holds(f"{side}_known", known, f"{side} is client or server")
+    yield s.at_least("round_trip_us", 0)
+    for side in ("client", "server"):
+        for counted in ("packets", "bytes", "sent_again", "unacknowledged"):
+            yield s.at_least(f"{side}_{counted}", 0)
+    yield s.holds(
+        "many_have_no_client",
+        "connections = 1 OR client_ip IS NULL",
+        "of connections that are only counted no client is stated",
+    )
+    yield s.holds("failed_has_end", "NOT is_failed OR ended <> 'unknown'", "of what failed it is stated how")
+
+
 def _exchanges(s: _Suite) -> Iterator[Check]:
     yield s.holds(
         "paired_has_both_sides",
@@ -291,6 +307,7 @@ def _incidents(s: _Suite) -> Iterator[Check]:
 _KNOWLEDGE = {
     "bronze.frames": _frames,
     "bronze.gaps": _gaps,
+    "silver.connections": _connections,
     "silver.exchanges": _exchanges,
     "silver.offset_events": _offset_events,
     "silver.record_batches": _record_batches,

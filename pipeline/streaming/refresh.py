@@ -18,6 +18,7 @@ from pipeline.analysis.news import (
     ABOUTS,
     ASSIGNED,
     COMMANDS,
+    CONNECTED,
     EXCHANGED,
     FETCHED,
     GROUPS,
@@ -36,6 +37,7 @@ from pipeline.streaming.gold.findings import refresh_findings
 from pipeline.streaming.gold.minutes import refresh_latency, refresh_mongo_minutes
 from pipeline.streaming.gold.timeline import refresh_timeline
 from pipeline.streaming.silver.assignments import drop_provisional, refresh_assignments
+from pipeline.streaming.silver.connections import refresh_connections
 from pipeline.streaming.silver.copies import refresh_copies
 from pipeline.streaming.silver.facts import load_facts
 from pipeline.streaming.silver.fetch_sessions import refresh_fetch_sessions
@@ -49,6 +51,7 @@ from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
     CLIENTS,
+    CONNECTIONS,
     COPIES,
     FETCH_SESSIONS,
     FINDINGS,
@@ -112,7 +115,9 @@ def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | 
 
 
 def _refresh_traffic(rows: Rows, facts: Facts, found: _News) -> None:
-    """Who asked what, and how long it took."""
+    """Who connected, who asked what, and how long it took."""
+    if (since := found.since([CONNECTED])) is not None:
+        _refresh(CONNECTIONS, refresh_connections, rows, since)
     if (since := found.since([EXCHANGED, NAMES])) is not None:
         _refresh(API_LATENCY, refresh_latency, rows, since)
     if (since := found.since([COMMANDS])) is not None:

@@ -32,6 +32,7 @@ from pipeline.tables.model import (
 )
 from pipeline.tables.ops import INTERNAL_ERRORS, LANDING_FILES, NEWS, QUALITY_RESULTS, STREAM_PROGRESS
 from pipeline.tables.silver import COPIES, EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
+from pipeline.tables.silver_connections import CONNECTIONS, HOWS
 from pipeline.tables.silver_state import (
     ASSIGNMENTS,
     BROKERS,
@@ -47,6 +48,7 @@ __all__ = [
     "ASSIGNMENTS",
     "BROKERS",
     "CLIENTS",
+    "CONNECTIONS",
     "COPIES",
     "DERIVED_DAYS",
     "EXCHANGES",
@@ -56,6 +58,7 @@ __all__ = [
     "FRAMES_DAYS",
     "GAPS",
     "GAP_LANDING_COLUMNS",
+    "HOWS",
     "INCIDENTS",
     "INTERNAL_ERRORS",
     "LANDING_COLUMNS",
@@ -95,6 +98,7 @@ TABLES: dict[str, Table] = {
         EXCHANGES,
         OPEN_EXCHANGES,
         COPIES,
+        CONNECTIONS,
         OFFSET_EVENTS,
         RECORD_BATCHES,
         STATE_EVENTS,

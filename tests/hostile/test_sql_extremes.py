@@ -16,7 +16,7 @@ from pipeline.arrow import arrow_array
 from pipeline.dashboard.sql import connect, query
 from pipeline.dashboard.views import views
 from pipeline.embedded.lake import write_lake
-from pipeline.tables import FETCH_SESSIONS, OFFSET_TIMELINE, TABLES, Table
+from pipeline.tables import FETCH_SESSIONS, HOWS, OFFSET_TIMELINE, TABLES, Table
 from tests.hostile.judging.bodies import EXTREMES, NAMES
 from tests.hostile.judging.tally import Tally
 from tests.hostile.page_questions import ask_everything
@@ -31,7 +31,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "direction": ("request", "response"), "protocol": ("kafka", "mongodb"), "severity": ("critical", "warning", "info"),
     "kind": ("committed", "fetched", "high_watermark", "appended", "assigned", "software", "ended", "begun"),
     "status": ("paired", "unanswered", "pending", "orphan_response"), "state": ("open", "closed", "unknown"),
-    "decode_status": ("ok", "partial"), "links": ("[]",),
+    "decode_status": ("ok", "partial"), "links": ("[]",), "how": HOWS,
 }  # fmt: skip
 """Texts that programs of ours write, by column."""
 

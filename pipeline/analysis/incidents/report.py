@@ -17,6 +17,7 @@ from pipeline.analysis.incidents.losses import what_may_be_lost
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.libraries import spoken
+from pipeline.analysis.rules.capture.connections.shapes import NAME as CONNECTION_FAILED
 from pipeline.analysis.rules.kafka.behind import less_markers
 from pipeline.analysis.rules.kafka.twins import in_full
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
@@ -260,6 +261,10 @@ def _sql(case: Case) -> str:
     evidence = list(row.get("evidence") or ())[:_EVIDENCE]
     if evidence:
         return f"FROM silver.exchanges WHERE exchange_id IN ({', '.join(map(_text, evidence))}) ORDER BY ts"
+    ids = lead.details.get("connections")
+    if lead.rule == CONNECTION_FAILED and ids:
+        named = ", ".join(map(_text, list(ids)[:_EVIDENCE]))
+        return f"FROM silver.connections WHERE connection_id IN ({named}) ORDER BY first_ts"
     return f"FROM gold.findings WHERE finding_id = {_text(lead.finding_id)}"
 
 

@@ -37,8 +37,9 @@ class Sources:
     Attributes:
         tables: by these names, with the columns of the tables in the lake (pipeline.tables) that they come from, of the
             time that is looked at: ``exchanges``, ``events`` (offset_events), ``batches`` (record_batches), ``states``
-            (state_events), ``timeline`` (offset_timeline), ``transactions``, ``gaps``, ``commands`` (mongo_commands);
-            and ``waiting``, requests without an answer yet, with the columns of the same names of ``exchanges``.
+            (state_events), ``timeline`` (offset_timeline), ``transactions``, ``gaps``, ``connections``,
+            ``commands`` (mongo_commands); and ``waiting``, requests without an answer yet, with the columns of the
+            same names of ``exchanges``.
             In ``events`` and ``batches`` a topic without a known name has its id as ``topic``.
         facts: clusters and topic names as known now.
         still_open_us: see FindingSettings.still_open_seconds.

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
-from pipeline.analysis.news import TRANSACTIONS
+from pipeline.analysis.news import CONNECTED, TRANSACTIONS
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames, write_decoded
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
@@ -103,7 +103,8 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, keys: pa.Tabl
     if new:
         append(rows, lake, GAPS, batch)
     # Also where an earlier try has written them: it may not have come to this.
-    note_news(Rows(landed.sparkSession, lake), {TRANSACTIONS: (extent.rows, extent.first_us)}, batch)
+    news = dict.fromkeys((TRANSACTIONS, CONNECTED), (extent.rows, extent.first_us))
+    note_news(Rows(landed.sparkSession, lake), news, batch)
     return Counted(extent.rows, new)
 
 

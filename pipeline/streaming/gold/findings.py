@@ -16,6 +16,7 @@ from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.rows import Rows, Wanted
 from pipeline.streaming.storage.sinks import day_of
 from pipeline.tables import (
+    CONNECTIONS,
     COPIES,
     EXCHANGES,
     GAPS,
@@ -53,6 +54,7 @@ def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_
 _ALL = {
     "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "commands": MONGO_COMMANDS, "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS,
+    "connections": CONNECTIONS,
 }  # fmt: skip
 """By the names that rules know them by (see pipeline.analysis.rules.model.Sources)."""
 _OF_EXCHANGES = ("exchanges", "events", "batches", "states", "commands")
@@ -70,7 +72,8 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
     """
     wanted = {name: Wanted.since(table, since_us) for name, table in _ALL.items() if "ts" in table.column_names}
     by_day = {name: Wanted(table, from_day=day_of(since_us)) for name, table in _ALL.items()}
-    lying = {**by_day, **wanted}
+    ended = Wanted.since(CONNECTIONS, since_us, time="last_ts")
+    lying = {**by_day, **wanted, "connections": ended}
     copies = rows.read(Wanted(COPIES, from_day=day_of(since_us)))
     found = rows.read_few(lying, _FEW)
     tables = Tables({"all_copies": copies, "halves": rows.read(Wanted(OPEN_EXCHANGES))})

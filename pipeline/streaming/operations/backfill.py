@@ -22,8 +22,9 @@ from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.news import note_news
 from pipeline.streaming.storage.rows import Made, Rows, Wanted, same_rows
-from pipeline.streaming.storage.sinks import replace_dates, us_of
+from pipeline.streaming.storage.sinks import delete_rows, replace_dates, us_of
 from pipeline.tables import (
+    CONNECTIONS,
     EXCHANGES,
     FRAMES,
     MONGO_COMMANDS,
@@ -75,6 +76,8 @@ def backfill_days(
         replace_dates(decoded, lake, FRAMES, first, last)
     rows = Rows(spark, lake, settings.rows_in_one_process)
     note_news(rows, of_all(1, us_of(first)))  # first: gold is derived anew also if this is cut off
+    # What agents stated of these days is taken in again with the news.
+    delete_rows(spark, lake, CONNECTIONS, F.col("date").between(F.lit(first), F.lit(last)))
     progress("pairing requests and responses")
     _exchanges(rows, first, last, settings)
     progress("deriving offset events")

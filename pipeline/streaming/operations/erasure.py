@@ -30,6 +30,7 @@ from pipeline.streaming.storage.sinks import delete_rows
 from pipeline.tables import (
     ASSIGNMENTS,
     CLIENTS,
+    CONNECTIONS,
     COPIES,
     EXCHANGES,
     FETCH_SESSIONS,
@@ -49,12 +50,14 @@ from pipeline.tables import (
 _ONLY_COLUMN = ("connection_id",)
 _TEXTS = {
     FRAMES.full_name: ("header", "body", "embedded"),
+    GAPS.full_name: ("life",),
     EXCHANGES.full_name: tuple(
         f"{s}_{part}" for s in ("request", "response") for part in ("header", "body", "embedded")
     ),
 }
 _MERGED = (
     GAPS,
+    CONNECTIONS,
     COPIES,
     ASSIGNMENTS,
     CLIENTS,

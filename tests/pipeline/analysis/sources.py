@@ -8,6 +8,7 @@ from typing import Any
 from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import Tables
 from pipeline.tables import (
+    CONNECTIONS,
     COPIES,
     EXCHANGES,
     GAPS,
@@ -23,7 +24,7 @@ from tests.pipeline.rows import arrow
 NAMED = {
     "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS, "commands": MONGO_COMMANDS,
-    "waiting": EXCHANGES, "all_copies": COPIES,
+    "waiting": EXCHANGES, "all_copies": COPIES, "connections": CONNECTIONS,
 }  # fmt: skip
 """The tables of the lake by the names that rules know them by."""
 

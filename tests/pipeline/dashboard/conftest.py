@@ -14,6 +14,7 @@ from pipeline.analysis.rules.run import finding_rows
 from pipeline.tables import (
     ASSIGNMENTS,
     CLIENTS,
+    CONNECTIONS,
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
@@ -235,6 +236,23 @@ def _clients() -> list[dict[str, Any]]:
     return [client("app", [], 100), client("old", ["Fetch v2"], 50), client("shop", [], 10, "mongodb")]
 
 
+def _connections() -> list[dict[str, Any]]:
+    def ended(flow: str, ended: str, *, is_failed: bool, counted: str | None = None, connections: int = 1) -> Any:
+        where = {"client_ip": "10.0.0.1", "client_port": 41000, "server_ip": "10.0.0.9", "server_port": 9092}
+        return row(
+            CONNECTIONS, flow_id=flow, connection_id=flow, ended=ended, is_failed=is_failed, first_ts=at(1),
+            last_ts=at(2), counted_connection_id=counted, connections=connections, how="spoke", **where,
+        )  # fmt: skip
+
+    return [
+        ended("well", "closed by the client", is_failed=False),
+        ended("cut", "reset by the server, request open", is_failed=True),
+        ended("cut again", "reset by the server, request open", is_failed=True),
+        ended("its copy", "reset by the server, request open", is_failed=True, counted="cut"),
+        ended("flood", "refused", is_failed=True, connections=70),
+    ]
+
+
 @pytest.fixture(scope="session")
 def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = tmp_path_factory.mktemp("lake")
@@ -250,6 +268,7 @@ def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         INCIDENTS.full_name: _incidents(),
         TRANSACTIONS.full_name: _transactions(),
         CLIENTS.full_name: _clients(),
+        CONNECTIONS.full_name: _connections(),
         OPEN_EXCHANGES.full_name: [
             row(OPEN_EXCHANGES, exchange_id="waits", client_id="app", size=11, ts=at(200)),
             row(OPEN_EXCHANGES, exchange_id="f1", ts=at(1)),

@@ -27,8 +27,8 @@ def rows(lake: Path, sql: str) -> list[dict[str, Any]]:
 
 def test_the_views_state_what_they_answer() -> None:
     assert NAMES == [
-        "breaking_clients", "consumer_lag", "errors", "exchanges_with_open", "latency", "open_transactions",
-        "partition_owners", "stuck_partitions", "timeline_by_minute",
+        "breaking_clients", "consumer_lag", "errors", "exchanges_with_open", "failed_connections", "latency",
+        "open_transactions", "partition_owners", "stuck_partitions", "timeline_by_minute",
     ]  # fmt: skip
     assert [view.name for view in views() if len(view.question) < 30] == []
 
@@ -77,6 +77,14 @@ def test_a_stuck_commit_is_over_when_the_group_has_moved_on_for_a_while(
     )  # fmt: skip
     write(tmp_path, OFFSET_TIMELINE, [*commits, last])
     assert len(rows(tmp_path, "FROM stuck_partitions")) == int(is_stuck)
+
+
+def test_connections_that_failed_are_counted_by_how_they_ended(hand_made_lake: Path) -> None:
+    found = rows(hand_made_lake, "SELECT ended, connections, since, last_seen FROM failed_connections ORDER BY ended")
+    assert [tuple(r.values()) for r in found] == [
+        ("refused", 70, at(1), at(2)),
+        ("reset by the server, request open", 2, at(1), at(2)),
+    ]
 
 
 def test_an_open_transaction_is_shown_with_its_beginning_and_producer(hand_made_lake: Path) -> None:

@@ -1,7 +1,7 @@
 """Rule ``connection_failed``: a client cannot connect, is thrown out, is sent elsewhere, or is forgotten on the way.
 
-Evidence: rows of ``gaps`` with the method ``connection`` (how a connection began and ended, where frames do not show
-it), and what was asked on these connections.
+Evidence: rows of ``silver.connections`` (how a connection began and ended, where frames do not show it), and what was
+asked on these connections.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RULE = Rule(
         "connection_stall_seconds",
         "churn_checks",
     ),
-    ("exchanges", "waiting", "gaps", "commands"),
+    ("exchanges", "waiting", "connections", "commands"),
     advice=(
         *opening.ADVICE,
         *thrown_out.ADVICE,

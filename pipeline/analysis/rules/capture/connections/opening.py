@@ -196,5 +196,5 @@ def _handshake(server: str, alert: str, failed: Sequence[Life], *, is_critical: 
 
 
 def _ids(failed: Sequence[Life]) -> list[str]:
-    """Some of the connections, for ``bronze.gaps``: no exchange is evidence here."""
+    """Some of the connections, for ``silver.connections``: no exchange is evidence here."""
     return [one.connection_id for one in failed if one.connections == 1][:MOST_SHOWN]
