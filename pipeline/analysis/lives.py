@@ -37,6 +37,7 @@ class Life:
         stalled_us: for how long client and server asked to be sent nothing, µs.
         syns: how often the client asked for a connection.
         state: in what a connection that speaks ended: ``asking``, ``answering``, ``idle`` or ``unknown``.
+        tls_offered, tls_version: the newest TLS version that the client offers, and the one that the server chose.
     """
 
     connection_id: str
@@ -62,6 +63,8 @@ class Life:
     stalled_us: tuple[int, int] = (0, 0)
     syns: int = 0
     state: str = ""
+    tls_offered: str = ""
+    tls_version: str = ""
 
 
 def lives(tables: Tables, name: str = "connections") -> list[Life]:
@@ -77,7 +80,8 @@ def lives(tables: Tables, name: str = "connections") -> list[Life]:
             epoch_us(first_ts) AS began_us, epoch_us(last_ts) AS ended_us, connections, closed_by, reset_by,
             coalesce(unanswered, 0) AS unanswered, coalesce(asks, '') AS asks, coalesce(answers, '') AS answers,
             coalesce(alert, '') AS alert, coalesce(server_name, '') AS server_name, {_pair("sent_again")},
-            {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state
+            {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state,
+            coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version
         FROM {name} WHERE counted_connection_id IS NULL
             AND (list_contains($troubles, how) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0)
         ORDER BY began_us, connection_id

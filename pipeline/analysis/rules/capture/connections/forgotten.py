@@ -19,6 +19,8 @@ ADVICE: Final = (
     "that: connections.max.idle.ms of a Kafka client below the limit (MongoDB: maxIdleTimeMS), or TCP keepalives that "
     "are sent more often; or raise the limit."
 )
+_OF_KAFKA: Final = "connections.max.idle.ms of the client (unless set 9 min in Java, no limit in librdkafka)"
+_OF_MONGODB: Final = "maxIdleTimeMS of the client (unless set no limit)"
 _TRIED: Final = 2
 _SPREAD: Final = 2.0
 """The longest pause is at most so many times the shortest: it is one limit that they meet."""
@@ -97,12 +99,11 @@ def _trouble(server: str, client: str, host: str, rows: Sequence[Row], lost: dic
         f"sent again {count(again, 'time')}, never acknowledged" if again else f"answered by {count(resets, 'reset')}"
     )
     times = [row.us for row in rows]
-    setting = "maxIdleTimeMS" if all(row.is_mongodb for row in rows) else "connections.max.idle.ms"
+    setting = _OF_MONGODB if all(row.is_mongodb for row in rows) else _OF_KAFKA
     summary = (
         f"{who(client or None, host)} gets no answer from {server} after each pause of {pause} "
         f"({count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC; the request was {shown}"
-        f"): something between drops connections that are idle for so long. {setting} of the client must stay below "
-        "that limit."
+        f"): something between drops connections that are idle for so long. {setting} must stay below that limit."
     )
     return Trouble(
         "idle", server, f"{client}/{host}", times, len(rows), False, summary, ADVICE,

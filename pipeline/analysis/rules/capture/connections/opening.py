@@ -66,6 +66,8 @@ _WHY: Final = {
     "server encrypted": "it does not accept the client's certificate, or misses one (TLS 1.3 hides the alert's name)",
 }
 """By alert, or by who sends it and alert, what it says of the two."""
+_OF_VERSIONS: Final = frozenset({"protocol_version", "handshake_failure", "insufficient_security"})
+"""Alerts to which the TLS versions that are offered may be the reason."""
 ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ALERT, NO_TLS)
 
 _KAFKA: Final = frozenset({*range(9091, 9100), 19092, 19093, 29092, 29093, 39092})
@@ -180,7 +182,7 @@ def _handshake(server: str, alert: str, failed: Sequence[Life], *, is_critical: 
         who, _, what = alert.partition(" ")
         ends, other = (some(hosts), server) if who == "client" else (server, some(hosts))
         asked = f", asked for as {some(names)}" if names else ""
-        why = _WHY.get(alert) or _WHY.get(what, "")
+        why = (_WHY.get(alert) or _WHY.get(what, "")) + _versions(what, failed)
         named = "an encrypted alert" if what == _HIDDEN else f"the alert {what}"
         summary = f"{ends} ends the TLS handshake with {other} with {named}{asked} ({span}){': ' if why else ''}{why}."
     else:
@@ -193,6 +195,16 @@ def _handshake(server: str, alert: str, failed: Sequence[Life], *, is_critical: 
         ALERT if alert else NO_TLS,
         details={"hosts": hosts, "connections": _ids(failed), "alert": alert, "server_names": names},
     )  # fmt: skip
+
+
+def _versions(alert: str, failed: Sequence[Life]) -> str:
+    """Which TLS versions the clients offer, and the server chooses, where the alert is about them."""
+    offered = sorted({one.tls_offered for one in failed if one.tls_offered})
+    if alert not in _OF_VERSIONS or not offered:
+        return ""
+    chosen = sorted({one.tls_version for one in failed if one.tls_version})
+    what = f" (the client offers up to TLS {', '.join(offered)}"
+    return f"{what}, the server chose TLS {', '.join(chosen)})" if chosen else f"{what})"
 
 
 def _ids(failed: Sequence[Life]) -> list[str]:
