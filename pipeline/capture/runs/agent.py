@@ -143,8 +143,11 @@ class Agent:
         first, others = connection, list[StreamEvent]()
         if connection is None or connection.is_over():  # it began, ended, or another one took its place
             connection = self._latest = self._tracker.find(segment.source, segment.destination)
-        if segment.flags & (SYN | RST) and connection is not None and not connection.is_over():
-            self.lives.look(connection, ts)
+        if segment.flags & ENDS and connection is not None and not connection.is_over():
+            if segment.flags & (SYN | RST):
+                self.lives.look(connection, ts)
+            elif (session := self._sessions.get(connection)) is not None:
+                self.lives.look_at_close(connection, session, ts)
         for event in events:
             if event.connection is not connection and event.connection is not first:
                 events, others = split(events, connection, first)

@@ -39,6 +39,9 @@ MANY_SYNS = 3
 ORDINAL = 1 << 40
 """``seq`` of these rows begins here: no direction has so many frames."""
 
+INTERIM = ORDINAL - 1
+"""``seq`` of the row of a connection that goes on; the row about its end takes its place."""
+
 OF_FRAMES = ("spoke", "served")
 """How a connection that speaks is reported: something but its frames shows in it, or nothing does. Each has a row, for
 its frames have more."""
@@ -88,6 +91,21 @@ class Lives:
             life.is_reported = True
             self._add(connection, how, self._begun(connection, how, ts, connection.client or 0), ts)
 
+    def look_at_close(self, connection: Connection, session: Session, ts: int) -> None:
+        """One side has closed, and the other may never do so: report what it gave up waiting for.
+
+        That is a connection whose bytes were sent again and never acknowledged: who has forgotten it does not answer
+        the close, either.
+        """
+        life = connection.life
+        if life.is_reported or connection.closed_by is None or not session.recognised or session.is_lossy:
+            return
+        if not any(life.again[way] > 1 and unacknowledged(connection, way) for way in (0, 1)):
+            return
+        life.is_reported = True
+        values = self._values(connection, session, "spoke", ts, len(session.unanswered()))
+        self._add(connection, "spoke", {**values, "closed": False, "is_interim": True}, ts)
+
     def end(
         self, connection: Connection, session: Session, times: tuple[int, int], unanswered: int, *, is_closed: bool
     ) -> None:
@@ -103,10 +121,14 @@ class Lives:
         how = self._how(connection, session, now, unanswered)
         if how == "refused" and connection.life.is_reported:
             return
+        values = self._values(connection, session, how, ts, unanswered)
+        self._add(connection, how, {**values, "closed": is_closed}, ts)
+
+    def _values(self, connection: Connection, session: Session, how: str, ts: int, unanswered: int) -> dict[str, Any]:
+        """All that a row states but whether it is over."""
         client = _client(connection, session)
         values = self._begun(connection, how, ts, client)
         values.update(
-            closed=is_closed,
             closed_by=_end_of(connection.closed_by, client),
             reset_by=_end_of(connection.reset_by, client),
             unacknowledged=[unacknowledged(connection, client), unacknowledged(connection, 1 - client)],
@@ -125,7 +147,7 @@ class Lives:
             values.update(server_name=peers and peers.server_name, alert=session.alert)
             values["tls_offered"], values["tls_version"] = session.tls_versions
         values["is_proxied"] = True if session.proxied is not None else None
-        self._add(connection, how, values, ts)
+        return values
 
     def note_unread(self, syns: int, ts: int) -> None:
         """Count SYNs that were not read, since packets of connections that nothing answers cost too much."""
@@ -183,7 +205,7 @@ class Lives:
             self._kept[kind] += 1
             self._hosts[host] += 1
             self._own += 1
-        seq = ORDINAL + (how != "refused" and "closed" in values)
+        seq = INTERIM if "is_interim" in values else ORDINAL + (how != "refused" and "closed" in values)
         self._rows.append(self._row(connection_id(connection, self._agent_id), seq, ts, values))
 
     def _begin_period(self, ts: int) -> None:

@@ -288,3 +288,44 @@ def test_a_process_goes_on_from_what_one_of_an_older_release_left(tmp_path):
     (row,) = after.lives.take()
     one = json.loads(row.life or "")
     assert (one["how"], one["packets"], one["frames"]) == ("served", [2, 2], [2, 2])
+
+
+def given_up(*, times: int = 4, is_heard: bool = False) -> Flow:
+    """A request that is sent again and not acknowledged, until the client closes; nothing answers the close."""
+    some = asked(flow()).acknowledge(0)
+    some.ts += 60 * SEC
+    data, seq = request(2), some.seq[0]
+    for _ in range(times):
+        some.add(0, seq, some.seq[1], ACK, data)
+        some.ts += SEC
+    some.seq[0] += len(data)
+    if is_heard:
+        some.acknowledge(1)
+    some.add(0, some.seq[0], some.seq[1], FIN | ACK)
+    return some
+
+
+def test_a_request_given_up_is_stated_before_its_connection_is_over(tmp_path):
+    """Its end would be stated when nothing has come for a minute and longer, or when the capture ends."""
+    path = tmp_path / "some.pcap"
+    path.write_bytes(pcap(given_up().packets))
+    agent = Agent()
+    for packet in read_packets(str(path)):
+        list(agent.take(packet))
+    (early,) = agent.lives.take()
+    told = json.loads(early.life or "")
+    assert (told["how"], told["is_interim"], told["closed_by"], told["unanswered"]) == ("spoke", True, "client", 1)
+    list(agent.finish())
+    (late,) = agent.lives.take()
+    assert (late.connection_id, late.seq > early.seq) == (early.connection_id, True)
+    assert "is_interim" not in json.loads(late.life or "")
+
+
+@pytest.mark.parametrize("some", [{"times": 1}, {"is_heard": True}], ids=["sent once", "acknowledged"])
+def test_what_may_still_be_answered_is_not_stated_before_its_end(tmp_path, some):
+    (only,) = rows(tmp_path, given_up(**some).packets)
+    assert "is_interim" not in json.loads(only.life or "")
+
+
+def test_a_request_given_up_is_stated_alike_by_the_block(tmp_path):
+    assert [json.loads(row.life or "").get("is_interim") for row in rows(tmp_path, given_up().packets)] == [True, None]
