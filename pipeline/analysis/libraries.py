@@ -39,7 +39,22 @@ WHEN_REVOKED: Final = "ConsumerRebalanceListener.onPartitionsRevoked in Java, re
 """Where an application learns that it loses a partition."""
 STORED_BY: Final = "commitSync with a map in Java, enable.auto.offset.store=false with offsets_store in librdkafka"
 """How an application commits what it has processed and no more."""
+COOPERATIVELY: Final = "a cooperative partition.assignment.strategy or group.protocol=consumer (KIP-848)"
+COOPERATIVE: Final = "partition.assignment.strategy=cooperative-sticky or group.protocol=consumer"
+COOPERATIVE_ASSIGNOR: Final = "a cooperative assignor (partition.assignment.strategy) or group.protocol=consumer"
+"""How members read on while their group rebalances."""
+OR_CONSUMER_PROTOCOL: Final = ", or group.protocol=consumer (KIP-848),"
+_OF_ANOTHER: Final = "a client library with cooperative rebalances, which {} does not have,"
+_WITHOUT: Final = {
+    SARAMA: _OF_ANOTHER.format("Sarama"),
+    FRANZ_GO: "kgo.CooperativeStickyBalancer among kgo.Balancers",
+    KAFKA_GO: _OF_ANOTHER.format("kafka-go"),
+    KAFKAJS: _OF_ANOTHER.format("KafkaJS"),
+    AIOKAFKA: _OF_ANOTHER.format("aiokafka"),
+}
 _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
+    **dict.fromkeys((COOPERATIVELY, COOPERATIVE, COOPERATIVE_ASSIGNOR), _WITHOUT),
+    OR_CONSUMER_PROTOCOL: dict.fromkeys(_WITHOUT, ""),
     WHEN_REVOKED: {
         JAVA: "ConsumerRebalanceListener.onPartitionsRevoked",
         LIBRDKAFKA: "rebalance_cb; on_revoke in Python",
@@ -61,9 +76,22 @@ _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
         AIOKAFKA: "commit(offsets) with enable_auto_commit=False",
     },
 }
-"""What each library has in place of a phrase of the texts."""
+"""What a library has in place of a phrase of the texts; the phrase stays for those that are not here."""
 
+_OF_PYTHON: Final = {
+    "sasl.jaas.config": "sasl_plain_username and sasl_plain_password",
+    "beginTransaction": "begin_transaction",
+    "commitTransaction": "commit_transaction",
+    "abortTransaction": "abort_transaction",
+}
 _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    LIBRDKAFKA: {
+        "beginTransaction": "begin_transaction",
+        "commitTransaction": "commit_transaction",
+        "abortTransaction": "abort_transaction",
+        "initTransactions": "init_transactions",
+        "TopicExistsException": "TOPIC_ALREADY_EXISTS",
+    },
     SARAMA: {
         "session.timeout.ms": "Consumer.Group.Session.Timeout",
         "heartbeat.interval.ms": "Consumer.Group.Heartbeat.Interval",
@@ -86,6 +114,22 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "compression.type": "Producer.Compression",
         "linger.ms": "Producer.Flush.Frequency",
         "batch.size": "Producer.Flush.Bytes",
+        "group.id": "groupID",
+        "transactional.id": "Producer.Transaction.ID",
+        "beginTransaction": "BeginTxn",
+        "commitTransaction": "CommitTxn",
+        "abortTransaction": "AbortTxn",
+        "initTransactions": "NewAsyncProducer",
+        "max.in.flight.requests.per.connection": "Net.MaxOpenRequests",
+        "sasl.jaas.config": "Net.SASL.User and Net.SASL.Password",
+        "sasl.mechanism": "Net.SASL.Mechanism",
+        "security.protocol=SASL_SSL": "Net.TLS.Enable and Net.SASL.Enable",
+        "security.protocol": "Net.TLS.Enable and Net.SASL.Enable",
+        "allow.auto.create.topics": "Metadata.AllowAutoTopicCreation",
+        "default.api.timeout.ms": "Admin.Timeout",
+        "TopicExistsException": "ErrTopicAlreadyExists",
+        "commitAsync": "Commit",
+        "acks=all": "Producer.RequiredAcks=WaitForAll",
     },
     FRANZ_GO: {
         "session.timeout.ms": "kgo.SessionTimeout",
@@ -109,6 +153,23 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "compression.type": "kgo.ProducerBatchCompression",
         "linger.ms": "kgo.ProducerLinger",
         "batch.size": "kgo.ProducerBatchMaxBytes",
+        "group.id": "kgo.ConsumerGroup",
+        "transactional.id": "kgo.TransactionalID",
+        "beginTransaction": "BeginTransaction",
+        "commitTransaction": "EndTransaction(TryCommit)",
+        "abortTransaction": "EndTransaction(TryAbort)",
+        "max.in.flight.requests.per.connection": "kgo.MaxProduceRequestsInflightPerBroker",
+        "enable.idempotence=true": "no kgo.DisableIdempotentWrite",
+        "acks=all": "kgo.RequiredAcks(kgo.AllISRAcks())",
+        "sasl.jaas.config": "kgo.SASL",
+        "sasl.mechanism": "kgo.SASL",
+        "security.protocol=SASL_SSL": "kgo.DialTLSConfig and kgo.SASL",
+        "security.protocol": "kgo.DialTLSConfig and kgo.SASL",
+        "allow.auto.create.topics": "kgo.AllowAutoTopicCreation",
+        "default.api.timeout.ms": "kgo.RetryTimeout",
+        "bootstrap.servers": "kgo.SeedBrokers",
+        "TopicExistsException": "kerr.TopicAlreadyExists",
+        "commitAsync": "CommitOffsets",
     },
     KAFKA_GO: {
         "session.timeout.ms": "ReaderConfig.SessionTimeout",
@@ -127,6 +188,18 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "compression.type": "Writer.Compression",
         "linger.ms": "Writer.BatchTimeout",
         "batch.size": "Writer.BatchSize",
+        "group.id": "ReaderConfig.GroupID",
+        "enable.auto.commit=true": "Reader.ReadMessage",
+        "enable.auto.commit=false": "Reader.FetchMessage",
+        "acks=all": "Writer.RequiredAcks=RequireAll",
+        "sasl.jaas.config": "Transport.SASL",
+        "sasl.mechanism": "Transport.SASL",
+        "security.protocol=SASL_SSL": "Transport.TLS and Transport.SASL",
+        "security.protocol": "Transport.TLS and Transport.SASL",
+        "allow.auto.create.topics": "Writer.AllowAutoTopicCreation",
+        "bootstrap.servers": "ReaderConfig.Brokers",
+        "TopicExistsException": "kafka.TopicAlreadyExists",
+        "commitAsync": "CommitMessages",
     },
     KAFKAJS: {
         "session.timeout.ms": "sessionTimeout",
@@ -144,8 +217,29 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "transaction.timeout.ms": "transactionTimeout",
         "request.timeout.ms": "requestTimeout",
         "compression.type": "compression",
+        "group.id": "groupId",
+        "transactional.id": "transactionalId",
+        "beginTransaction": "transaction()",
+        "commitTransaction": "commit()",
+        "abortTransaction": "abort()",
+        "max.in.flight.requests.per.connection": "maxInFlightRequests",
+        "acks=all": "acks: -1",
+        "sasl.jaas.config": "sasl",
+        "security.protocol=SASL_SSL": "ssl and sasl",
+        "security.protocol": "ssl and sasl",
+        "allow.auto.create.topics": "allowAutoTopicCreation",
+        "default.api.timeout.ms": "requestTimeout",
+        "bootstrap.servers": "brokers",
+        "TopicExistsException": "TOPIC_ALREADY_EXISTS",
+        "commitAsync": "commitOffsets",
     },
-    AIOKAFKA: {"delivery.timeout.ms": "request_timeout_ms", "batch.size": "max_batch_size"},
+    KAFKA_PYTHON: {**_OF_PYTHON, "TopicExistsException": "TopicAlreadyExistsError"},
+    AIOKAFKA: {
+        **_OF_PYTHON,
+        "delivery.timeout.ms": "request_timeout_ms",
+        "batch.size": "max_batch_size",
+        "TopicExistsException": "TopicAlreadyExistsError",
+    },
 }
 """What a library calls a property that has another name there; what it does not have keeps the name of Kafka."""
 _KNOWN: Final = frozenset(name for names in _NAMES.values() for name in names)
@@ -178,7 +272,7 @@ def spoken(text: str, library: str | None) -> str:
     if library not in LIBRARIES:
         return text
     for phrase, by_library in _PHRASES.items():
-        text = text.replace(phrase, by_library[library])
+        text = text.replace(phrase, by_library.get(library, phrase))
     for pattern in (_OTHERWISE, _EACH):
         text = pattern.sub(r"\g<other>" if library == LIBRDKAFKA else r"\g<own>", text)
     if library == JAVA:
@@ -188,7 +282,10 @@ def spoken(text: str, library: str | None) -> str:
 
 
 def _name(name: str, library: str) -> str:
-    own = _NAMES.get(library, {}).get(name)
-    if own is None and library in (KAFKA_PYTHON, AIOKAFKA):
-        return name.replace(".", "_").replace("=false", "=False")
-    return own or name
+    names = _NAMES.get(library, {})
+    if name in names:
+        return names[name]
+    if library in (KAFKA_PYTHON, AIOKAFKA) and "." in name:
+        return name.replace(".", "_").replace("=false", "=False").replace("=true", "=True")
+    own, equals, value = name.partition("=")
+    return names.get(own, own) + equals + value

@@ -9,6 +9,7 @@ import pytest
 from pipeline.analysis.incidents.words import WORDS
 from pipeline.analysis.libraries import (
     AIOKAFKA,
+    COOPERATIVELY,
     FRANZ_GO,
     JAVA,
     KAFKA_GO,
@@ -16,6 +17,7 @@ from pipeline.analysis.libraries import (
     KAFKAJS,
     LIBRARIES,
     LIBRDKAFKA,
+    OR_CONSUMER_PROTOCOL,
     SARAMA,
     WHEN_REVOKED,
     library_of,
@@ -83,6 +85,38 @@ def test_names_of_properties_are_those_of_the_library() -> None:
     assert spoken("group.consumer.session.timeout.ms, session.timeout.ms.", SARAMA) == (
         "group.consumer.session.timeout.ms, Consumer.Group.Session.Timeout."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "library", "words"),
+    [
+        ("commit with enable.auto.commit=true.", SARAMA, "commit with Consumer.Offsets.AutoCommit.Enable=true."),
+        ("commit with enable.auto.commit=true.", FRANZ_GO, "commit with kgo.AutoCommitMarks."),
+        ("commit with enable.auto.commit=true.", KAFKAJS, "commit with autoCommit=true."),
+        ("commit with enable.auto.commit=true.", AIOKAFKA, "commit with enable_auto_commit=True."),
+        ("give it a group.id of its own.", KAFKA_GO, "give it a ReaderConfig.GroupID of its own."),
+        ("check sasl.jaas.config (librdkafka: sasl.username).", SARAMA, "check Net.SASL.User and Net.SASL.Password."),
+        ("check sasl.jaas.config (librdkafka: sasl.username).", LIBRDKAFKA, "check sasl.username."),
+        ("end each (abortTransaction) before.", KAFKAJS, "end each (abort()) before."),
+        (f"{COOPERATIVELY} make it cheaper.", JAVA, f"{COOPERATIVELY} make it cheaper."),
+        (f"{COOPERATIVELY} make it cheaper.", FRANZ_GO,
+         "kgo.CooperativeStickyBalancer among kgo.Balancers make it cheaper."),
+        (f"{COOPERATIVELY} make it cheaper.", SARAMA,
+         "a client library with cooperative rebalances, which Sarama does not have, make it cheaper."),
+        (f"a longer one{OR_CONSUMER_PROTOCOL} spare the others.", KAFKAJS, "a longer one spare the others."),
+    ],
+)  # fmt: skip
+def test_no_library_gets_a_property_that_it_lacks(text: str, library: str, words: str) -> None:
+    assert spoken(text, library) == words
+
+
+@pytest.mark.parametrize("library", [SARAMA, FRANZ_GO, KAFKA_GO, KAFKAJS])
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_no_text_for_go_or_node_names_properties_of_java_clients(text: str, library: str) -> None:
+    said = spoken(text, library)
+    assert not re.search(r"(?<![\w.])(group\.id|sasl\.jaas\.config|enable\.auto\.commit|cooperative-sticky)", said)
+    if library != KAFKA_GO:
+        assert not re.search(r"(?<![\w.])(transactional\.id(?!\.)|beginTransaction|commitTransaction)", said)
 
 
 def _finding(**details: object) -> Finding:

@@ -18,6 +18,7 @@ from pipeline.analysis.incidents.words.model import (
     own_clients,
     topics,
 )
+from pipeline.analysis.libraries import COOPERATIVE_ASSIGNOR
 from pipeline.analysis.rules.model import seconds
 
 _SOME = 0.1
@@ -180,8 +181,7 @@ MEMBERS: dict[str, Words] = {
             "without it."
         ),
         "Raise max.poll.interval.ms or lower max.poll.records if it is too slow, session.timeout.ms if it pauses; "
-        "group.instance.id, a cooperative assignor (partition.assignment.strategy) or group.protocol=consumer make "
-        "what remains cheap.",
+        f"group.instance.id, {COOPERATIVE_ASSIGNOR} make what remains cheap.",
         f"{SEEN}each join and each new generation. {WHY_IS_NOT}",
         REFUSED,
         is_cause=False,

@@ -18,6 +18,7 @@ from operator import attrgetter
 from statistics import median
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.libraries import COOPERATIVE
 from pipeline.analysis.rules.already import from_before
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.rebalances.begun_rebalances import Begun, begun_rebalances
@@ -31,8 +32,7 @@ from pipeline.finding_settings import FindingSettings
 _BUSY = (
     "Now: let {who} finish, or restart it if it hangs; all others wait for it. Fix: less work between two polls "
     "(max.poll.records; librdkafka: smaller batches of consume()) and a max.poll.interval.ms not longer than the group "
-    "may stand still; partition.assignment.strategy=cooperative-sticky or group.protocol=consumer, where others read "
-    "on meanwhile."
+    f"may stand still; {COOPERATIVE}, where others read on meanwhile."
 )
 _SILENT = (
     "Now: nothing brings it back sooner; see why {who} ended without LeaveGroup (killed, out of memory, host or "

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from pipeline.analysis.libraries import COOPERATIVELY, OR_CONSUMER_PROTOCOL
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
@@ -32,8 +33,7 @@ _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d+")
 _ADVICE = (
     "Now: stop or repair the member that comes and goes (named above): one that crashes and restarts, is slower than "
     "max.poll.interval.ms, or loses its session. Fix: fewer records per poll (max.poll.records), a longer "
-    "max.poll.interval.ms or session.timeout.ms; group.instance.id, a cooperative "
-    "partition.assignment.strategy or group.protocol=consumer (KIP-848) make what remains cheaper."
+    f"max.poll.interval.ms or session.timeout.ms; group.instance.id, {COOPERATIVELY} make what remains cheaper."
 )
 _ADVICE_AGAIN = (
     "Now: nothing, if it is meant to run again and again; else see why it ends (its exit code, `kubectl logs "
@@ -46,12 +46,12 @@ _ADVICE_UNSEEN = (
 )
 _ADVICE_DEPLOY = (
     "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
-    "than a restart, a cooperative partition.assignment.strategy or group.protocol=consumer (KIP-848) make it cheaper."
+    f"than a restart, {COOPERATIVELY} make it cheaper."
 )
 LOOP_ADVICE = (
     "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
     "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
-    "longer than a restart, or group.protocol=consumer (KIP-848), spare the others its coming and going."
+    f"longer than a restart{OR_CONSUMER_PROTOCOL} spare the others its coming and going."
 )
 
 RULE = Rule(
