@@ -36,7 +36,7 @@ FINDINGS = {
 }
 _NAMED = {("change_stream_lost", "shop.orders/search-index"), ("mongo_cursor_leak", "reports/127.0.0.1")}
 UNKNOWN = {"sick_mongodb_30s": {"joined midway": _NAMED, "with loss": {("mongo_cursor_leak", "reports/127.0.0.1")}}}
-POSSIBLE = {"sick_mongodb_30s": {("change_stream_lost", "shop.orders/?"), ("mongo_cursor_leak", "?/127.0.0.1")}}
+POSSIBLE = {"sick_mongodb_30s": {("change_stream_lost", "shop.orders/127.0.0.1"), ("mongo_cursor_leak", "?/127.0.0.1")}}
 """Applications say their names when they connect; and what was lost may have closed a cursor."""
 _CALM: dict[str, Any] = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 60_000}
 

@@ -42,6 +42,8 @@ _REFUSED = frozenset(
      "stale_metadata", "fenced_leader_epoch", "mongo_command_failed", "mongo_retry_storm")
 )  # fmt: skip
 """Rules about what is refused each time: a client that asks every five minutes, or ten, is refused on and on."""
+_ZOMBIE = "zombie_member"
+"""Likewise on one connection: each process that ends may leave a refusal behind."""
 _LOOKED_AT = (
     "fetch_session_churn", "latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm",
     "fenced_producer", INTRODUCED, "sequence_gap", "oversized_or_tiny_batches",
@@ -185,15 +187,19 @@ def collect_episodes(found: Iterable[Shown], facts: Facts, settings: FindingSett
     ordered = sorted(zip(clusters, shown, strict=True), key=_in_order)
     episodes = []
     for (cluster, rule, _, _), some in groupby(ordered, key=_of_subject):
-        runs = _without_pauses((one for _, one in some), _longest_pause_s(rule, settings) * 1_000_000)
+        runs = _without_pauses((one for _, one in some), *_longest_pauses_us(rule, settings))
         episodes += [_episode(run, cluster, settings.max_evidence) for run in runs]
     return episodes
 
 
-def _longest_pause_s(rule: str, settings: FindingSettings) -> float:
+def _longest_pauses_us(rule: str, settings: FindingSettings) -> tuple[float, float]:
+    """The longest pause within an episode, µs, between any two symptoms, and between two of one connection."""
     if rule == _STORM:  # what a group did all day is no storm, but one may begin in it
-        return 2 * settings.storm_interval_seconds
-    return settings.episode_pause_seconds * (settings.patience_periods if rule in _REFUSED else 1)
+        storm_us = 2 * settings.storm_interval_seconds * 1_000_000
+        return storm_us, storm_us
+    pause_us = settings.episode_pause_seconds * 1_000_000
+    patient_us = pause_us * settings.patience_periods
+    return (patient_us if rule in _REFUSED else pause_us), (patient_us if rule in (*_REFUSED, _ZOMBIE) else pause_us)
 
 
 def _of_subject(placed: tuple[str, Shown]) -> tuple[str, str, str, str]:
@@ -208,10 +214,10 @@ def _in_order(placed: tuple[str, Shown]) -> tuple[object, ...]:
     return (*_of_subject(placed), one.us, one.exchange_id, one.what, partition)
 
 
-def _without_pauses(some: Iterable[Shown], longest_us: float) -> Iterator[list[Shown]]:
+def _without_pauses(some: Iterable[Shown], longest_us: float, of_one_us: float) -> Iterator[list[Shown]]:
     run: list[Shown] = []
     for one in some:
-        if run and one.us - run[-1].us > longest_us:
+        if run and one.us - run[-1].us > (of_one_us if one.client == run[-1].client else longest_us):
             yield run
             run = []
         run.append(one)

@@ -16,7 +16,7 @@ from typing import Final
 from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.mongodb.commands import NAMESPACE, STREAM_LOST
+from pipeline.analysis.rules.mongodb.commands import NAMESPACE, READS_STREAMS, STREAM_LOST
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -45,7 +45,7 @@ _ROWS: Final = f"""
             coalesce(application, driver, '{_NAMELESS}') AS application,
             CASE WHEN coalesce(application, driver) IS NULL THEN coalesce(client, '') ELSE '' END AS address,
             client_ip, epoch_us(ts) AS us, exchange_id, command, error_code, error_name, cursor_left, is_awaiting, ok
-        FROM commands WHERE command IN ('aggregate', 'getMore')
+        FROM commands WHERE command IN {READS_STREAMS}
     ), hurt AS (
         SELECT DISTINCT server, namespace, application, client_ip, address FROM placed WHERE error_code IN {STREAM_LOST}
     )
@@ -95,7 +95,7 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
     anew = next((row for row in rows if row.us > last.us and _opens(row)), None)
     errors = sorted({row.error_name or f"error {row.error_code}" for row in lost})
     is_known = first.application != _NAMELESS
-    name = first.application if is_known else "an application without name"
+    name = first.application if is_known else f"an application without name{_port(first)}"
     is_lasting = is_known and anew is None
     times = "once" if len(lost) == 1 else f"{len(lost)} times until {clock(last.us)} UTC"
     parts = [
@@ -110,7 +110,7 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
     ]
     return Finding(
         rule=RULE.name, severity="critical" if is_lasting else "warning",
-        subject=f"{first.namespace}/{first.application if is_known else first.address}",
+        subject=f"{first.namespace}/{first.application if is_known else first.client_ip}",
         state="closed" if anew else "open" if is_known else "unknown",
         cluster=first.server, topic=None, partition=None, group_id=None,
         first_us=first.us, last_us=last.us, summary=". ".join(part for part in parts if part) + ".",
@@ -118,10 +118,16 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
         evidence=[row.exchange_id for row in lost][: settings.max_evidence],
         details={
             "times": len(lost), "kinds": errors, "application": first.application, "host": first.client_ip,
-            "namespace": first.namespace, "last_read_us": before[-1] if before else None,
+            "address": first.address, "namespace": first.namespace, "last_read_us": before[-1] if before else None,
             "anew_us": anew.us if anew else None, "enough_us": lost[min(settings.stream_losses, len(lost)) - 1].us,
         },
     )  # fmt: skip
+
+
+def _port(row: Row) -> str:
+    """The port of a connection without application: it distinguishes connections, and the next one has another."""
+    _, colon, port = row.address.rpartition(":")
+    return f" (port {port})" if colon else ""
 
 
 def _opens(row: Row) -> bool:

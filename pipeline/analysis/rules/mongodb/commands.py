@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pipeline.analysis.codes.model import HEALTH
 from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.episodes import Shown
 from pipeline.analysis.tables import Tables
@@ -20,8 +21,16 @@ ORDINARY: Final = MONGODB.of_area("data state")
 """Errors by which applications learn of the state of their data: whether something is there already."""
 STREAM_LOST: Final = MONGODB.of_area("stream lost")
 """Errors after which no driver resumes a change stream."""
+READS_STREAMS: Final = ("aggregate", "getMore")
+"""Commands that open a change stream and read on: the rule change_stream_lost judges their errors of lost streams."""
 RETRIED: Final = MONGODB.retried()
 """Errors after which a driver or its transaction begins again (mongodb/specifications, retryable reads and writes)."""
+_IS_HEALTH: Final = " OR ".join(
+    f"(coalesce(command, '') = '{one.api}' AND coalesce(error_code, 0) = {one.code})"
+    for one in MONGODB.rows
+    if one.kind == HEALTH and one.api is not None
+)
+"""Whether the reply is a part of normal operation, as SQL: a transaction that has ended need not be aborted."""
 _UNHEEDED: Final = ("endSessions",)
 """Drivers send it when they close, and do not look at the reply; not every server has it."""
 LOGINS: Final = ("saslStart", "saslContinue", "authenticate")
@@ -52,8 +61,9 @@ _SYMPTOMS: Final = f"""
         SELECT *, CASE WHEN coalesce(error_code, 0) IN {RETRIED} THEN '{RETRIES}' ELSE '{FAILED}' END AS rule,
             coalesce(error_name, 'error ' || error_code, 'error') AS what, 0::DOUBLE AS value
         FROM placed
-        WHERE {HAS_FAILED} AND coalesce(error_code, 0) NOT IN {(*ORDINARY, *STREAM_LOST)}
-            AND NOT list_contains({list(_UNHEEDED)}, coalesce(command, ''))
+        WHERE {HAS_FAILED} AND coalesce(error_code, 0) NOT IN {ORDINARY}
+            AND NOT (coalesce(error_code, 0) IN {STREAM_LOST} AND coalesce(command, '') IN {READS_STREAMS})
+            AND NOT list_contains({list(_UNHEEDED)}, coalesce(command, '')) AND NOT ({_IS_HEALTH})
     ), repeated AS (
         SELECT *, '{RETRIES}' AS rule, '{REPEATED}' AS what, 0::DOUBLE AS value FROM placed
         WHERE txn_number IS NOT NULL AND NOT coalesce(is_transaction, false)

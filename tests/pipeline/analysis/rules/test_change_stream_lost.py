@@ -81,6 +81,8 @@ def test_connections_of_unknown_applications_are_judged_alone():
     other = [command(8, "getMore", client="10.0.0.9:2", **nameless), command(10, "aggregate", client="10.0.0.9:2",
                                                                              **nameless)]  # fmt: skip
     (found,) = change_stream_lost.find(sources(commands=[*lost, *other]), SETTINGS)
-    assert (found.subject, found.state, found.severity) == ("shop.orders/10.0.0.9:1", "unknown", "warning")
+    assert (found.subject, found.state, found.severity) == ("shop.orders/10.0.0.9", "unknown", "warning")
+    assert "an application without name (port 1) at 10.0.0.9" in found.summary
+    assert found.details["address"] == "10.0.0.9:1"
     assert "had read last at 12:00:01 UTC" in found.summary
     assert "Whether it began anew on another connection is unknown" in found.summary

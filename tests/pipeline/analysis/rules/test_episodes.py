@@ -188,6 +188,14 @@ def test_recurrences_of_several_hosts_at_one_time_are_one() -> None:
     assert counted.again(last) == " It came 3 times before, first at 12:00:00 UTC."
 
 
+def test_a_member_that_asks_each_five_minutes_is_counted_by_its_connection() -> None:
+    rows = [symptom(310 * n, "zombie_member", "g/c", "UNKNOWN_MEMBER_ID") for n in range(3)]
+    (one,) = collect_episodes([row._replace(client="h:1") for row in rows], Facts(), SETTINGS)
+    assert (one.times, one.run_us) == (3, 620_000_000)
+    ended = collect_episodes([row._replace(client=f"h:{n}") for n, row in enumerate(rows)], Facts(), SETTINGS)
+    assert [each.times for each in ended] == [1, 1, 1]
+
+
 def test_a_coordinator_that_moves_goes_on_with_the_episode() -> None:
     facts = Facts(brokers={(server, "C"): Seen("C", 0, 1) for server in ("b:1", "b:2")})
     shown = [symptom(n, "commit_rejected", "g/c", "ILLEGAL_GENERATION", server=f"b:{n % 2 + 1}") for n in range(6)]

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.kafka.refusals import Refusal, is_judged_elsewhere, refusals
 from pipeline.analysis.rules.rule import all_rules
-from pipeline.finding_settings import FindingSettings
 from tests.hostile.amplifiers.talk import S, Talk
 from tests.pipeline.analysis.rules.kafka.refused_everywhere import APIS, judged, landed, pairs, reported
 
@@ -36,19 +34,10 @@ def test_no_code_at_no_api_is_silent(api: ApiKey) -> None:
     assert [pair.name for pair in some if pair.client not in rules and not pair.is_health] == []
 
 
-_PAUSE_S = FindingSettings().episode_pause_seconds
-_OF_MEMBERS = {
-    (api, code)
-    for api in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT)
-    for code in KAFKA.of_area("membership")
-}
-"""A member shows within a session timeout that it lives: who asks more seldom is counted anew each time."""
-
-
 @pytest.mark.parametrize(
     ("step_s", "apis"),
     [
-        pytest.param(310, (ApiKey.OFFSET_FETCH, ApiKey.PRODUCE), id="310"),
+        pytest.param(310, (ApiKey.OFFSET_FETCH, ApiKey.PRODUCE, ApiKey.JOIN_GROUP), id="310"),
         *(pytest.param(step, APIS, id=f"{step}-all", marks=pytest.mark.proof) for step in (1, 10, 60, 310)),
     ],
 )
@@ -56,7 +45,7 @@ def test_nor_at_any_rhythm(step_s: int, apis: Sequence[ApiKey]) -> None:
     """Clients ask again at once, by a back-off, or by a schedule: then each five minutes and a little more."""
     silent = []
     for api in apis:
-        some = [pair for pair in pairs([api]) if step_s < _PAUSE_S or (api, pair.code) not in _OF_MEMBERS]
+        some = list(pairs([api]))
         rules = reported(judged(landed(some, step_s)))
         silent += [pair.name for pair in some if pair.client not in rules and not pair.is_health]
     assert silent == []
