@@ -97,6 +97,12 @@ class Known:
         return int(self.row["first_us"])
 
     @property
+    def since_us(self) -> int:
+        """When the last request showed none of it yet (``before_us`` of the details): it may have begun since."""
+        stated = self.details.get("before_us")
+        return min(stated, self.first_us) if isinstance(stated, int) else self.first_us
+
+    @property
     def last_us(self) -> int:
         """When it was seen last."""
         return int(self.row["last_us"])

@@ -81,6 +81,11 @@ class Bundle:
         first = self.findings[0]
         return self.first_us + max(SAME_MOMENT_US, (first.shown_us - self.first_us) // 2)
 
+    @cached_property
+    def since_us(self) -> int:
+        """Since when it may have been so: what a request shows happened some time before, however seldom they are."""
+        return max(min(one.since_us for one in self.findings), self.first_us - LEAST_LINGER_US)
+
     @property
     def linger_us(self) -> int:
         """How long after it what follows from it may begin."""
@@ -133,8 +138,8 @@ class Bundle:
         return any(not is_default_name(entity[-1]) for entity in common)
 
     def may_cause(self, other: Bundle) -> bool:
-        """Whether it began no later than the other, and was not long over when the other began."""
-        return self.first_us <= other.begun_us and other.first_us <= self.last_us + self.linger_us
+        """Whether it may have begun no later than the other, and was not long over when the other began."""
+        return self.since_us <= other.begun_us and other.first_us <= self.last_us + self.linger_us
 
 
 @dataclass(frozen=True)

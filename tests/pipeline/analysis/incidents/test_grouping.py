@@ -44,6 +44,17 @@ def test_a_transaction_is_the_root_of_all_that_waits_for_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(("reset_s", "trees"), [(45, 1), (20, 2)], ids=["after the last end", "before it"])
+def test_a_reader_may_learn_of_a_shorter_log_before_a_writer_shows_it(reset_s: float, trees: int) -> None:
+    rows = [
+        found("offset_reset", "g/t", reset_s, group="g", topic="t"),
+        found("records_gone", "t-0", 60, topic="t", partition=0, before_us=found("x", "y", 40)["first_us"]),
+    ]
+    shown = shapes(*rows)
+    assert len(shown) == trees
+    assert ([("records_gone", None), ("offset_reset", "records_gone")] in shown) == (trees == 1)
+
+
 def test_lag_of_a_group_that_does_not_wait_for_the_transaction_is_another_incident() -> None:
     rows = [
         found("lso_stalled", "t-0", 0, topic="t", partition=0, transactional_id="tx"),
