@@ -239,6 +239,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "delivery.timeout.ms": "request_timeout_ms",
         "batch.size": "max_batch_size",
         "TopicExistsException": "TopicAlreadyExistsError",
+        **{name: name for name in ("allow.auto.create.topics", "default.api.timeout.ms")},
     },
 }
 """What a library calls a property that has another name there; what it does not have keeps the name of Kafka."""
