@@ -18,7 +18,7 @@ from pipeline.analysis.rules.mongodb.commands import ORDINARY
 from pipeline.analysis.rules.rule import all_rules
 from tests.decoder.mongodb.build import command, reply
 from tests.hostile.traffic import START_US, Landing
-from tests.pipeline.analysis.rules.kafka.refused_everywhere import LEAST_S, STEP_S, TIMES, judged, reported
+from tests.pipeline.analysis.rules.kafka.refused_everywhere import STEP_S, TIMES, judged, reported
 
 _OF_COLLECTIONS = (
     *("find", "aggregate", "insert", "update", "delete", "findAndModify", "count", "distinct"),
@@ -90,12 +90,12 @@ def pairs(commands: Iterable[str] = COMMANDS) -> Iterator[Pair]:
 
 def landed(some: Iterable[Pair], step_s: int = STEP_S) -> Landing:
     """Each application says who it is, sends commands so many seconds apart, and gets the same code to each of them."""
-    landing, times = Landing(), max(TIMES, LEAST_S // step_s)
+    landing = Landing()
     for number, pair in enumerate(some):
-        first, us = number * (times + 1), START_US + number
+        first, us = number * (TIMES + 1), START_US + number
         hello = {"hello": 1, "$db": "admin", "client": {"application": {"name": pair.client}, **_DRIVER}}
         _say(landing, first, number, us, hello, {"ok": 1.0, "maxWireVersion": 21})
-        for turn in range(1, times + 1):
+        for turn in range(1, TIMES + 1):
             _say(landing, first + turn, number, us + turn * step_s * 1_000_000, pair.asked(), pair.answer())
     return landing
 
