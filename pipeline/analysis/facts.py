@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -92,6 +92,10 @@ class Facts:
     def _begins(self) -> dict[str, list[int]]:
         """When the spans of each server begin: they follow each other without gaps."""
         return {server: [begin_us for begin_us, _, _ in spans] for server, spans in self._spans.items()}
+
+    def spans_of(self, server: str) -> Sequence[tuple[int, int, str]]:
+        """From and until (µs, exclusive) of a server, and its cluster then; none while it is not known."""
+        return self._spans.get(server, ())
 
     def spans(self, servers: Iterable[str] | None = None) -> list[tuple[str, int, int, str]]:
         """Of ``servers`` (None: of all) server, from and until (µs, exclusive), and its cluster then."""

@@ -16,6 +16,7 @@ its service begins when the response before has left. Only the agent sees all of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import numpy as np
@@ -24,13 +25,13 @@ import pyarrow.compute as pc
 
 from decoder.model import FrameFlags
 from decoder.protocols import names_of, protocols
-from pipeline.analysis.columns.nullable import Numbers
+from pipeline.analysis.columns.nullable import Numbers, at_places, truths
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_array, arrow_type, taken
+from pipeline.arrow import arrow_array, int_values, taken
 from pipeline.tables import EXCHANGES
 
 _CONTEXT = (
@@ -144,19 +145,15 @@ def exchanges(
 
 
 def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
-    slim = frames.select(_SLIM)
-    places = Numbers.all_known(np.arange(frames.num_rows)).arrow(pa.int64())
-    tables = Tables({"frames": slim.append_column("place", places), "clock_frames": clocks})
+    tables = Tables({"frames": _with_places(frames.select(_SLIM)), "clock_frames": clocks})
     try:
         found = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
     finally:
         tables.close()
     paired = _with_texts(found, frames)
-    errors = _errors_of(paired)
-    types = {column.name: arrow_type(column.type) for column in EXCHANGES.columns}
-    codes = arrow_array([None if some is None else [code for code, _ in some] for some in errors], types["error_codes"])
-    names = arrow_array([None if some is None else [name for _, name in some] for some in errors], types["error_names"])
-    return fit(paired.append_column("error_codes", codes).append_column("error_names", names), EXCHANGES)
+    for name, errors in zip(("error_codes", "error_names"), _errors_of(paired), strict=True):
+        paired = paired.append_column(name, errors)
+    return fit(paired, EXCHANGES)
 
 
 def _with_texts(found: pa.Table, frames: pa.Table) -> pa.Table:
@@ -172,16 +169,17 @@ def _with_texts(found: pa.Table, frames: pa.Table) -> pa.Table:
     return found
 
 
-def _errors_of(paired: pa.Table) -> list[list[tuple[int, str]] | None]:
-    """The errors of each response; only those are read that may name one."""
-    found: list[list[tuple[int, str]] | None] = [[] for _ in range(paired.num_rows)]
-    doubtful = pc.fill_null(pc.invert(_without_errors(paired)), True)
-    names = ("exchange_id", "protocol", "response_body")
-    columns = (paired.column(name).filter(doubtful).to_pylist() for name in names)
-    places = pc.indices_nonzero(doubtful).to_pylist()
-    for place, row in zip(places, zip(*columns, strict=True), strict=True):
-        found[place] = _errors(*row)
-    return found
+def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
+    """Codes and names of the errors of each response; only those are read that may name one."""
+    doubtful = truths(pc.fill_null(pc.invert(_without_errors(paired)), True))
+    some = paired.select(["exchange_id", "protocol", "response_body"]).filter(
+        Numbers.all_known(doubtful).arrow(pa.bool_())
+    )
+    read = [_errors(*row) for row in zip(*(column.to_pylist() for column in some.columns), strict=True)]
+    places = np.where(doubtful, np.cumsum(doubtful), 0)
+    for number, name in enumerate(("error_codes", "error_names")):
+        lists = [[], *(None if one is None else [error[number] for error in one] for one in read)]
+        yield at_places(arrow_array(lists, schema_of(EXCHANGES).field(name).type), places)
 
 
 def _without_errors(paired: pa.Table) -> pa.ChunkedArray:
@@ -261,13 +259,25 @@ def with_halves(paired: pa.Table, frames: pa.Table) -> pa.Table:
 
 
 def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
-    """The frames of exchanges that are ``pending``."""
-    tables = Tables({"pending": pending, "frames": frames})
+    """The frames of exchanges that are ``pending``, in their order."""
+    if not pending.num_rows:
+        return frames.slice(0, 0)
+    slim = _with_places(frames.select(["exchange_id", "connection_id", "direction", "seq"]))
+    tables = Tables({"pending": pending.select(["exchange_id", "request_ts"]), "frames": slim})
     try:
-        return tables.table(f"""
+        found = tables.table(f"""
             WITH halves AS (SELECT *, {_ID} AS id FROM frames)
-            SELECT halves.* EXCLUDE (id) FROM halves JOIN pending ON {_WAITS}
+            SELECT halves.place FROM halves JOIN pending ON {_WAITS}
             QUALIFY row_number() OVER (PARTITION BY pending.exchange_id ORDER BY halves.seq) = 1
-        """).cast(frames.schema)
+        """)
     finally:
         tables.close()
+    # Not by number: bodies of all frames would be put together first.
+    waits = np.zeros(frames.num_rows, np.bool_)
+    waits[int_values(found.column("place").combine_chunks())] = True
+    return frames.filter(Numbers.all_known(waits).arrow(pa.bool_()))
+
+
+def _with_places(frames: pa.Table) -> pa.Table:
+    """Frames, and beside each its number: what is found of few columns says so which rows are meant."""
+    return frames.append_column("place", Numbers.all_known(np.arange(frames.num_rows)).arrow(pa.int64()))

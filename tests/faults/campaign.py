@@ -43,6 +43,7 @@ _KILLS_A_PIECE = 3
 _LATER = timedelta(hours=20)
 _CALLS = {
     "exchanges: after an append": 4,
+    "exchanges: workers' files of one table committed": 4,
     "maintain: in between compactions": 12,
     "checkpoint lost: while silver is emptied": 3,
 }

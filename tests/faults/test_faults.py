@@ -33,8 +33,12 @@ def test_kills_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     require_java()
     points = [("exchanges: after an append", 2), (WORKER, 2), ("gold: before the timeline", 1)]
     points.insert(0, ("frames: files written, not committed", 1))
+    points += [
+        ("exchanges: workers' files written, none committed", 1),
+        ("exchanges: workers' files of one table committed", 1),
+    ]
     monkeypatch.setattr("tests.faults.campaign.schedule", lambda _: iter(points))
-    outcome = run_campaign(5, 1, tmp_path, ["stuck_commit"])
+    outcome = run_campaign(7, 1, tmp_path, ["stuck_commit"])
     assert outcome.kills == {name: 1 for name, _ in points} | {WORKER: 2}
     named = {unquote(uri) for uri in DeltaTable(str(tmp_path / "lake" / FRAMES.path)).file_uris()}
     assert {str(file) for file in (tmp_path / "lake" / FRAMES.path).rglob("*.parquet")} > named, "orphans stay"

@@ -46,6 +46,7 @@ class Point(NamedTuple):
     function: str
     is_after: bool
     run: str = "stream"
+    by_workers: bool = False
 
 
 POINTS = {
@@ -62,6 +63,12 @@ POINTS = {
     "exchanges: after the waiting halves are written": Point("silver.batches", "_keep_waiting", is_after=True),
     "exchanges: all written, the batch not noted": Point("queries", "write_exchanges", is_after=True),
     "exchanges: news noted, the waiting halves not": Point("silver.batches", "note_news", is_after=True),
+    "exchanges: workers' files written, none committed": Point(
+        "silver.batches", "find_by_files", is_after=True, by_workers=True
+    ),
+    "exchanges: workers' files of one table committed": Point(
+        "silver.batches", "_append", is_after=True, by_workers=True
+    ),
     "gold: before a batch": Point("queries", "take_news", is_after=False),
     "gold: between latency and clients": Point("refresh", "refresh_latency", is_after=True),
     "gold: before transactions": Point("refresh", "refresh_transactions", is_after=False),
@@ -168,6 +175,7 @@ def main(arguments: list[str]) -> int:
         threading.Timer(nth / 10, kill_everything).start()
     elif name:
         kind = POINTS[name].run
+        settings = BY_WORKERS if POINTS[name].by_workers else settings
         kill_at(POINTS[name], nth)
     if kind == "backfill":
         days: list[date] = [row["date"] for row in rows(lake, FRAMES)]

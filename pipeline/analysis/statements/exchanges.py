@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.columns import Ints
 from decoder.kafka.facts.exchanges import FACT_FIELDS
-from pipeline.analysis.columns.numbering import changes
+from pipeline.analysis.columns.nullable import chosen
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
@@ -137,24 +136,39 @@ def placed(rows: pa.Table, facts: Facts) -> pa.Table:
     """Rows of these tables with their clusters, and names of topics of which they have but the id, as known now."""
     if not rows.num_rows:
         return rows
-    servers = rows.column("server").combine_chunks().dictionary_encode(null_encoding="encode")
-    times = rows.column("ts").combine_chunks().cast(pa.int64())
-    begins, lengths = _runs(int_values(servers.indices), int_values(times))
-    who, when = servers.take(begins).cast(pa.string()).to_pylist(), times.take(begins).to_pylist()
-    clusters = arrow_array(facts.clusters_at(zip(who, when, strict=True)), pa.string())
-    found = _with(rows, "cluster", clusters.take(np.repeat(np.arange(len(begins)), lengths)))
-    topics, ids = rows.column("topic"), rows.column("topic_id")
+    found = _with(rows, "cluster", _clusters(rows, facts))
+    topics, ids = rows.column("topic"), rows.column("topic_id").combine_chunks()
     if ids.null_count < len(ids):
-        names = facts.names
-        named = [names.get(id_, name) for name, id_ in zip(topics.to_pylist(), ids.to_pylist(), strict=True)]
-        found = _with(found, "topic", arrow_array(named, pa.string()))
+        encoded = ids.dictionary_encode()
+        names = arrow_array([facts.names.get(id_) for id_ in encoded.dictionary.to_pylist()], pa.string())
+        found = _with(found, "topic", pc.coalesce(names.take(encoded.indices), topics.combine_chunks()))
     return found
 
 
-def _runs(*columns: Ints) -> tuple[Ints, Ints]:
-    """Where rows begin whose values are not those of the row before, and how many follow: an exchange states many."""
-    begins = np.flatnonzero(changes(*columns))
-    return begins, np.diff(begins, append=len(columns[0]))
+def _clusters(rows: pa.Table, facts: Facts) -> pa.Array:
+    """The cluster of each server at the time of its row: few servers, and hardly one that had several."""
+    servers = rows.column("server").combine_chunks().dictionary_encode(null_encoding="encode")
+    times, which = int_values(rows.column("ts").combine_chunks()), int_values(servers.indices)
+    earliest, latest = times.min(), times.max()
+    names = servers.dictionary.to_pylist()
+    numbers = np.arange(len(names))
+    several = []
+    for number, server in enumerate(names[:]):
+        spans = facts.spans_of(server)
+        if len(spans) == 1 and spans[0][0] <= earliest and latest < spans[0][1]:
+            numbers[number] = len(names)
+            names.append(spans[0][2])
+        elif spans:
+            several.append((number, spans))
+    places = numbers[which]
+    for number, spans in several:
+        at = np.flatnonzero(which == number)
+        begins, ends = np.array([begin for begin, _, _ in spans]), np.array([end for _, end, _ in spans])
+        span = np.searchsorted(begins, times[at], side="right") - 1
+        is_in = (span >= 0) & (times[at] < ends[span])
+        places[at[is_in]] = len(names) + span[is_in]
+        names += [cluster for _, _, cluster in spans]
+    return chosen(names, places)
 
 
 def _with(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,14 +21,12 @@ from pipeline.streaming.spark.failures import failures_of, noting_in_worker
 from pipeline.streaming.spark.pandas_batches import batches_of, map_in_pandas, times_as_numbers
 from pipeline.streaming.storage.lake import Lake, struct_type
 from pipeline.streaming.storage.table_files import TableFile, TableWriter
+from pipeline.streaming.storage.worker_files import LINE, files_of, lines_of
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-_FILE = "path string, partition string, rows bigint, size bigint, modified_ms bigint, statistics string"
-"""Of a TableFile, in its order."""
 
 Decoder = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -59,21 +56,14 @@ def write_decoded(
         os.umask(umask)
         with TableWriter(folder, FRAMES) as writer:
             for batch in decoder(batches_of(frames, types)):
-                yield from _lines(writer.add(_dated(batch)))
-            yield from _lines(writer.close())
+                yield from lines_of(writer.add(_dated(batch)))
+            yield from lines_of(writer.close())
 
-    return [TableFile(*row) for row in rows.mapInPandas(write, _FILE).collect()]
+    return files_of(rows.mapInPandas(write, LINE))
 
 
 def _columns(landed: DataFrame) -> DataFrame:
     return landed.select(*(column.name for column in LANDING_COLUMNS))
-
-
-def _lines(files: list[TableFile]) -> Iterator[pd.DataFrame]:
-    import pandas as pd  # noqa: PLC0415 - on the worker only
-
-    if files:
-        yield pd.DataFrame([astuple(one) for one in files])
 
 
 def _dated(batch: pa.RecordBatch) -> pa.Table:

@@ -22,6 +22,7 @@ from pipeline.analysis.news import News, news_of, of_all, together
 from pipeline.analysis.safety.guard import attempt
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
+from pipeline.streaming.silver.by_files import find_by_files, writes_files
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
 from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.mongo import write_commands
@@ -30,7 +31,7 @@ from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import NewFile, bytes_of, read_files, read_files_here
 from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import FEW_BYTES, Made, Rows, Wanted
+from pipeline.streaming.storage.rows import FEW_BYTES, FEW_ROWS, Appended, Made, Rows, Wanted
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, STREAM_PROGRESS, Table
 
@@ -63,7 +64,7 @@ def write_exchanges(
     waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}) if is_small else None
     if waiting is not None:
         return Counted(rows_in, _write_here(rows, files, waiting["waiting"], batch, settings, look))
-    return Counted(rows_in, _write_apart(rows, files, batch, settings))
+    return Counted(rows_in, _write_files(rows, files, batch, settings))
 
 
 def _write_here(
@@ -79,6 +80,20 @@ def _write_here(
     if new is not None:
         look(rows, new)
     return int(complete.num_rows)
+
+
+def _write_files(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
+    """By workers that write files; where that cannot be, by those whose rows Spark writes."""
+    can_be = rows.lake.is_local and writes_files(rows.lake)
+    waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}, FEW_ROWS) if can_be else None
+    found = None if waiting is None else find_by_files(rows, files, waiting["waiting"], load_facts(rows), settings)
+    if waiting is None or found is None:
+        return _write_apart(rows, files, batch, settings)
+    if found.first_us is not None:
+        _write(rows, found.complete, found.stated, of_all(found.complete.rows, found.first_us), batch)
+    if waiting["waiting"].num_rows or found.still.num_rows:
+        _keep_waiting(rows, found.still, batch)
+    return found.complete.rows
 
 
 def _write_apart(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
@@ -103,7 +118,7 @@ def _keep_waiting(rows: Rows, still: Made, batch: Batch) -> None:
     rows.overwrite(still, OPEN_EXCHANGES, batch)
 
 
-def _write(rows: Rows, complete: Made, stated: Stated, news: News, batch: Batch) -> None:
+def _write(rows: Rows, complete: Appended, stated: Stated, news: News, batch: Batch) -> None:
     """Write completed exchanges and what they state; names first, news last."""
     before = load_facts(rows)
     facts = attempt("clusters and topic names", partial(stated.facts, before), lambda: before)
@@ -116,7 +131,7 @@ def _write(rows: Rows, complete: Made, stated: Stated, news: News, batch: Batch)
     note_news(rows, together(news, *found), batch)
 
 
-def _append(rows: Rows, table: Table, made: Made, batch: Batch) -> News:
+def _append(rows: Rows, table: Table, made: Appended, batch: Batch) -> News:
     rows.append(made, table, batch)
     return news_of(table, made) if isinstance(made, pa.Table) else {}
 

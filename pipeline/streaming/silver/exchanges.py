@@ -20,9 +20,9 @@ from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import EXCHANGES, OPEN_EXCHANGES, Column
 
 HALF_COLUMNS = OPEN_EXCHANGES.column_names
-_CLOCKS = tuple(
-    c for c in OPEN_EXCHANGES.columns if c.name in ("connection_id", "direction", "seq", "ts", "flags")
-)  # fmt: skip
+CLOCKS = ["connection_id", "direction", "seq", "ts", "flags"]
+"""What :func:`pipeline.analysis.pairing.newest` reads."""
+_CLOCKS = tuple(column for column in OPEN_EXCHANGES.columns if column.name in CLOCKS)
 _PAIRED = (
     *EXCHANGES.columns,
     *(Column(f"{HALF}{column.name}", column.type, "") for column in OPEN_EXCHANGES.columns),
@@ -52,12 +52,11 @@ def pair_apart(rows: Rows, halves: DataFrame, frames: DataFrame, settings: Strea
         frames: all frames whose time counts.
         settings: how long halves wait.
     """
-    columns = [column.name for column in _CLOCKS]
 
     def last(tables: Mapping[str, pa.Table]) -> pa.Table:
         return newest(tables["frames"], tables["frames"].slice(0, 0), -1)
 
-    clocks = rows.derive_apart(last, {"frames": frames.select(*columns)}, ("connection_id",), _CLOCKS).toArrow()
+    clocks = rows.derive_apart(last, {"frames": frames.select(*CLOCKS)}, ("connection_id",), _CLOCKS).toArrow()
 
     def pair(tables: Mapping[str, pa.Table]) -> pa.Table:
         some = tables["halves"]

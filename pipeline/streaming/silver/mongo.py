@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, timedelta
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +22,10 @@ from pipeline.analysis.statements.mongodb import FROM_HANDSHAKE, REMEMBERED_DAYS
 from pipeline.streaming.silver.stated import Stated
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
-from pipeline.streaming.storage.rows import Made, Rows, Wanted
+from pipeline.streaming.storage.new_files import with_date
+from pipeline.streaming.storage.rows import Appended, Made, Rows, Wanted
 from pipeline.streaming.storage.sinks import Batch, day_of
+from pipeline.streaming.storage.worker_files import Written, rewritten
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES
 
 _NAMES = ("connection_id", "date", "ts", "exchange_id", *FROM_HANDSHAKE)
@@ -47,16 +50,19 @@ def write_commands(rows: Rows, stated: Stated, batch: Batch) -> News:
     return together(news, {} if stated.handshakes is None else _name_earlier(rows, stated.handshakes))
 
 
-def named_commands(rows: Rows, commands: Made) -> Made:
+def named_commands(rows: Rows, commands: Appended) -> Appended:
     """Rows of ``silver.mongo_commands`` with what ``silver.mongo_handshakes`` states of their connections."""
+    if isinstance(commands, Written):
+        those = handshakes_of(rows, with_date(commands.read(("connection_id", "ts"))))
+        return rewritten(rows.spark, commands, partial(_named, those)) if those.num_rows else commands
     known = handshakes_of(rows, commands)
-
-    def named(some: pa.Table) -> pa.Table:
-        return attempt(_STEP, lambda: with_handshakes(some, known), lambda: some)
-
     if isinstance(commands, pa.Table):
-        return named(commands)
-    return map_tables(commands, named, struct_type(MONGO_COMMANDS.columns), _STEP)
+        return _named(known, commands)
+    return map_tables(commands, partial(_named, known), struct_type(MONGO_COMMANDS.columns), _STEP)
+
+
+def _named(known: pa.Table, some: pa.Table) -> pa.Table:
+    return attempt(_STEP, lambda: with_handshakes(some, known), lambda: some)
 
 
 def handshakes_of(rows: Rows, statements: Made) -> pa.Table:

@@ -6,7 +6,7 @@ batch; the functions (:mod:`pipeline.analysis.statements.exchanges`) are the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 
@@ -24,7 +24,7 @@ from pipeline.analysis.statements.kafka import CONTEXT, FACT, PARTS
 from pipeline.arrow import arrow_schema
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
-from pipeline.streaming.storage.rows import Made
+from pipeline.streaming.storage.rows import Appended, Made
 from pipeline.tables import (
     GAPS,
     MONGO_COMMANDS,
@@ -38,7 +38,8 @@ from pipeline.tables import (
 
 _FACT = (*FACT, Column("first_us", "bigint", ""), Column("last_us", "bigint", ""))
 """Of each Fact, in its order."""
-_STEP = "statements of exchanges"
+STEP = "statements of exchanges"
+"""What fails where these functions do."""
 _STATEMENTS_COMPARED = 200_000
 """Statements of one batch of which the names are inferred of topics that are known by their ids alone."""
 
@@ -55,8 +56,8 @@ class Stated:
     """
 
     facts: Callable[[Facts], Facts]
-    events: Callable[[Facts], list[tuple[Table, Made]]]
-    commands: Made | None
+    events: Callable[[Facts], Sequence[tuple[Table, Appended]]]
+    commands: Appended | None
     handshakes: Made | None
 
 
@@ -84,12 +85,12 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
     of_mongodb = complete.where("protocol = 'mongodb'")
     try:
         counted = rows.agg(*(F.count(part).alias(part) for part in PARTS)).collect()[0]
-        stating = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT), _STEP)
+        stating = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT), STEP)
         facts = [Fact(*row) for row in stating.collect()] if counted.fact else []
 
         def events(known: Facts) -> list[tuple[Table, Made]]:
             return [
-                (table, map_tables(rows, _table_of(part, known), struct_type(table.columns), _STEP))
+                (table, map_tables(rows, _table_of(part, known), struct_type(table.columns), STEP))
                 for part, table in TABLES.items()
                 if counted[part]
             ]
@@ -99,10 +100,10 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
             of_mongodb.where(F.col("request_body").contains('"driver":')),
             lambda some: mongodb_statements(some)[1],
             struct_type(MONGO_HANDSHAKES.columns),
-            _STEP,
+            STEP,
         )
         commands = map_tables(
-            of_mongodb, lambda some: mongodb_statements(some)[0], struct_type(MONGO_COMMANDS.columns), _STEP
+            of_mongodb, lambda some: mongodb_statements(some)[0], struct_type(MONGO_COMMANDS.columns), STEP
         )
         yield Stated(
             lambda before: _with_inferred(before.merged(facts) if facts else before, rows),
@@ -131,11 +132,16 @@ def statement_frame(complete: DataFrame) -> DataFrame:
     context = struct_type(Column(name, "bigint" if name == "ts_us" else "string", "") for name in CONTEXT)
     parts = [StructField(name, struct_type(part.columns)) for name, part in PARTS.items()]
     output = StructType([*context.fields, *parts])
-    return map_tables(complete.where("protocol = 'kafka'"), statement_rows, output, _STEP)
+    return map_tables(complete.where("protocol = 'kafka'"), statement_rows, output, STEP)
 
 
 def _facts(rows: pa.Table) -> pa.Table:
-    found = [astuple(fact) for fact in KafkaStatements.in_columns(rows).facts()]
+    return facts_table(KafkaStatements.in_columns(rows).facts())
+
+
+def facts_table(facts: Iterable[Fact]) -> pa.Table:
+    """Facts as rows with their attributes."""
+    found = [astuple(fact) for fact in facts]
     names = [column.name for column in _FACT]
     return pa.Table.from_pylist([dict(zip(names, fact, strict=True)) for fact in found], arrow_schema(_FACT))
 

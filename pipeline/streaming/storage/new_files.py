@@ -7,7 +7,7 @@ So ours select nothing but the file that each row lies in, for which no column i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -77,25 +77,71 @@ def new_files(batch: DataFrame) -> list[NewFile]:
 
 def bytes_of(files: Iterable[NewFile]) -> int:
     """Bytes of files on this machine; of one that is gone none: whoever reads it reports that."""
-    paths = (Path(unquote(urlsplit(file.uri).path)) for file in files)
+    paths = map(Path, paths_here(files))
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def read_files_here(files: Iterable[NewFile], table: Table) -> pa.Table:
     """The rows of Parquet files on this machine, with the columns of a table; ``date`` is the day of ``ts``."""
-    paths = [unquote(urlsplit(file.uri).path) for file in files]
+    return fit(with_date(_lying(paths_here(files), table).to_table()), table)
+
+
+PIECE_BYTES = 48 << 20
+"""Of rows in memory that are taken together: bodies may be long."""
+
+
+def in_pieces(paths: Sequence[str], table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The same by and by, at least one piece: in memory are those that make a piece.
+
+    Args:
+        paths: of files on this machine.
+        table: whose rows they hold.
+        columns: that are wanted, without ``date``; None: all.
+    """
+    held: list[pa.RecordBatch] = []
+    size = 0
+    known = schema_of(table) if columns is None else pa.schema([schema_of(table).field(name) for name in columns])
+
+    def piece() -> pa.Table:
+        rows = pa.Table.from_batches(held, pa.schema([field for field in known if field.name != "date"]))
+        return fit(with_date(rows), table) if columns is None else rows
+
+    has_any = False
+    # Not side by side: a worker has one core, and what is read ahead is held.
+    names = None if columns is None else list(columns)
+    of_all = _lying(paths, table).to_batches(names, use_threads=False, batch_readahead=1, fragment_readahead=1)
+    for batch in of_all:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= PIECE_BYTES:
+            yield piece()
+            held, size, has_any = [], 0, True
+    if held or not has_any:
+        yield piece()
+
+
+def paths_here(files: Iterable[NewFile]) -> list[str]:
+    """Where files on this machine lie."""
+    return [unquote(urlsplit(file.uri).path) for file in files]
+
+
+def _lying(paths: Sequence[str], table: Table) -> ds.Dataset:
     known = pa.schema([field for field in schema_of(table) if field.name != "date"])
-    rows = ds.dataset(paths, schema=known, format="parquet").to_table()
+    return ds.dataset(list(paths), schema=known, format="parquet")
+
+
+def with_date(rows: pa.Table) -> pa.Table:
+    """Rows with the day of ``ts``."""
     days = rows.column("ts").cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
-    return fit(rows.append_column("date", days), table)
+    return rows.append_column("date", days)
 
 
 def read_columns_here(files: Iterable[NewFile], table: Table, columns: Sequence[str]) -> pa.Table | None:
     """Some columns of Parquet files with rows of a table; None if they lie elsewhere or cannot be read."""
-    places = [urlsplit(file.uri) for file in files]
-    if any(place.scheme not in ("", "file") for place in places):
+    given = list(files)
+    if any(urlsplit(file.uri).scheme not in ("", "file") for file in given):
         return None
-    paths = [unquote(place.path) for place in places]
+    paths = paths_here(given)
     try:
         return ds.dataset(paths, schema=schema_of(table), format="parquet").to_table(list(columns))
     except (OSError, pa.ArrowException):

@@ -27,11 +27,14 @@ from pipeline.open_tables import open_dataset
 from pipeline.streaming.spark.bundles import Derivation, map_bundles, map_tables
 from pipeline.streaming.storage.lake import Lake, holds, is_empty, read_table, struct_type
 from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwrite, replace_dates, replace_since
-from pipeline.streaming.storage.written_here import append_here, overwrite_here
+from pipeline.streaming.storage.worker_files import Written
+from pipeline.streaming.storage.written_here import append_here, commit_files, overwrite_here
 from pipeline.tables import COPIES, Column, Table
 
 Made: TypeAlias = "pa.Table | DataFrame"
 """Rows in memory, or those that Spark is yet to compute."""
+Appended: TypeAlias = "Made | Written"
+"""The same, or rows that lie in the table's folder already."""
 FEW_ROWS = 500_000
 """So many rows, of all tables that it looks at, a derivation takes in this process: some hundred MB."""
 FEW_BYTES = 64 << 20
@@ -216,9 +219,11 @@ class Rows:
             return held is None or next(iter(held.get_fragments()), None) is None
         return is_empty(self.spark, self.lake, table)
 
-    def append(self, made: Made, table: Table, batch: Batch | None = None) -> None:
+    def append(self, made: Appended, table: Table, batch: Batch | None = None) -> None:
         """Append rows, at most once for each ``batch``."""
-        if self._is_here(made):
+        if isinstance(made, Written):
+            commit_files(made.files, self.lake, table, batch)
+        elif self._is_here(made):
             append_here(made, self.lake, table, batch)
         else:
             append(self.as_frame(made, table), self.lake, table, batch)
