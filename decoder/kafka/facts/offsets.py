@@ -190,41 +190,43 @@ def _list_offsets(version: int, request: Json, response: Json | None) -> Iterato
 
 
 def _offset_commit(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
-    for event, code in _commits(request, response):
-        yield event._replace(kind="commit_rejected" if code else "committed", error_code=code)
+    return _commits("committed", "commit_rejected", request, response)
 
 
 def _txn_offset_commit(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
-    for event, code in _commits(request, response):
-        yield event._replace(
-            kind="txn_commit_rejected" if code else "txn_committed",
-            error_code=code,
-            producer_id=natural(request, "producerId"),
-            producer_epoch=natural(request, "producerEpoch"),
-            transactional_id=text(request, "transactionalId"),
-        )
+    return _commits("txn_committed", "txn_commit_rejected", request, response)
 
 
-def _commits(request: Json, response: Json | None) -> Iterator[tuple[OffsetEvent, int]]:
-    """Each partition of a commit with its verdict; without a verdict a commit shows nothing."""
+def _commits(accepted: str, rejected: str, request: Json, response: Json | None) -> Iterator[OffsetEvent]:
+    """Each partition of a commit with its verdict; without a verdict a commit shows nothing.
+
+    Args:
+        accepted, rejected: kinds of the events.
+    """
     answers = listed_partitions(response or {})
     codes = {at: integer(part, "errorCode") for at, part in answers}
+    group_id, member_id = text(request, "groupId"), text(request, "memberId")
+    generation = natural(request, "generationIdOrMemberEpoch")
+    producer_id, producer_epoch = natural(request, "producerId"), natural(request, "producerEpoch")
+    transactional_id = text(request, "transactionalId")
     for at, part in listed_partitions(request):
         code = codes.get(at)
-        if code is None:
-            continue
-        event = OffsetEvent(
-            *at,
-            kind="committed",
-            ordinal=0,
-            offset=natural(part, "committedOffset"),
-            leader_epoch=natural(part, "committedLeaderEpoch"),
-            group_id=text(request, "groupId"),
-            member_id=text(request, "memberId"),
-            generation=natural(request, "generationIdOrMemberEpoch"),
-            metadata=text(part, "committedMetadata"),
-        )
-        yield event, code
+        if code is not None:
+            yield OffsetEvent(
+                *at,
+                kind=rejected if code else accepted,
+                ordinal=0,
+                offset=natural(part, "committedOffset"),
+                leader_epoch=natural(part, "committedLeaderEpoch"),
+                group_id=group_id,
+                member_id=member_id,
+                generation=generation,
+                metadata=text(part, "committedMetadata"),
+                error_code=code,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                transactional_id=transactional_id,
+            )
 
 
 def _offset_fetch(version: int, request: Json, response: Json | None) -> Iterator[OffsetEvent]:

@@ -9,6 +9,7 @@ client would change its address where a few packets are lost.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -98,8 +99,13 @@ def counted(rows: pa.Table, others: pa.Table) -> pa.Table:
     """The rows (with ``exchange_id`` and ``ts``) that are of no copy."""
     if not others.num_rows:
         return rows
-    tables = Tables({"rows": rows, "others": others})
+    numbered = rows.select(["exchange_id", "ts"]).append_column("number", pa.array(np.arange(rows.num_rows)))
+    tables = Tables({"rows": numbered, "others": others})
     try:
-        return tables.table(counted_sql("rows", "others")).cast(rows.schema)
+        is_counted = np.zeros(rows.num_rows, np.bool_)
+        is_counted[
+            tables.table(f"SELECT number FROM ({counted_sql('rows', 'others')})").column("number").to_numpy()
+        ] = True
+        return rows.filter(pa.array(is_counted))
     finally:
         tables.close()

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -295,29 +295,30 @@ def _exchange(row: Row) -> Exchange:
 
 
 def _episode(run: list[Shown], cluster: str, max_evidence: int) -> Episode:
-    first, last, kept = run[0], run[-1], run[:max_evidence]
-    names = sorted({one.what for one in run})
-    clients = sorted({f"{_name(one)} at {one.client_ip}" for one in run})
+    first, last = run[0], run[-1]
+    shown: dict[str, tuple[Any, ...]] = dict(zip(Shown._fields, zip(*run, strict=True), strict=True))
+    names = sorted(set(shown["what"]))
+    who = set(zip(shown["client_id"], shown["client_ip"], strict=True))
+    clients = sorted({f"{NAMELESS if client_id is None else client_id} at {host}" for client_id, host in who})
     between: defaultdict[tuple[str, int | None], list[int]] = defaultdict(list)
-    for one in run:
-        between[one.client_ip, one.healed_us].append(one.us)
+    for host, healed_us, us in zip(shown["client_ip"], shown["healed_us"], shown["us"], strict=True):
+        between[host, healed_us].append(us)
+    values = [float(value) for value in shown["value"]]
     return Episode(
         rule=first.rule, cluster=cluster, server=last.server, subject=first.subject,
-        times=len(run), first_us=first.us, last_us=last.us,
-        total=sum(float(one.value) for one in run), peak=max(float(one.value) for one in run),
+        times=len(run), first_us=first.us, last_us=last.us, total=sum(values), peak=max(values),
         kinds=len(names), names=tuple(name for name in names[:_NAMES_KEPT] if name),
         callers=len(clients), clients=tuple(clients[:_NAMES_KEPT]),
-        topic=max((one.topic for one in run if one.topic is not None), default=None),
-        partition=max((one.partition for one in run if one.partition is not None), default=None),
-        group_id=max((one.group_id for one in run if one.group_id is not None), default=None),
-        evidence=tuple(one.exchange_id for one in kept), times_us=tuple(one.us for one in kept),
-        servers=tuple(sorted({one.server for one in run})[:_NAMES_KEPT]),
-        unhealed=sum(one.healed_us is None for one in run), run=max(map(len, between.values())),
+        topic=_greatest(shown["topic"]), partition=_greatest(shown["partition"]), group_id=_greatest(shown["group_id"]),
+        evidence=shown["exchange_id"][:max_evidence], times_us=shown["us"][:max_evidence],
+        servers=tuple(sorted(set(shown["server"]))[:_NAMES_KEPT]),
+        unhealed=shown["healed_us"].count(None), run=max(map(len, between.values())),
         run_us=max(some[-1] - some[0] for some in between.values()), healed_us=last.healed_us,
         each=tuple(run) if first.rule in _LOOKED_AT else (),
-        answers=tuple(sorted({(one.api_name, one.what) for one in run})[:_NAMES_KEPT]),
+        answers=tuple(sorted(set(zip(shown["api_name"], shown["what"], strict=True)))[:_NAMES_KEPT]),
     )  # fmt: skip
 
 
-def _name(one: Shown) -> str:
-    return NAMELESS if one.client_id is None else one.client_id
+def _greatest(values: Iterable[Any]) -> Any:
+    """None if all are None."""
+    return max((value for value in set(values) if value is not None), default=None)

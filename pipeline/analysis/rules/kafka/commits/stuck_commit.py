@@ -110,7 +110,7 @@ class _Furthest:
     def take(self, row: Row, who: Who) -> None:
         if row.committed is not None:
             mine = (row.committed, who)
-            if self.commit is None or _order(mine) > _order(self.commit):
+            if self.commit is None or (row.committed >= self.commit[0] and _order(mine) > _order(self.commit)):
                 self.commit = mine
         elif self.fetch is None or (row.fetched, row.client_id or "") > (self.fetch[0], self.fetch[1] or ""):
             self.fetch = (row.fetched, row.client_id)
@@ -203,7 +203,9 @@ def _repeats(rows: Iterable[Row]) -> tuple[list[_Repeat], Row]:
     for row in rows:
         who = Who(row.client_id, row.member_id, row.client)
         if row.committed is not None:
-            one = found.setdefault((who, row.committed), _Repeat(row.committed, who))
+            one = found.get((who, row.committed))
+            if one is None:
+                one = found[who, row.committed] = _Repeat(row.committed, who)
             one.again(row.us, row.exchange_id, further)
             before = at.get(who, one)
             if before.committed < one.committed:
