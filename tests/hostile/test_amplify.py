@@ -24,6 +24,7 @@ from pipeline.tables import (
     OFFSET_TIMELINE,
     RECORD_BATCHES,
     STATE_EVENTS,
+    TOPICS,
     TRANSACTIONS,
 )
 from tests.hostile.amplifiers import AMPLIFIERS, Amplifier, found, of_size, transactions
@@ -32,7 +33,7 @@ from tests.hostile.judging_cost import Cost, report
 from tests.hostile.traffic import Landing, landed, recipes
 from tests.pipeline.rows import arrow
 
-STATED = (OFFSET_EVENTS, STATE_EVENTS, RECORD_BATCHES)
+STATED = (OFFSET_EVENTS, STATE_EVENTS, RECORD_BATCHES, TOPICS)
 DERIVED = (ASSIGNMENTS, FETCH_SESSIONS, OFFSET_TIMELINE, TRANSACTIONS)
 ALLOWED = 60_000
 """Rows that anybody may cause; what is beyond must be in proportion."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
+from pipeline.analysis.rules.budget import Budget
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traffic, newest_versions
@@ -61,14 +62,15 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
     """
     failed: set[str] = set()
     sources = _sources(tables, facts, settings, failed)
-    found: list[Finding] = []
+    budget, found = Budget(tables), list[Finding]()
     for family in families():
         names = [rule.name for rule in family.rules]
         try:
-            found += _stated(family.find(sources, settings), failed)
+            found += _stated(budget.kept(family.find(sources, settings)), failed)
         except Exception as error:
             contain(error, f"rule {', '.join(names)}")
             failed.update(names)
+    failed |= budget.over
     apart = attempt("processes of findings", lambda: named_apart(found, tables), lambda: found)
     stated = attempt("libraries of findings", lambda: in_words_of_libraries(apart, tables), lambda: apart)
     return Found(_once(stated), frozenset(sources.ends), frozenset(failed))

@@ -23,7 +23,8 @@ AMPLIFIERS: dict[str, Amplifier] = {
         transactions.open_transactions,
         refusals.refused_partitions, refusals.refused_topics, refusals.refused_groups, refusals.coordinators,
         refusals.throttled, refusals.long_names, refusals.unanswered, refusals.churn,
-        offsets.clusters_of_a_server, offsets.ids_of_a_topic, offsets.days_of_a_session, offsets.lagging_groups,
+        offsets.clusters_of_a_server, offsets.ids_of_a_topic, offsets.recreated_topics, offsets.days_of_a_session,
+        offsets.lagging_groups,
         offsets.lagging_partitions, offsets.resets, offsets.mongodb_namespaces,
         found.silences_of_share_groups, found.clients_in_incidents,
     )

@@ -39,6 +39,15 @@ def ids_of_a_topic(n: int) -> Landing:
     return talk
 
 
+def recreated_topics(n: int) -> Landing:
+    """Topics, each deleted and created again: a finding for every two ids that Metadata names."""
+    talk = Talk()
+    for half in range(2):
+        topics = [{"name": f"t{i}", "topicId": uuid(2 * i + half)} for i in range(n)]
+        talk.say(ApiKey.METADATA, 12, {}, {"clusterId": "c", "topics": topics})
+    return talk
+
+
 def days_of_a_session(n: int) -> Landing:
     """Partitions of a fetch session times days on which it fetches."""
     talk = Talk()

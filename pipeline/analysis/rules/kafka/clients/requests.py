@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from shlex import quote
@@ -48,6 +48,12 @@ _RECREATED = (
     "its groups' offsets with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their "
     "metadata."
 )
+_GROUPS_KEPT = 50
+_LAST_COMMITS = """
+    WITH asked AS (SELECT unnest($clusters) AS cluster, unnest($topics) AS topic)
+    SELECT cluster, topic, group_id, max(epoch_us(ts)) AS us FROM events SEMI JOIN asked USING (cluster, topic)
+    WHERE kind = 'committed' AND group_id IS NOT NULL GROUP BY ALL
+"""
 RULES = (
     Rule(
         "fetch_session_churn",
@@ -149,14 +155,18 @@ def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSett
         (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
         for (cluster, topic_id), seen in sources.facts.topics.items()
     )
-    for (cluster, name), lives in groupby(known, key=lambda life: (life[0], life[1])):
-        ids = list(lives)
-        if len(ids) < 2:
-            continue
+    lives_of = {name: list(lives) for name, lives in groupby(known, key=lambda life: (life[0], life[1]))}
+    renewed = {name: lives for name, lives in lives_of.items() if len(lives) > 1}
+    changed = defaultdict(list)
+    for one in episodes.get(TOPIC_CHANGED, []):
+        changed[one.cluster, one.subject].append(one)
+    committed = _last_commits(sources.tables, renewed) if renewed else {}
+    for (cluster, name), ids in renewed.items():
         (*_, last_old_us, old_id), (*_, first_us, _, new_id) = ids[-2:]
         times = [(min(old[3], new[2]), new[2]) for old, new in pairwise(ids)]
-        changes = [e for e in episodes.get(TOPIC_CHANGED, []) if e.cluster == cluster and e.subject == name]
+        changes = changed[cluster, name]
         by = sorted({client for e in changes for client in e.clients})
+        since = sorted(group for group, us in committed.get((cluster, name), ()) if us > first_us)
         summary = (
             f"Topic {name} is another one since {clock(first_us)} UTC: it was deleted and created again "
             f"(id {old_id} was last seen at {clock(last_old_us)} UTC, now it is {new_id})"
@@ -170,22 +180,15 @@ def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSett
             evidence=[one for e in changes for one in e.evidence][: settings.max_evidence],
             details={
                 "old_id": old_id, "new_id": new_id, "lives": len(ids), "enough_us": first_us,
-                "committed_since": _committed_since(sources.tables, cluster, name, first_us), **earlier(times),
+                "committed_since": since[:_GROUPS_KEPT], **earlier(times),
             },
         )  # fmt: skip
 
 
-def _committed_since(tables: Tables, cluster: str, topic: str, since_us: int) -> list[str]:
-    """Groups that have committed the topic since then: they stand in the new one."""
-    rows = tables.rows(
-        """
-        SELECT DISTINCT group_id FROM events
-        WHERE kind = 'committed' AND cluster = $cluster AND topic = $topic AND epoch_us(ts) > $since_us
-            AND group_id IS NOT NULL
-        ORDER BY group_id LIMIT 50
-        """,
-        cluster=cluster,
-        topic=topic,
-        since_us=since_us,
-    )
-    return [row.group_id for row in rows]
+def _last_commits(tables: Tables, topics: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[tuple[str, int]]]:
+    """Of topics (cluster, name) the groups that have committed them, each with the time of its last commit, µs."""
+    clusters, called = zip(*topics, strict=True)
+    found = defaultdict(list)
+    for row in tables.rows(_LAST_COMMITS, clusters=clusters, topics=called):
+        found[row.cluster, row.topic].append((row.group_id, row.us))
+    return found
