@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import re
 from collections import namedtuple
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -107,6 +108,29 @@ class Tables:
         found = self._connection.execute(sql, parameters or None)
         kind = _row_type(tuple(column[0] for column in found.description))
         return [kind._make(row) for row in found.fetchall()]
+
+    def of_each(self, sql: str, questions: Iterable[Mapping[str, Any]]) -> list[list[Row]]:
+        """What a query gives for each of many questions, in the order of its columns.
+
+        All are asked at once: a query for each would read the tables each time.
+
+        Args:
+            sql: the query; ``$name`` in it stands for what a question states under that name.
+            questions: values by name, all of them of the same names.
+        """
+        asked = [{**one, "number": number} for number, one in enumerate(questions)]
+        found: list[list[Row]] = [[] for _ in asked]
+        if not asked:
+            return found
+        self.add("question", pa.Table.from_pylist(asked))
+        of_one = re.sub(r"\$(\w+)", r"question.\1", sql)
+        cursor = self._connection.execute(
+            f"SELECT question.number, found.* FROM question, LATERAL ({of_one}) AS found ORDER BY ALL"
+        )
+        kind = _row_type(tuple(column[0] for column in cursor.description[1:]))
+        for number, *values in cursor.fetchall():
+            found[number].append(kind._make(values))
+        return found
 
     def each(self, sql: str, **parameters: object) -> Iterator[Row]:
         """The same one after the other, for results that need not be in memory. Ask nothing else before it ends."""

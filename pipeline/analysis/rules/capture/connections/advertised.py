@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import orjson
@@ -13,7 +13,7 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
-from pipeline.analysis.tables import ADDRESS, Row, address, numbers
+from pipeline.analysis.tables import ADDRESS, Row, Tables, address, numbers
 from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
@@ -44,8 +44,7 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     if not rows:
         return
     reached = reached_by(sources, known)
-    for row in rows:
-        named = _named(sources, row)
+    for row, named in zip(rows, _named(sources.tables, rows), strict=True):
         if not named or any(is_reached(place, row, reached[row.host]) for place in named):
             continue
         is_eager = row.times >= _MANY and row.last_us - row.first_us <= _SOON_US * (row.times - 1)
@@ -80,19 +79,23 @@ def _asking(sources: Sources) -> list[Row]:
     return [row for row in rows if row.last_us - row.first_us <= _EVERY_US * (row.times - 1)]
 
 
-def _named(sources: Sources, row: Row) -> set[Place]:
-    """Host names or addresses, with ports, of the brokers in the newest answer that is kept."""
-    (newest,) = sources.tables.rows(
-        f"""
-        SELECT arg_max(response_body, (ts, exchange_id)) AS body FROM exchanges
-        WHERE protocol = 'kafka' AND api_key = {int(ApiKey.METADATA)} AND status = 'paired' AND client_ip = $host
-            AND coalesce(client_id, '') = $client AND {ADDRESS["server"]} = $server
-            AND contains(response_body, '"brokers":')
-        """,
-        host=row.host, client=row.client, server=row.server,
-    )  # fmt: skip
+_NEWEST = f"""
+    SELECT arg_max(response_body, (ts, exchange_id)) AS body FROM exchanges
+    WHERE protocol = 'kafka' AND api_key = {int(ApiKey.METADATA)} AND status = 'paired' AND client_ip = $host
+        AND coalesce(client_id, '') = $client AND {ADDRESS["server"]} = $server
+        AND contains(response_body, '"brokers":')
+"""
+
+
+def _named(tables: Tables, rows: Iterable[Row]) -> list[set[Place]]:
+    """Of each the host names or addresses, with ports, of the brokers in the newest answer that is kept."""
+    asked = [{"host": row.host, "client": row.client, "server": row.server} for row in rows]
+    return [_brokers_in(newest.body) for (newest,) in tables.of_each(_NEWEST, asked)]
+
+
+def _brokers_in(body: str | None) -> set[Place]:
     try:
-        brokers = orjson.loads(newest.body or "{}").get("brokers") or ()
+        brokers = orjson.loads(body or "{}").get("brokers") or ()
         return {(str(one["host"]), int(one["port"])) for one in brokers}
     except (ValueError, KeyError, TypeError, AttributeError):
         return set()

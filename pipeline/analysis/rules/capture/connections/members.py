@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import orjson
@@ -11,7 +11,7 @@ from pipeline.analysis.rules.capture.connections.advertised import Place, is_loc
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
-from pipeline.analysis.tables import Row, address
+from pipeline.analysis.tables import Row, Tables, address
 from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
@@ -27,8 +27,8 @@ _FEW: Final = 2
 def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """One for each client and server."""
     reached = None
-    for row in _asking(sources, settings.connection_failures):
-        named = _named(sources, row)
+    rows = _asking(sources, settings.connection_failures)
+    for row, named in zip(rows, _named(sources.tables, rows), strict=True):
         reached = reached or reached_by(sources, known)
         if not named or any(is_reached(place, row, reached[row.host]) for place in named):
             continue
@@ -59,17 +59,21 @@ def _asking(sources: Sources, least: int) -> list[Row]:
     """)
 
 
-def _named(sources: Sources, row: Row) -> set[Place]:
-    """The members in the newest answer that names some."""
-    (newest,) = sources.tables.rows(
-        """
-        SELECT arg_max(response_body, (ts, exchange_id)) AS body FROM exchanges
-        WHERE exchange_id IN (SELECT unnest($ids)) AND contains(response_body, '"hosts":[')
-        """,
-        ids=list(row.evidence),
-    )
+_NEWEST = """
+    SELECT arg_max(response_body, (ts, exchange_id)) AS body
+    FROM (SELECT unnest($ids) AS exchange_id) AS own JOIN exchanges USING (exchange_id)
+    WHERE contains(response_body, '"hosts":[')
+"""
+
+
+def _named(tables: Tables, rows: Iterable[Row]) -> list[set[Place]]:
+    """Of each the members in the newest answer that names some."""
+    return [_hosts_in(newest.body) for (newest,) in tables.of_each(_NEWEST, [{"ids": row.evidence} for row in rows])]
+
+
+def _hosts_in(body: str | None) -> set[Place]:
     try:
-        sections: list[dict[str, Any]] = orjson.loads(newest.body or "{}").get("sections") or []
+        sections: list[dict[str, Any]] = orjson.loads(body or "{}").get("sections") or []
         hosts = [str(host) for one in sections for host in one["document"].get("hosts") or ()]
         return {(name.strip("[]"), int(port)) for name, _, port in (host.rpartition(":") for host in hosts)}
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.analysis.rules.capture.connections.failed import explained
@@ -58,10 +58,10 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """
     least = settings.unanswered_times
     many = [e for e in sources.episodes.get(UNANSWERED.name, ()) if e.times >= least]
-    for episode in last_of_each(many):
-        if not _has_answered(sources.tables, episode):
-            continue
-        in_vain = _in_vain(sources.tables, episode, explained(sources, settings), settings)
+    of_brokers = _of_brokers(sources.tables, last_of_each(many))
+    if not of_brokers:
+        return
+    for episode, in_vain in _in_vain(sources.tables, of_brokers, explained(sources, settings), settings):
         if in_vain.requests < least:
             continue
         is_hurt = in_vain.others > 0 or in_vain.waited_us >= _WAS_DOWN * settings.slow_seconds * 1_000_000
@@ -81,18 +81,27 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield replace(made, details={**made.details, **counts})
 
 
-def _has_answered(tables: Tables, episode: Episode) -> bool:
-    """Whether the broker ever answered, or at least waited: one that closes at once may be none (other_protocol)."""
-    (row,) = tables.rows(_EVER, server=episode.server)
-    return bool(row.answered or row.waited)
+def _of_brokers(tables: Tables, episodes: Sequence[Episode]) -> list[Episode]:
+    """Those whose server ever answered, or at least waited: one that closes at once may be none (other_protocol)."""
+    answers = tables.of_each(_EVER, [{"server": one.server} for one in episodes])
+    return [one for one, (row,) in zip(episodes, answers, strict=True) if row.answered or row.waited]
 
 
-def _in_vain(tables: Tables, episode: Episode, without: Collection[str], settings: FindingSettings) -> _InVain:
-    slow_us = int(settings.slow_seconds * 1_000_000)
-    _, _, client_id = episode.subject.partition("/")
-    found = tables.rows(
-        _CONNECTIONS, server=episode.server, client=client_id, first=episode.first_us, last=episode.last_us
+def _in_vain(
+    tables: Tables, episodes: Sequence[Episode], without: Collection[str], settings: FindingSettings
+) -> Iterator[tuple[Episode, _InVain]]:
+    times = [{"server": one.server, "first": one.first_us, "last": one.last_us} for one in episodes]
+    clients_of = [one.subject.partition("/")[2] for one in episodes]
+    connections = tables.of_each(
+        _CONNECTIONS, [{**one, "client": client} for one, client in zip(times, clients_of, strict=True)]
     )
+    others = tables.of_each(_OTHERS, times)
+    for episode, found, (row,) in zip(episodes, connections, others, strict=True):
+        yield episode, _waited_for(found, row.answered, without, settings)
+
+
+def _waited_for(found: Sequence[Row], others: int, without: Collection[str], settings: FindingSettings) -> _InVain:
+    slow_us = int(settings.slow_seconds * 1_000_000)
     rows = [row for row in found if row.connection_id not in without]
     waiting = [row for row in rows if row.last_us - row.head_us >= slow_us]
     requests = sum(row.requests for row in waiting)
@@ -104,8 +113,7 @@ def _in_vain(tables: Tables, episode: Episode, without: Collection[str], setting
         if moments((row.head_us for row in some), slow_us) >= settings.unanswered_times:
             requests = max(requests, sum(row.requests for row in some))
             waited_us = max(waited_us, some[-1].head_us - some[0].head_us)
-    (others,) = tables.rows(_OTHERS, server=episode.server, first=episode.first_us, last=episode.last_us)
-    return _InVain(requests, waited_us, others.answered)
+    return _InVain(requests, waited_us, others)
 
 
 _CONNECTIONS = f"""
@@ -120,9 +128,8 @@ _CONNECTIONS = f"""
             count(*) FILTER (is_lost AND api_key NOT IN {(*WAITING_APIS, *LEFT_BEHIND)}) AS requests
         FROM asked GROUP BY connection_id, client_ip
     )
-    SELECT connection_id, client_ip, head_us, last_us, requests FROM each
+    SELECT head_us, connection_id, client_ip, last_us, requests FROM each
     WHERE requests > 0 AND head NOT IN {WAITING_APIS} AND head_us BETWEEN $first AND $last
-    ORDER BY head_us, connection_id
 """
 """Connections that ended without some answers: when the first request of them and when the last of all was sent."""
 _OTHERS = f"""

@@ -23,7 +23,7 @@ from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, fin
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, IS_LOSS, Tables, numbers
+from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
@@ -235,13 +235,22 @@ def _few_brokers(wave: Wave, sources: Sources) -> int:
     last_us = wave.refused[-1].us
     if not any(one.error == _NOT_FOUND for one in wave.refused):
         return 0
-    rows = sources.tables.rows(_OF_CLUSTER)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
-    of_cluster = [row for cluster, row in zip(clusters, rows, strict=True) if cluster == wave.cluster]
+    of_cluster = _answers_by_cluster(sources).get(wave.cluster, [])
     if any(row.is_found and row.us <= last_us for row in of_cluster) or _was_answered(wave, sources.tables):
         return 0
     brokers = max((_brokers_in(row.response_body) for row in of_cluster if row.us <= last_us), default=0)
     return brokers if brokers < _USUAL_FACTOR else 0
+
+
+def _answers_by_cluster(sources: Sources) -> Mapping[str, list[Row]]:
+    def found() -> Mapping[str, list[Row]]:
+        rows = sources.tables.rows(_OF_CLUSTER)
+        by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
+        for cluster, row in zip(sources.facts.clusters_at((row.server, row.us) for row in rows), rows, strict=True):
+            by_cluster[cluster].append(row)
+        return by_cluster
+
+    return sources.once("answers about brokers and coordinators", found)
 
 
 _OF_CLUSTER = f"""

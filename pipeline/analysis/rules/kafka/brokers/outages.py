@@ -7,7 +7,7 @@ that goes away makes them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule
-from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.analysis.tables import ADDRESS
 from pipeline.finding_settings import FindingSettings
 
 USUAL_GAPS = 3
@@ -183,23 +183,25 @@ def waves(found: Iterable[Outage]) -> Iterator[Wave]:
         yield Wave(tuple(wave))
 
 
-def silent_brokers(tables: Tables, wave: Wave, servers: Iterable[str]) -> list[str]:
+_ANSWERED = f"""
+    SELECT {ADDRESS["server"]} AS server, list(epoch_us(response_ts) ORDER BY response_ts) AS times
+    FROM exchanges WHERE protocol = 'kafka' AND response_ts IS NOT NULL GROUP BY server
+"""
+
+
+def silent_brokers(sources: Sources, wave: Wave, servers: Iterable[str]) -> list[str]:
     """Brokers of the cluster that answered before a wave and nothing for more than half of it."""
-    first_us, last_us = wave.refused[0].us, wave.refused[-1].us
-    rows = tables.rows(
-        f"""
-        SELECT {ADDRESS["server"]} AS server, list(epoch_us(response_ts) ORDER BY response_ts) AS times
-        FROM exchanges WHERE protocol = 'kafka' AND response_ts IS NOT NULL AND epoch_us(response_ts) <= $last_us
-        GROUP BY server ORDER BY server
-        """,
-        last_us=last_us,
+    answered: dict[str, list[int]] = sources.once(
+        "times of answers by server", lambda: {row.server: row.times for row in sources.tables.rows(_ANSWERED)}
     )
-    known, silent = set(servers), []
-    for row in rows:
-        times = [us for us in row.times if us >= first_us]
-        longest = max(after - before for before, after in pairwise((first_us, *times, last_us)))
-        if row.server in known and row.times[0] < first_us and 2 * longest > last_us - first_us:
-            silent.append(row.server)
+    first_us, last_us = wave.refused[0].us, wave.refused[-1].us
+    silent = []
+    for server in sorted(servers):
+        times = answered.get(server, [])
+        before, until = bisect_left(times, first_us), bisect_right(times, last_us)
+        longest = max(after - us for us, after in pairwise((first_us, *times[before:until], last_us)))
+        if before and 2 * longest > last_us - first_us:
+            silent.append(server)
     return silent
 
 
@@ -221,7 +223,7 @@ def finding(
     refused, healed_us = wave.refused, wave.healed_us
     first_us, last_us = refused[0].us, refused[-1].us
     of_cluster = {server for server in sources.server_ends if sources.facts.cluster_at(server, last_us) == wave.cluster}
-    silent = silent_brokers(sources.tables, wave, of_cluster)
+    silent = silent_brokers(sources, wave, of_cluster)
     hurt = [name for name, _ in Counter(one.by for one in refused).most_common()]
     errors = sorted({one.error for one in refused})
     state: State = (

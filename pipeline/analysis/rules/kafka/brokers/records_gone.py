@@ -147,13 +147,16 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     by_place: defaultdict[Place, list[Row]] = defaultdict(list)
     for row in sources.tables.each(_OF_SUSPECTS):
         by_place[row.cluster, row.topic, row.partition].append(row)
+    gone: dict[Place, list[Fall]] = {}
     for place, rows in by_place.items():
         found = [
             fall for fall in falls(rows)
             if fall.before - fall.after >= settings.reset_records and not _is_anew(place, fall, sources)
         ]  # fmt: skip
         if found:
-            yield _finding(place, found, sources, settings)
+            gone[place] = found
+    for (place, found), touched in zip(gone.items(), _touched(gone, sources.tables), strict=True):
+        yield _finding(place, found, touched, sources, settings)
 
 
 def _is_anew(place: Place, fall: Fall, sources: Sources) -> bool:
@@ -266,11 +269,12 @@ def _merged(found: Sequence[Fall]) -> list[Fall]:
     return merged
 
 
-def _finding(place: Place, found: Sequence[Fall], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(
+    place: Place, found: Sequence[Fall], touched: Mapping[str, list[str]], sources: Sources, settings: FindingSettings
+) -> Finding:
     cluster, topic, partition = place
     last = found[-1]
     gone = last.before - last.after
-    touched = _touched(place, last, sources.tables)
     writers, groups, readers = touched["writers"], touched["groups"], touched["readers"]
     given = "its offsets were given out again" if last.is_given_again else "its high watermark stays there"
     moved = f" ({last.servers[0]} answered before, {last.servers[1]} since)" if len(last.servers) > 1 else ""
@@ -296,13 +300,16 @@ def _finding(place: Place, found: Sequence[Fall], sources: Sources, settings: Fi
     )  # fmt: skip
 
 
-def _touched(place: Place, fall: Fall, tables: Tables) -> Mapping[str, list[str]]:
-    """Who wrote, who read, and which groups had committed what is gone."""
-    cluster, topic, partition = place
-    rows = tables.rows(
-        _TOUCHED, cluster=cluster, topic=topic, partition=partition, us=fall.us, begin=fall.after
-    )  # fmt: skip
+def _touched(gone: Mapping[Place, Sequence[Fall]], tables: Tables) -> list[Mapping[str, list[str]]]:
+    """Of each partition who wrote, who read, and which groups had committed what is gone."""
+    asked = [
+        {"cluster": cluster, "topic": topic, "partition": partition, "us": found[-1].us, "begin": found[-1].after}
+        for (cluster, topic, partition), found in gone.items()
+    ]
+    return [_by_kind(rows) for rows in tables.of_each(_TOUCHED, asked)]
 
+
+def _by_kind(rows: Sequence[Row]) -> Mapping[str, list[str]]:
     def of(kind: str) -> list[str]:
         return sorted({who(row.client_id, host_of(row.client)) for row in rows if row.kind == kind})
 

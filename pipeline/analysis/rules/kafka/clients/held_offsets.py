@@ -6,7 +6,7 @@ ended. Which these are is stated by AddOffsetsToTxn and TxnOffsetCommit, if they
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from decoder.kafka.apis import ApiKey, KafkaError
@@ -15,7 +15,7 @@ from decoder.kafka.schema.table import api_names
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.model import clock, seconds
 from pipeline.analysis.rules.people import first_of, host_of, who
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import Row, Tables
 
 HELD_ADVICE = (
     "Now: end the transaction: restart {who}, which aborts what its transactional.id left open, or "
@@ -38,9 +38,9 @@ _HOLDERS = """
         SELECT transactional_id, arg_max(client_id, us) AS client_id, arg_max(client, us) AS client, max(us) AS us
         FROM added WHERE us <= $last_us AND transactional_id IS NOT NULL GROUP BY transactional_id
     )
-    SELECT * FROM last WHERE NOT EXISTS (
+    SELECT us, transactional_id, client_id, client FROM last WHERE NOT EXISTS (
         FROM ended WHERE ended.transactional_id = last.transactional_id AND ended.us BETWEEN last.us AND $last_us
-    ) ORDER BY us, transactional_id
+    )
 """
 """Transactions that had taken offsets of a group and had not ended by the last refusal."""
 
@@ -60,11 +60,20 @@ class Held:
     details: Mapping[str, object] = field(default_factory=dict)
 
 
-def held(episode: Episode, tables: Tables) -> Held | None:
-    """What holds a group's offsets; None if the refusals are of another kind."""
-    if episode.answers != (_ANSWER,) or episode.group_id is None:
-        return None
-    rows = tables.rows(_HOLDERS, group=episode.group_id, cluster=episode.cluster, last_us=episode.last_us)
+def held(episodes: Sequence[Episode], tables: Tables) -> list[Held | None]:
+    """What holds the offsets of the group of each; None where the refusals are of another kind."""
+    waiting = [n for n, one in enumerate(episodes) if one.answers == (_ANSWER,) and one.group_id is not None]
+    asked = [
+        {"group": one.group_id, "cluster": one.cluster, "last_us": one.last_us}
+        for one in (episodes[n] for n in waiting)
+    ]
+    found: list[Held | None] = [None] * len(episodes)
+    for n, rows in zip(waiting, tables.of_each(_HOLDERS, asked), strict=True):
+        found[n] = _held(episodes[n], rows)
+    return found
+
+
+def _held(episode: Episode, rows: Sequence[Row]) -> Held:
     is_over = episode.healed_us is not None
     lasted = seconds(max((episode.healed_us or episode.last_us) - episode.first_us, 0))
     group = f"Group {episode.group_id} {f'could not begin for {lasted}' if is_over else 'cannot begin'}"

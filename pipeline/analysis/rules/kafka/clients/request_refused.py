@@ -61,9 +61,9 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     some = _without_positions(
         (one for one in sources.episodes.get(RULE.name, ()) if _lasts(one, settings)), sources, settings
     )
-    for episode in last_of_each(some):
+    last = last_of_each(some)
+    for episode, waits in zip(last, held(last, sources.tables), strict=True):
         severity = _severity(episode, settings)
-        waits = held(episode, sources.tables)
         summary = _summary(episode) if waits is None else f"{waits.words} {_summary(episode)}"
         advice = (waits.advice if waits is not None else "") or advice_of(codes_of(episode))
         made = finding(episode, severity, summary, advice, sources)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice, pairwise
 from shlex import quote
 from statistics import median
+from typing import Any
 
 import pyarrow as pa
 
@@ -248,15 +249,16 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     ]
     if not restless:
         return []
-    found = []
+    found: list[_Found] = []
     for (cluster, group), (ends, commits) in _by_group(restless, sources.tables).items():
         stills = standstills(ends, commits)
         for one in (still for still in stills if len(still.ends) >= settings.poison_lives):
             others = [other for other in stills if other.place != one.place and one.is_beside(other)]
             is_most = all(len(other.ends) <= len(one.ends) for other in others)
             if is_most and is_poisoned(one, others, commits, settings):
-                found.append(_finding(cluster, group, one, others, commits, sources, settings))
-    return last_of_each(found)
+                found.append(_Found(cluster, group, one, others, commits))
+    suspects = sources.tables.of_each(_SUSPECTS, [each.asked() for each in found])
+    return last_of_each(_finding(*pair, sources, settings) for pair in zip(found, suspects, strict=True))
 
 
 Commits = dict[Place, list[tuple[int, int]]]
@@ -303,14 +305,31 @@ def _ended(life: Life, row: Row, commits: Sequence[tuple[int, int]]) -> Ended | 
     return Ended(life, at, row.fetched_to, row.exchange_id)
 
 
-def _finding(
-    cluster: str, group: str, one: Standstill, others: Iterable[Standstill],
-    commits: Mapping[Place, Sequence[tuple[int, int]]], sources: Sources, settings: FindingSettings,
-) -> Finding:  # fmt: skip
-    topic, partition = one.place
-    at, until = one.ends[0].at, min(ended.fetched_to for ended in one.ends)
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A standstill of a group, with those of its other partitions and all its commits."""
+
+    cluster: str
+    group: str
+    one: Standstill
+    others: Sequence[Standstill]
+    commits: Mapping[Place, Sequence[tuple[int, int]]]
+
+    @property
+    def suspects(self) -> tuple[int, int]:
+        """From which offset on records may end who reads them, and until which (exclusive)."""
+        return self.one.ends[0].at, min(ended.fetched_to for ended in self.one.ends)
+
+    def asked(self) -> dict[str, Any]:
+        """What ``_SUSPECTS`` is asked for."""
+        (topic, partition), (at, until) = self.one.place, self.suspects
+        return {"cluster": self.cluster, "topic": topic, "partition": partition, "at": at, "until": until}
+
+
+def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: FindingSettings) -> Finding:
+    cluster, group, one, others, commits = found.cluster, found.group, found.one, found.others, found.commits
+    (topic, partition), (at, until) = one.place, found.suspects
     number = len(one.ends)
-    batches = sources.tables.rows(_SUSPECTS, cluster=cluster, topic=topic, partition=partition, at=at, until=until)
     get_on = [place for place in commits if place != one.place and _gets_on(place, one, commits)]
     clients = some(who(ended.life.client_id, ended.life.host) for ended in one.ends)
     largest = max((row.size or 0 for row in batches), default=0)

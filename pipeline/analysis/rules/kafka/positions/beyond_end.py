@@ -148,13 +148,15 @@ class Beyond:
 
 def beyond_ends(sources: Sources) -> Iterator[Beyond]:
     """Of each group and partition, those farthest beyond the end first."""
-    for row in sources.tables.rows(_BEYOND):
-        if sources.made_anew.get((row.cluster, row.topic)):
-            continue
-        (since,) = sources.tables.rows(
-            _SINCE, cluster=row.cluster, topic=row.topic, partition=row.partition, group=row.group_id,
-            first=row.first_us, asked=row.asked_us, stood=row.stood, top=row.top,
-        )  # fmt: skip
+    rows = [row for row in sources.tables.rows(_BEYOND) if not sources.made_anew.get((row.cluster, row.topic))]
+    asked = [
+        {
+            "cluster": row.cluster, "topic": row.topic, "partition": row.partition, "group": row.group_id,
+            "first": row.first_us, "asked": row.asked_us, "stood": row.stood, "top": row.top,
+        }
+        for row in rows
+    ]  # fmt: skip
+    for row, (since,) in zip(rows, sources.tables.of_each(_SINCE, asked), strict=True):
         is_known = since.refusals or row.stated_us - row.first_us >= _LEAST_US
         if is_known and (since.refusals or since.went_us is not None or row.commits >= _AGAIN):
             yield Beyond(row, since)

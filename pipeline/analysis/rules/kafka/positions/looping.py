@@ -89,11 +89,10 @@ _ENDS = """
 """
 """The end of each log as anybody saw it last."""
 _BATCHES = """
-    SELECT base_offset, last_offset, records, size, compression, coalesce(is_control, false) AS is_control,
+    SELECT ordinal, base_offset, last_offset, records, size, compression, coalesce(is_control, false) AS is_control,
         crc_valid
     FROM batches WHERE source = 'fetch' AND exchange_id = $exchange_id AND partition = $partition
         AND topic = $topic
-    ORDER BY ordinal
 """
 
 
@@ -169,7 +168,13 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
                         found[place] = loop
     ends = {(row.cluster, row.topic, row.partition): row.end for row in tables.rows(_ENDS)}
     known = [replace(loop, seen_end=None if loop.healed_us else ends.get(place[:3])) for place, loop in found.items()]
-    return [_finding(loop, commits, markers, sources, settings) for loop in known]
+    last = [
+        {"exchange_id": loop.hits[-1].exchange_id, "topic": loop.place[1], "partition": loop.place[2]} for loop in known
+    ]
+    batches = tables.of_each(_BATCHES, last)
+    return [
+        _finding(loop, some, commits, markers, sources, settings) for loop, some in zip(known, batches, strict=True)
+    ]
 
 
 def _is_later(one: Loop, other: Loop | None) -> bool:
@@ -291,15 +296,14 @@ def _shape(loop: Loop, batches: Sequence[Row]) -> str:
 
 
 def _finding(
-    loop: Loop, commits: Commits, markers: Mapping[tuple[str, str], Mapping[int, Sequence[int]]], sources: Sources,
-    settings: FindingSettings,
+    loop: Loop, batches: Sequence[Row], commits: Commits,
+    markers: Mapping[tuple[str, str], Mapping[int, Sequence[int]]], sources: Sources, settings: FindingSettings,
 ) -> Finding:  # fmt: skip
     cluster, topic, partition, group = loop.place
     behind = _behind(loop, markers.get((cluster, topic), {}).get(partition, ()))
     times = [us for us, committed, is_commit in commits.get(loop.place, ()) if is_commit and committed == loop.offset]
     again = sum(loop.first_us <= us and (loop.healed_us is None or us <= loop.healed_us) for us in times)
     hit = loop.hits[-1]
-    batches = sources.tables.rows(_BATCHES, exchange_id=hit.exchange_id, topic=topic, partition=partition)
     shape = _shape(loop, batches)
     state: State = "closed"
     if loop.healed_us is None:

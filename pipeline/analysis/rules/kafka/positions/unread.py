@@ -9,7 +9,7 @@ partition is not fetched; a refused OffsetFetch after which nothing is fetched; 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from decoder.fields import integers, items, parsed, text
@@ -71,7 +71,6 @@ _COMMITS = """
     SELECT DISTINCT epoch_us(ts) AS us FROM timeline
     WHERE kind IN ('committed', 'txn_applied') AND cluster = $cluster AND group_id = $group
         AND ($client IS NULL OR client_id = $client)
-    ORDER BY us
 """
 _OUT_OF_RANGE = """
     WITH refused AS (
@@ -158,15 +157,10 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
     if not uncommitted.num_rows:
         return
     tables.add("uncommitted", uncommitted)
-    known: dict[tuple[str, str, str | None], list[int]] = {}
-    for row in tables.rows(_READS, steps=settings.dropped_commits):
-        begun_at = row.begun_at if row.committed is None else row.committed
-        if begun_at is None or row.position - begun_at < settings.behind_records:
-            continue
-        for client in (row.client_id, None):
-            key = row.cluster, row.group_id, client
-            if key not in known:
-                known[key] = _commits(tables, row, client)
+    rows = [row for row in tables.rows(_READS, steps=settings.dropped_commits) if _is_behind(row, settings)]
+    known = _commits(tables, rows)
+    for row in rows:
+        begun_at = _begun_at(row)
         own = known[row.cluster, row.group_id, row.client_id]
         commits = own or known[row.cluster, row.group_id, None]
         others = [us for us in commits if row.first_us < us]
@@ -186,10 +180,22 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
         yield finding_of(DROPPED_RULE, "critical", row, (row.first_us, last_us), details, sources, settings)
 
 
-def _commits(tables: Tables, row: Row, client_id: str | None) -> list[int]:
-    """When the group committed anything, or a client of it."""
-    found = tables.rows(_COMMITS, cluster=row.cluster, group=row.group_id, client=client_id)
-    return [one.us for one in found]
+def _begun_at(row: Row) -> int | None:
+    """The offset that its reading is counted from."""
+    begun_at: int | None = row.begun_at if row.committed is None else row.committed
+    return begun_at
+
+
+def _is_behind(row: Row, settings: FindingSettings) -> bool:
+    begun_at = _begun_at(row)
+    return begun_at is not None and row.position - begun_at >= settings.behind_records
+
+
+def _commits(tables: Tables, rows: Iterable[Row]) -> dict[tuple[str, str, str | None], list[int]]:
+    """By cluster, group and client (None: any) when it committed anything, in order of time."""
+    keys = {(row.cluster, row.group_id, client): None for row in rows for client in (row.client_id, None)}
+    asked = [{"cluster": cluster, "group": group, "client": client} for cluster, group, client in keys]
+    return {key: [one.us for one in found] for key, found in zip(keys, tables.of_each(_COMMITS, asked), strict=True)}
 
 
 def _changing(sources: Sources) -> set[tuple[str, str]]:
@@ -231,8 +237,9 @@ def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Findi
 def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Whoever asks again and again is judged by ``request_refused``."""
     tables = sources.tables
-    for row in tables.rows(_REFUSED):
-        (since,) = tables.rows(_SINCE, us=row.us, ip=row.client_ip, client=row.client_id)
+    rows = tables.rows(_REFUSED)
+    asked = [{"us": row.us, "ip": row.client_ip, "client": row.client_id} for row in rows]
+    for row, (since,) in zip(rows, tables.of_each(_SINCE, asked), strict=True):
         is_few = row.refusals < settings.refused_again_times
         if not is_few or since.others or (since.alive_us or 0) - row.us < _patience_us(settings):
             continue

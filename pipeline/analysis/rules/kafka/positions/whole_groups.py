@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import STOPPED_RULE, Place, finding_of
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import some, who
-from pipeline.analysis.tables import Row, numbers
+from pipeline.analysis.tables import Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 _STEPS = 5
@@ -108,24 +108,27 @@ def of_whole_groups(sources: Sources, settings: FindingSettings, known: Containe
     by_topic: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in sources.tables.rows(_READ_ON, patience=patience):
         by_topic[row.cluster, row.group_id, row.topic].append(row)
+    began = _began([row for rows in by_topic.values() for row in rows], sources.tables)
     for (_, group, topic), rows in by_topic.items():
-        severity = None if f"{group}/{topic}" in known else _severity(rows, patience, sources, settings)
+        severity = None if f"{group}/{topic}" in known else _severity(rows, began, patience, sources, settings)
         if severity is not None:
-            yield _finding(rows, severity, patience, sources, settings)
+            yield _finding(rows, severity, began[_question(rows[0])], patience, sources, settings)
 
 
-def _severity(rows: Sequence[Row], patience: int, sources: Sources, settings: FindingSettings) -> str | None:
+def _severity(
+    rows: Sequence[Row], began: Mapping[_Question, str], patience: int, sources: Sources, settings: FindingSettings
+) -> str | None:
     """None where nothing is wrong or known."""
     if any(_sought(row) for row in rows) or sum(map(_records, rows)) < settings.behind_records:
         return None
-    each = [_severity_of(row, patience, sources) for row in rows]
+    each = [_severity_of(row, began[_question(row)], patience, sources) for row in rows]
     return "warning" if "warning" in each else next((one for one in each if one), None)
 
 
-def _severity_of(row: Row, patience: int, sources: Sources) -> str | None:
+def _severity_of(row: Row, began: str, patience: int, sources: Sources) -> str | None:
     if row.asked_us is None:
         return "info" if _is_member(row) else None
-    if _GENERATED.match(row.group_id) or _began(row, sources) == words.BETWEEN:
+    if _GENERATED.match(row.group_id) or began == words.BETWEEN:
         return "info"
     is_long = row.last_us - row.first_us >= _LONG * patience
     if _is_member(row):
@@ -144,27 +147,41 @@ def _sought(row: Row) -> bool:
     return row.stated is not None and row.begun_at != row.stated
 
 
-def _began(row: Row, sources: Sources) -> str:
-    if row.stated is not None:
-        return words.STATED
-    if row.begun_at <= (row.log_start or 0):
-        return words.START
-    (ended,) = sources.tables.rows(
-        _ENDED_THERE, cluster=row.cluster, topic=row.topic, partition=row.partition, us=row.begun_us,
-        offset=row.begun_at,
-    )  # fmt: skip
-    is_end = ended.times > 0 or row.log_end is None or row.begun_at >= row.log_end
-    return words.END if is_end else words.BETWEEN
+_Question = tuple[str, str, int, int, int]
+"""Cluster, topic, partition, when reading began (µs), and at which offset."""
+
+
+def _question(row: Row) -> _Question:
+    return row.cluster, row.topic, row.partition, row.begun_us, row.begun_at
+
+
+def _began(rows: Iterable[Row], tables: Tables) -> dict[_Question, str]:
+    """Where each began to read."""
+    found, open_ones = {}, {}
+    for row in rows:
+        if row.stated is not None:
+            found[_question(row)] = words.STATED
+        elif row.begun_at <= (row.log_start or 0):
+            found[_question(row)] = words.START
+        else:
+            open_ones[_question(row)] = row
+    asked = [dict(zip(("cluster", "topic", "partition", "us", "offset"), each, strict=True)) for each in open_ones]
+    for (question, row), (ended,) in zip(open_ones.items(), tables.of_each(_ENDED_THERE, asked), strict=True):
+        is_end = ended.times > 0 or row.log_end is None or row.begun_at >= row.log_end
+        found[question] = words.END if is_end else words.BETWEEN
+    return found
 
 
 def _records(row: Row) -> int:
     return int(row.position - row.begun_at)
 
 
-def _finding(rows: Sequence[Row], severity: str, patience: int, sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(
+    rows: Sequence[Row], severity: str, began: str, patience: int, sources: Sources, settings: FindingSettings
+) -> Finding:
     most = rows[0]
     first_us, last_us = min(row.first_us for row in rows), max(row.last_us for row in rows)
-    read, began = sum(map(_records, rows)), _began(most, sources)
+    read = sum(map(_records, rows))
     again = {"read_again": read} if began in (words.STATED, words.START) else {}
     details = {
         "shape": words.GROUP_UNCOMMITTED, "read": read, **again, "partitions": len(rows),

@@ -7,7 +7,7 @@ a member that was put out, is no remedy: this client never joins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
@@ -22,7 +22,8 @@ from pipeline.finding_settings import FindingSettings
 _REFUSED = next(one for one in COUNTED if one.rule.name == "commit_rejected")
 _OUTSIDE = """
     SELECT bool_and(coalesce(member_id, '') = '' AND coalesce(generation, -1) < 0) AS outside
-    FROM events WHERE list_contains($ids, exchange_id) AND kind LIKE '%commit_rejected'
+    FROM (SELECT unnest($ids) AS exchange_id) AS own JOIN events USING (exchange_id)
+    WHERE kind LIKE '%commit_rejected'
 """
 _MEMBERS = """
     SELECT client_id, host_of(client) AS host FROM states
@@ -38,23 +39,27 @@ _AROUND_US = 60_000_000
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule to refused commits that name no member; those of members are counted elsewhere."""
     refused = [one for one in sources.episodes.get(_REFUSED.rule.name, ()) if _REFUSED.fires(one, settings)]
-    for episode in last_of_each(refused):
-        if _is_outside(episode, sources.tables):
-            yield _finding(episode, _members(episode, sources.tables), sources, settings)
+    episodes = _outside(last_of_each(refused), sources.tables)
+    for episode, members in zip(episodes, _members(episodes, sources.tables), strict=True):
+        yield _finding(episode, members, sources, settings)
 
 
-def _is_outside(episode: Episode, tables: Tables) -> bool:
-    (row,) = tables.rows(_OUTSIDE, ids=list(episode.evidence))
-    return bool(row.outside)
+def _outside(episodes: Sequence[Episode], tables: Tables) -> list[Episode]:
+    """Those of clients that name no member."""
+    answers = tables.of_each(_OUTSIDE, [{"ids": list(one.evidence)} for one in episodes])
+    return [one for one, (row,) in zip(episodes, answers, strict=True) if row.outside]
 
 
-def _members(episode: Episode, tables: Tables) -> list[str]:
-    """Who is a member meanwhile, ``client_id at host``."""
-    rows = tables.rows(
-        _MEMBERS, group=episode.group_id, cluster=episode.cluster, first_us=episode.first_us - _AROUND_US,
-        last_us=episode.last_us + _AROUND_US,
-    )  # fmt: skip
-    return [who(row.client_id, row.host) for row in rows]
+def _members(episodes: Sequence[Episode], tables: Tables) -> list[list[str]]:
+    """Who is a member meanwhile, ``client_id at host``, of each."""
+    around = [
+        {
+            "group": one.group_id, "cluster": one.cluster, "first_us": one.first_us - _AROUND_US,
+            "last_us": one.last_us + _AROUND_US,
+        }
+        for one in episodes
+    ]  # fmt: skip
+    return [[who(row.client_id, row.host) for row in rows] for rows in tables.of_each(_MEMBERS, around)]
 
 
 def _finding(episode: Episode, members: list[str], sources: Sources, settings: FindingSettings) -> Finding:

@@ -20,7 +20,7 @@ from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import first_of, who
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS
+from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 __all__ = ["burrow_partition", "burrow_state", "find", "group_points", "points_of"]
@@ -144,7 +144,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
         beside = _burrow_partitions(partitions) if in_order else {}
         found += [_Found(cluster, topic, group_id, one, _beside_burrow(beside, one)) for one in in_order]
-    found = [_named(one, sources) for one in found]
+    found = _with_names(found, sources.tables)
     seen = _coordinators_seen(sources, [one for one in found if one.trouble.is_open])
     return [_judged(one, seen, sources) for one in found]
 
@@ -159,18 +159,34 @@ _MEMBERS = """
         GROUP BY member_id
     )
     SELECT *, count(*) OVER (PARTITION BY client_id, host) > 1 AS has_twins FROM seen
-    QUALIFY list_contains($members, member_id) ORDER BY member_id
 """
 """What members stated themselves; who hands out assignments in the classic protocol is another one."""
 
 
-def _named(one: _Found, sources: Sources) -> _Found:
-    """With the client ids and hosts of the members that a trouble names, and when these were seen last."""
+def _members_of(one: _Found) -> list[str]:
+    """The ids of the members that a trouble names."""
     owner = one.trouble.figures.get("owner") if one.trouble.rule == track.DROPPED else None
-    members = one.trouble.figures.get("members") or ([owner] if owner else None)
+    members = one.trouble.figures.get("members") or ([owner] if owner else [])
+    return [str(name) for name in members] if isinstance(members, Sequence) else []
+
+
+def _with_names(found: Sequence[_Found], tables: Tables) -> list[_Found]:
+    """With the client ids and hosts of the members that troubles name, and when these were seen last."""
+    groups = list(dict.fromkeys((one.cluster, one.group_id) for one in found if _members_of(one)))
+    asked = [{"cluster": cluster, "group": group} for cluster, group in groups]
+    known = {
+        group: {row.member_id: row for row in rows}
+        for group, rows in zip(groups, tables.of_each(_MEMBERS, asked), strict=True)
+    }
+    return [_named(one, known.get((one.cluster, one.group_id), {})) for one in found]
+
+
+def _named(one: _Found, known: Mapping[str, Row]) -> _Found:
+    members = _members_of(one)
     if not members:
         return one
-    rows = sources.tables.rows(_MEMBERS, cluster=one.cluster, group=one.group_id, members=members)
+    rows = [known[name] for name in sorted(set(members)) if name in known]
+    owner = one.trouble.figures.get("owner") if one.trouble.rule == track.DROPPED else None
     names = sorted({who(row.client_id, row.host) for row in rows})
     if "shape" in one.trouble.figures:
         known = {"client_id": rows[0].client_id} if rows else {}

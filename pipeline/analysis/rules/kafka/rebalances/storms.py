@@ -125,6 +125,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     storms = [episode for episode in many if _is_storm(episode, *explanations[episode], settings)]
     stormy = {(episode.cluster, episode.subject) for episode in storms}
     deploys = [episode for episode in many if (episode.cluster, episode.subject) not in stormy]
+    read_all = _have_read_all(sources.tables, last_of_each(storms))
     for episode in last_of_each([*storms, *deploys]):
         is_storm = (episode.cluster, episode.subject) in stormy
         explained, unstable_us = explanations[episode]
@@ -134,7 +135,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         more = {
             "generations": explained.total, "unexplained": explained.unexplained, "instances": explained.instances,
             "unstable_us": unstable_us, "comers": dict(explained.comers), "is_deploy": not is_storm,
-            "has_read_all": _has_read_all(sources.tables, episode) if is_storm else None,
+            "has_read_all": read_all.get((episode.cluster, episode.subject)),
         }  # fmt: skip
         yield replace(made, details={**made.details, **more})
 
@@ -206,23 +207,29 @@ def _advice(explained: Explained) -> str:
     return _ADVICE_AGAIN if explained.changed and explained.alone * 2 <= explained.total else _ADVICE_UNSEEN
 
 
-def _has_read_all(tables: Tables, episode: Episode) -> bool | None:
-    """Whether the group had no lag at its last commits within an episode; None if its lag is not known."""
-    (row,) = tables.rows(
-        """
-        WITH last AS (
-            SELECT arg_max(lag, (ts, ordinal)) AS lag FROM timeline
-            WHERE cluster = $cluster AND group_id = $group AND lag IS NOT NULL
-                AND epoch_us(ts) BETWEEN $first_us AND $last_us
-            GROUP BY topic, partition
-        )
-        SELECT sum(lag) AS lag FROM last
-        """,
-        cluster=episode.cluster, group=episode.subject, first_us=episode.first_us, last_us=episode.last_us,
-    )  # fmt: skip
-    return None if row.lag is None else row.lag == 0
+def _have_read_all(tables: Tables, episodes: Sequence[Episode]) -> dict[tuple[str, str], bool]:
+    """Whether groups (cluster, name) had no lag at their last commits within an episode, where their lag is known."""
+    asked = [
+        {"cluster": one.cluster, "group": one.subject, "first_us": one.first_us, "last_us": one.last_us}
+        for one in episodes
+    ]
+    answers = tables.of_each(_LAST_LAG, asked)
+    return {
+        (one.cluster, one.subject): row.lag == 0
+        for one, (row,) in zip(episodes, answers, strict=True)
+        if row.lag is not None
+    }
 
 
+_LAST_LAG = """
+    WITH last AS (
+        SELECT arg_max(lag, (ts, ordinal)) AS lag FROM timeline
+        WHERE cluster = $cluster AND group_id = $group AND lag IS NOT NULL
+            AND epoch_us(ts) BETWEEN $first_us AND $last_us
+        GROUP BY topic, partition
+    )
+    SELECT sum(lag) AS lag FROM last
+"""
 _Lives = defaultdict[tuple[str, str], list[Life]]
 
 

@@ -192,4 +192,6 @@ def starts_moved(sources: Sources) -> list[StartMoved]:
 
 def start_offsets(sources: Sources) -> dict[SharePlace, int]:
     """The last start offset of each share-partition."""
-    return {moved.place: moved.offset for moved in starts_moved(sources)}
+    return sources.once(
+        "start offsets of share-partitions", lambda: {moved.place: moved.offset for moved in starts_moved(sources)}
+    )
