@@ -64,6 +64,7 @@ def test_statistics_are_those_of_other_writers(made: Path, name: str) -> None:
 
 
 _SOUND: dict[str, dict[str, Any]] = {
+    "silver.connections": {"how": "refused", "connections": 1},
     "silver.transactions": {"state": "ongoing"},
     "gold.clients": {"breaks_on_kafka_4": True},
 }
