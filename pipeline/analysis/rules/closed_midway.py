@@ -7,7 +7,7 @@ one before was closed. Connections closed together are a client that stops, whic
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from decoder.kafka.apis import ApiKey
@@ -15,7 +15,7 @@ from decoder.model import FrameFlags
 from pipeline.analysis.rules.capture.connections.shapes import seen
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _FETCH: Final = (
@@ -70,12 +70,15 @@ def closed_midway(sources: Sources, settings: FindingSettings, rule: str) -> lis
     by_client: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for cluster, row in zip(clusters, rows, strict=True):
         by_client[cluster, row.client, row.host].append(row)
-    found = []
-    for (cluster, _, _), some in sorted(by_client.items()):
-        again = _one_after_the_other(some)
-        if len(again) >= settings.churn_closed and not _has_come_whole(again, sources):
-            found.append(_finding(rule, cluster, again, sources, settings))
-    return found
+    chains = [(cluster, _one_after_the_other(some)) for (cluster, _, _), some in sorted(by_client.items())]
+    often = [(cluster, again) for cluster, again in chains if len(again) >= settings.churn_closed]
+    came_whole = _have_come_whole([again for _, again in often], sources.tables)
+    ended = {one.connection_id: one.ended_us for one in seen(sources).lives} if often else {}
+    return [
+        _finding(rule, cluster, again, ended, sources, settings)
+        for (cluster, again), is_whole in zip(often, came_whole, strict=True)
+        if not is_whole
+    ]
 
 
 def _one_after_the_other(rows: Iterable[Row]) -> list[Row]:
@@ -87,20 +90,24 @@ def _one_after_the_other(rows: Iterable[Row]) -> list[Row]:
     return chain
 
 
-def _has_come_whole(some: Sequence[Row], sources: Sources) -> bool:
-    """Whether the client took answers as large meanwhile: then it may close when it has had enough."""
-    first, last, size = some[0], some[-1], min(row.size for row in some)
-    (row,) = sources.tables.rows(
-        _WHOLE, host=first.host, client=first.client, size=size, first_us=first.us, last_us=last.us
-    )
-    return bool(row.whole)
+def _have_come_whole(chains: Iterable[Sequence[Row]], tables: Tables) -> list[bool]:
+    """Whether each client took answers as large meanwhile: then it may close when it has had enough."""
+    asked = [
+        {
+            "host": some[0].host, "client": some[0].client, "size": min(row.size for row in some),
+            "first_us": some[0].us, "last_us": some[-1].us,
+        }
+        for some in chains
+    ]  # fmt: skip
+    return [bool(row.whole) for (row,) in tables.of_each(_WHOLE, asked)]
 
 
-def _finding(rule: str, cluster: str, some: Sequence[Row], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(
+    rule: str, cluster: str, some: Sequence[Row], ended: Mapping[str, int], sources: Sources, settings: FindingSettings
+) -> Finding:
     first, last = some[0], some[-1]
     apis = sorted({row.api for row in some})
     sizes = [row.size or 0 for row in some]
-    ended = {one.connection_id: one.ended_us for one in seen(sources).lives}
     waited = [ended[row.connection_id] - row.asked_us for row in some if row.connection_id in ended and row.asked_us]
     name = "A client without a name" if first.client == "?" else first.client
     summary = (

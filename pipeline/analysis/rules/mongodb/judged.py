@@ -22,7 +22,7 @@ from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
 from pipeline.analysis.rules.mongodb.elsewhere import CURSOR_NOT_FOUND, ELSEWHERE_ADVICE, opened_elsewhere
 from pipeline.analysis.rules.mongodb.old_servers import ADVICE, old_servers
-from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, wait_ms
+from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, waits_ms
 from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
@@ -261,8 +261,11 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         )
     ]
     elsewhere = opened_elsewhere(sources.tables, failed)
-    for episode, share, severity in _of_share(failed, shares, settings):
-        yield _failed_finding(episode, share, severity, elsewhere.get(episode, ()), sources, settings)
+    of_share = list(_of_share(failed, shares, settings))
+    waits = waits_ms([episode for episode, _, _ in of_share], sources.tables)
+    for episode, share, severity in of_share:
+        opened_at, asked_ms = elsewhere.get(episode, ()), waits.get(episode)
+        yield _failed_finding(episode, share, severity, opened_at, asked_ms, sources, settings)
     for episode, share, severity in _of_share(repeated, shares, settings):
         advice = _RETRIES_ADVICE if REPEATED in episode.names else advice_of(_codes(episode))
         summary = _failed_words(episode, share) if share.run == share.sent else _repeated_words(episode, share)
@@ -329,12 +332,17 @@ def _codes(episode: Episode) -> tuple[CodeFacts, ...]:
 
 
 def _failed_finding(
-    episode: Episode, share: _Share, severity: str, opened_at: Sequence[str], sources: Sources,
+    episode: Episode, share: _Share, severity: str, opened_at: Sequence[str], asked_ms: int | None, sources: Sources,
     settings: FindingSettings,
 ) -> Finding:  # fmt: skip
-    """Failures of one command; ``opened_at``: the servers that have the cursors that were not found.
+    """Failures of one command.
 
-    They are this episode's own where other connections to its address opened them.
+    Args:
+        episode, share, severity: of them.
+        opened_at: the servers that have the cursors that were not found; this episode's own where other connections to
+            its address opened them.
+        asked_ms: how long the server asks to wait before a repeat, ms; None: it does not say.
+        sources, settings: see rules.
     """
     codes = _codes(episode)
     summary, advice = _failed_words(episode, share), advice_of(codes)
@@ -342,7 +350,6 @@ def _failed_finding(
     if is_login(episode):
         summary = refused_login(episode)
     elif codes and codes[0].area == "rate limit":
-        asked_ms = wait_ms(episode, sources.tables)
         more = {"area": codes[0].area, "retry_after_ms": asked_ms}
         summary = summary[:-1] + (f" (RetryAfterMs up to {asked_ms:,})." if asked_ms else ".")
     if opened_at and codes[0].name == CURSOR_NOT_FOUND:

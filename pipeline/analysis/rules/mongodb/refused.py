@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from pipeline.analysis.rules.counted import clients, names, when
@@ -11,7 +12,7 @@ from pipeline.analysis.tables import Tables
 
 _WAITS: Final = """
     SELECT max(try_cast(regexp_extract(response_body, 'RetryAfterMs[^0-9]{1,5}([0-9]{1,9})', 1) AS BIGINT)) AS ms
-    FROM exchanges WHERE protocol = 'mongodb' AND list_contains($ids, exchange_id)
+    FROM (SELECT unnest($ids) AS exchange_id) AS own JOIN exchanges USING (exchange_id) WHERE protocol = 'mongodb'
 """
 
 
@@ -25,7 +26,7 @@ def refused_login(episode: Episode) -> str:
     return f"{episode.server} refused the login of {clients(episode)} {when(episode)}: {names(episode)}."
 
 
-def wait_ms(episode: Episode, tables: Tables) -> int | None:
-    """How long the server asks to wait before a repeat, at most, ms; None: it does not say."""
-    (row,) = tables.rows(_WAITS, ids=list(episode.evidence))
-    return None if row.ms is None else int(row.ms)
+def waits_ms(episodes: Collection[Episode], tables: Tables) -> dict[Episode, int]:
+    """How long the server asks to wait before a repeat, at most, ms; of those where it says so."""
+    answers = tables.of_each(_WAITS, [{"ids": list(one.evidence)} for one in episodes])
+    return {one: int(row.ms) for one, (row,) in zip(episodes, answers, strict=True) if row.ms is not None}

@@ -116,11 +116,7 @@ def reached_by(sources: Sources, known: Seen) -> defaultdict[str, set[Place]]:
 def tried_by(host: str, named: Collection[Place], known: Seen) -> list[str]:
     """The servers on ports of these places to which a client host tried to connect in vain, each with how it failed."""
     ports = {port for _, port in named}
-    return sorted(
-        f"{one.server} {one.how}"
-        for one in known.lives
-        if one.how in ("refused", "unanswered") and one.client_ip == host and one.server_port in ports
-    )
+    return sorted(f"{one.server} {one.how}" for one in known.unreached.get(host, ()) if one.server_port in ports)
 
 
 def is_reached(place: Place, row: Row, reached: set[Place]) -> bool:

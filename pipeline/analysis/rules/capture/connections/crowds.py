@@ -69,8 +69,9 @@ def _checks(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
 
 def _storms(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     down = known.by_server(lambda one: one.how in ("refused", "unanswered"))
+    closed = known.by_server(is_cut)
     for server, lives in down.items():
-        cut = [one for one in known.lives if one.server == server and is_cut(one)]
+        cut = closed.get(server, [])
         if len(cut) < _CROWD or number_of(lives) < settings.connection_failures:
             continue
         back_us = min((one.began_us for one in cut if one.began_us > lives[0].began_us), default=0)

@@ -48,9 +48,11 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     if not cut:
         return
     asked = _asked(sources, [one.connection_id for lives in cut.values() for one in lives])
+    every = dict(zip(cut, sources.tables.of_each(_SERVED, [{"server": server} for server in cut]), strict=True))
     for server, lives in cut.items():
         found = sorted(_cut_of(lives, asked))
-        served = _served(sources, server, {one.id for one in found})
+        ids = {one.id for one in found}
+        served = [row for row in every[server] if row.connection_id not in ids]
         if len(found) < _LEAST or _between(found, served) < settings.connection_failures:
             continue
         yield _trouble(server, found, served)
@@ -92,17 +94,12 @@ def _cut_of(lives: Sequence[Life], asked: dict[str, Row]) -> Iterator[_Cut]:
             yield _Cut(one.ended_us, one.connection_id, one.client_ip, row.client, row.evidence)
 
 
-def _served(sources: Sources, server: str, cut: set[str]) -> list[Row]:
-    """Its connections on which something was answered: since when, until when, and of which host."""
-    rows = sources.tables.rows(
-        f"""
-        SELECT connection_id, client_ip AS host, min(epoch_us(ts)) AS first_us, max(epoch_us(response_ts)) AS last_us,
-            list(DISTINCT epoch_us(response_ts) // 100_000) AS answers
-        FROM exchanges WHERE {ADDRESS["server"]} = $server AND response_ts IS NOT NULL GROUP BY ALL
-        """,
-        server=server,
-    )
-    return [row for row in rows if row.connection_id not in cut]
+_SERVED: Final = f"""
+    SELECT connection_id, client_ip AS host, min(epoch_us(ts)) AS first_us, max(epoch_us(response_ts)) AS last_us,
+        list(DISTINCT epoch_us(response_ts) // 100_000) AS answers
+    FROM exchanges WHERE {ADDRESS["server"]} = $server AND response_ts IS NOT NULL GROUP BY connection_id, client_ip
+"""
+"""Connections of a server on which something was answered: since when, until when, and of which host."""
 
 
 def _between(found: Sequence[_Cut], served: Sequence[Row]) -> int:

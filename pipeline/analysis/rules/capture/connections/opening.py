@@ -72,7 +72,6 @@ ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ALERT, NO_TLS)
 
 _KAFKA: Final = frozenset({*range(9091, 9100), 19092, 19093, 29092, 29093, 39092})
 _MONGODB: Final = frozenset({*range(27017, 27021)})
-_FEW_SERVERS: Final = 5
 _LEAST_US: Final = 2_000_000
 
 
@@ -89,10 +88,7 @@ def troubles(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
 
 def _is_ours(one: Life, known: Seen) -> bool:
     """Whether it is a port of Kafka or MongoDB, as far as the number, or what else is there, shows."""
-    if one.server_port in known.ports or one.server_port in _KAFKA or one.server_port in _MONGODB:
-        return True
-    is_alone = not known.ports and not any(life.how == "other" for life in known.lives)
-    return is_alone and len({life.server for life in known.lives}) <= _FEW_SERVERS
+    return one.server_port in known.ports or one.server_port in _KAFKA or one.server_port in _MONGODB or known.is_of_few
 
 
 def _unreachable(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from pipeline.analysis.lives import Life, lives
@@ -17,6 +18,7 @@ MOST_SHOWN: Final = 20
 """Ids of connections in ``details``."""
 AT_ONCE_US: Final = 1_000_000
 """A connection that ends within so many µs was closed at once."""
+_FEW_SERVERS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Trouble:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seen:
     """Connections, and the exchanges of the time that is looked at.
 
@@ -91,9 +93,31 @@ class Seen:
 
     def answers_after(self, server: str, us: int) -> bool:
         """Whether a server accepted a connection, or answered, after a time."""
-        if self.answered.get(server, (0, 0))[1] >= us:
-            return True
-        return any(one.server == server and one.opened == "yes" and one.began_us >= us for one in self.lives)
+        return max(self.answered.get(server, (0, 0))[1], self._accepted_us.get(server, 0)) >= us
+
+    @cached_property
+    def _accepted_us(self) -> Mapping[str, int]:
+        """By server when the last connection began that it accepted."""
+        found: dict[str, int] = {}
+        for one in self.lives:
+            if one.opened == "yes":
+                found[one.server] = max(one.began_us, found.get(one.server, 0))
+        return found
+
+    @cached_property
+    def unreached(self) -> Mapping[str, Sequence[Life]]:
+        """By client host the connections that no server accepted."""
+        found: defaultdict[str, list[Life]] = defaultdict(list)
+        for one in self.lives:
+            if one.how in ("refused", "unanswered"):
+                found[one.client_ip].append(one)
+        return found
+
+    @cached_property
+    def is_of_few(self) -> bool:
+        """Whether nothing but connections to a few servers was seen, on which nobody spoke another protocol."""
+        is_alone = not self.ports and not any(one.how == "other" for one in self.lives)
+        return is_alone and len({one.server for one in self.lives}) <= _FEW_SERVERS
 
 
 def seen(sources: Sources) -> Seen:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, who
-from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
@@ -39,12 +39,10 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
         for row in _last(sources, sorted(stuck), _WAYS[way]):
             if row.pause_us < settings.connection_pause_seconds * 1_000_000:
                 by_client[row.server, row.client, row.host].append(row)
-        for (server, client, host), rows in sorted(by_client.items()):
-            if len(rows) < settings.connection_failures:
-                continue
-            passed = _largest(sources, server, host, [row.connection_id for row in rows], _WAYS[way])
+        many = {whose: rows for whose, rows in sorted(by_client.items()) if len(rows) >= settings.connection_failures}
+        for (whose, rows), passed in zip(many.items(), _largest(sources.tables, many, _WAYS[way]), strict=True):
             if passed and passed < min(row.size for row in rows):
-                yield _trouble(way, (server, client, host), rows, passed, stuck)
+                yield _trouble(way, whose, rows, passed, stuck)
 
 
 def _last(sources: Sources, ids: Sequence[str], half: str) -> list[Row]:
@@ -84,22 +82,20 @@ def _last(sources: Sources, ids: Sequence[str], half: str) -> list[Row]:
     )
 
 
-def _largest(sources: Sources, server: str, host: str, ids: Sequence[str], half: str) -> int:
-    """The largest message of that direction that arrived; 0: none did."""
+def _largest(tables: Tables, stuck: Mapping[tuple[str, str, str], Sequence[Row]], half: str) -> list[int]:
+    """Of each server, client and host the largest message of that direction that arrived; 0: none did."""
     is_last = "max(response_ts) OVER (PARTITION BY connection_id) = response_ts AND list_contains($ids, connection_id)"
-    (row,) = sources.tables.rows(
-        f"""
+    sql = f"""
         SELECT max(size) AS size FROM (
             SELECT {half}_size AS size, {is_last if half == "response" else "false"} AS is_stuck
             FROM exchanges WHERE {ADDRESS["server"]} = $server AND client_ip = $host AND response_ts IS NOT NULL
-                AND ($ids IS NOT NULL)
         ) WHERE NOT is_stuck
-        """,
-        server=server,
-        host=host,
-        ids=list(ids),
-    )
-    return int(row.size or 0)
+    """
+    asked = [
+        {"server": server, "host": host, "ids": [row.connection_id for row in rows]}
+        for (server, _, host), rows in stuck.items()
+    ]
+    return [int(row.size or 0) for (row,) in tables.of_each(sql, asked)]
 
 
 def _trouble(

@@ -77,11 +77,17 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
 def _without_positions(episodes: Iterable[Episode], sources: Sources, settings: FindingSettings) -> Iterator[Episode]:
     """All but those of positions out of range that are reported as partitions that their group does not read."""
     for one in episodes:
-        is_position = one.answers == _OUT_OF_RANGE
-        known = out_of_range(sources, settings) if is_position else ()
         about = one.cluster, one.topic, one.subject.partition("/")[0]
-        if not any((row.cluster, row.topic, row.client_id or "?") == about for row in known):
+        if one.answers != _OUT_OF_RANGE or about not in _not_read(sources, settings):
             yield one
+
+
+def _not_read(sources: Sources, settings: FindingSettings) -> set[tuple[str, str, str]]:
+    """Cluster, topic and client of partitions that are reported as not read since their position was out of range."""
+    return sources.once(
+        "who does not read since a position was out of range",
+        lambda: {(row.cluster, row.topic, row.client_id or "?") for row in out_of_range(sources, settings)},
+    )
 
 
 def _state(episode: Episode, sources: Sources) -> State:
