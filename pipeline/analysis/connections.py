@@ -17,9 +17,6 @@ from pipeline.tables import CONNECTIONS, HOWS
 Row = Mapping[str, Any]
 """Columns of ``silver.connections``; times are µs since the epoch, or what Arrow makes of them."""
 
-RANK = ("packets", "seq", "connection_id")
-"""Of rows of one connection that one counts which has the largest of these, in this order."""
-
 _NOT_READY = ("refused", "unanswered")
 _SIDES = ("client", "server")
 _MOST = 2**62
@@ -90,7 +87,7 @@ def are_in(gaps: pa.Table) -> bool:
 
 
 def rank(row: Row) -> tuple[int, int, str]:
-    """See :data:`RANK`."""
+    """Of rows of one connection that with the largest counts: by packets, ``seq`` and connection id, in this order."""
     return (row["client_packets"] or 0) + (row["server_packets"] or 0), row["seq"], row["connection_id"]
 
 

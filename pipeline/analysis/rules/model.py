@@ -71,6 +71,17 @@ class Sources:
         found: T = self.kept[what]
         return found
 
+    def by_subject(self, rule: str) -> Mapping[tuple[str, str], Sequence[Episode]]:
+        """Episodes of a rule by cluster and subject, in the order in which they come."""
+
+        def found() -> Mapping[tuple[str, str], Sequence[Episode]]:
+            by_place: dict[tuple[str, str], list[Episode]] = {}
+            for one in self.episodes.get(rule, ()):
+                by_place.setdefault((one.cluster, one.subject), []).append(one)
+            return by_place
+
+        return self.once(f"episodes of {rule} by subject", found)
+
     def state(self, cluster: str, first_us: int, last_us: int, times: int, *, server: str | None = None) -> State:
         """What is known at the end of the data of a trouble seen ``times`` times from ``first_us`` to ``last_us``.
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from shlex import quote
 
 from pipeline.analysis.rules.coming_again import earlier
-from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, host_of, some, who
@@ -165,16 +164,8 @@ def _is_anew(place: Place, fall: Fall, sources: Sources) -> bool:
     cluster, topic, _ = place
     if any(fall.before_us <= us <= fall.us for us in sources.made_anew.get((cluster, topic), ())):
         return True
-    changes = sources.once("changes of topics", lambda: _changes(sources))[cluster, topic]
+    changes = sources.by_subject(TOPIC_CHANGED).get((cluster, topic), ())
     return any(e.first_us <= fall.us and e.last_us >= fall.before_us for e in changes)
-
-
-def _changes(sources: Sources) -> defaultdict[tuple[str, str], list[Episode]]:
-    """By cluster and topic."""
-    found: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
-    for one in sources.episodes.get(TOPIC_CHANGED, ()):
-        found[one.cluster, one.subject].append(one)
-    return found
 
 
 def falls(rows: Sequence[Row]) -> list[Fall]:

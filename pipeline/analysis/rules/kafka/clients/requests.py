@@ -90,7 +90,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     return [
         *_fetch_session_churn(episodes, sources, settings),
         *_unsupported_version(episodes, traffic, sources, settings),
-        *_topic_recreated(episodes, sources, settings),
+        *_topic_recreated(sources, settings),
     ]
 
 
@@ -149,7 +149,7 @@ def _unsupported_version(
         yield finding(episode, severity, summary, advice, sources, settings.unsupported_version_times)
 
 
-def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _topic_recreated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """One name, two topic ids, one after the other."""
     known = sorted(
         (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
@@ -157,14 +157,12 @@ def _topic_recreated(episodes: Episodes, sources: Sources, settings: FindingSett
     )
     lives_of = {name: list(lives) for name, lives in groupby(known, key=lambda life: (life[0], life[1]))}
     renewed = {name: lives for name, lives in lives_of.items() if len(lives) > 1}
-    changed = defaultdict(list)
-    for one in episodes.get(TOPIC_CHANGED, []):
-        changed[one.cluster, one.subject].append(one)
+    changed = sources.by_subject(TOPIC_CHANGED)
     committed = _last_commits(sources.tables, renewed) if renewed else {}
     for (cluster, name), ids in renewed.items():
         (*_, last_old_us, old_id), (*_, first_us, _, new_id) = ids[-2:]
         times = [(min(old[3], new[2]), new[2]) for old, new in pairwise(ids)]
-        changes = changed[cluster, name]
+        changes = changed.get((cluster, name), ())
         by = sorted({client for e in changes for client in e.clients})
         since = sorted(group for group, us in committed.get((cluster, name), ()) if us > first_us)
         summary = (

@@ -7,7 +7,6 @@ is trouble where both go on, or where nobody took it and the coordinator alone h
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
@@ -97,14 +96,10 @@ def find(sources: Sources, _settings: FindingSettings) -> Iterator[Finding]:
     fenced = last_of_each(sources.episodes.get(RULE.name, []))
     if not fenced:
         return
-    places = {(one.cluster, one.subject) for one in fenced}
-    introduced: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
-    for episode in sources.episodes.get(INTRODUCED, []):
-        if (episode.cluster, episode.subject) in places:
-            introduced[episode.cluster, episode.subject].append(episode)
-    ends = _ends(sources.tables, [*fenced, *chain.from_iterable(introduced.values())])
-    for episode in fenced:
-        inits = introduced[episode.cluster, episode.subject]
+    introductions = sources.by_subject(INTRODUCED)
+    introduced = [introductions.get((one.cluster, one.subject), ()) for one in fenced]
+    ends = _ends(sources.tables, [*fenced, *chain.from_iterable(introduced)])
+    for episode, inits in zip(fenced, introduced, strict=True):
         taken, refused = _uses(inits, ends), _uses([episode], ends)
         course = _course(episode, refused, taken, sources.still_open_us)
         yield _finding(episode, inits, course, sources)
