@@ -189,9 +189,9 @@ def _named(one: _Found, known: Mapping[str, Row]) -> _Found:
     owner = one.trouble.figures.get("owner") if one.trouble.rule == track.DROPPED else None
     names = sorted({who(row.client_id, row.host) for row in rows})
     if "shape" in one.trouble.figures:
-        known = {"client_id": rows[0].client_id} if rows else {}
+        client = {"client_id": rows[0].client_id} if rows else {}
         names = names or [str(one.trouble.figures.get("client_id") or NAMELESS)]
-        figures = {**one.trouble.figures, **known, "clients": first_of(names)}
+        figures = {**one.trouble.figures, **client, "clients": first_of(names)}
         return replace(one, trouble=replace(one.trouble, figures=figures))
     if not rows:
         return one
