@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TypeVar
 
@@ -49,6 +52,15 @@ class ClientProcess:
         self._killed = True
         self._process.kill()
         self._process.wait()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Keep the process from running, as a long garbage collection does; the kernel still acknowledges for it."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def wait(self, timeout_s: float = 60.0) -> None:
         """Wait until the client ended by itself.

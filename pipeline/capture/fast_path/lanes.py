@@ -25,7 +25,7 @@ from pipeline.capture.fast_path.columns import Row, Rows, frames_of, rows_by_id,
 from pipeline.capture.fast_path.flows import Flows
 from pipeline.capture.fast_path.idle import UNKNOWN, idle_times
 from pipeline.capture.fast_path.lane_counts import begin_counts, end_counts
-from pipeline.capture.fast_path.lane_kernel import COUNTED, TAKEN, follow, gather
+from pipeline.capture.fast_path.lane_kernel import AGAIN, COUNTED, STALLED_SINCE, TAKEN, ZEROS, follow, gather
 from pipeline.capture.fast_path.packet_kernel import Segments
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.sessions.sides import Labels
@@ -243,6 +243,15 @@ class Lanes:
         for number, lane in enumerate(self._lanes):
             if lane is not None and lane.connection is connection:
                 self.leave(number)
+
+    def leave_troubled(self) -> list[Connection]:
+        """Give connections back of which some was sent again, or on which a side asked to be sent nothing."""
+        columns = [AGAIN, AGAIN + 1, ZEROS, ZEROS + 1, STALLED_SINCE, STALLED_SINCE + 1]
+        lanes = np.flatnonzero(self._counts[:, columns].any(axis=1)).tolist()
+        some = [(number, lane) for number in lanes if number < len(self._lanes) and (lane := self._lanes[number])]
+        for number, _ in some:
+            self.leave(number)
+        return [lane.connection for _, lane in some]
 
     def leave_all(self, *, at_end: bool = False) -> None:
         """Give all connections back; ``at_end``: no more packets come."""

@@ -241,6 +241,23 @@ class Agent:
             self._memory.account(connection, session.buffered)
         return found
 
+    @property
+    def newest_us(self) -> int:
+        """Capture time of the newest packet, µs; 0: none came."""
+        return self._ts
+
+    def look_at_open(self) -> Iterator[Frame | Gap]:
+        """Report what goes wrong on connections that are open, with the requests that wait on them.
+
+        Call it about once a second of capture time.
+        """
+        for connection, session in self._sessions.items():
+            if not session.recognised or not connection.life.is_in_trouble:
+                continue
+            if self.lives.look_while_open(connection, session, self._ts):
+                waiting = map(self._held.let_go, session.unanswered())
+                yield from self._counted(request for request in waiting if request is not None)
+
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """No packet has come for so long since the newest: what was waited for long enough."""
         now = self._ts + microseconds

@@ -375,6 +375,13 @@ class BlockAgent(Agent):
             self._is_known_beside = connection is not None and self._budgets.is_known(connection)
         return segment
 
+    def look_at_open(self) -> Iterator[Frame | Gap]:
+        """See Agent.look_at_open."""
+        gone = self._lanes.leave_troubled()
+        yield from super().look_at_open()
+        for connection in gone:
+            self._place(connection)
+
     def wait(self, microseconds: int) -> Iterator[Frame | Gap]:
         """See Agent.wait."""
         self._lanes.leave_silent(self._clock.steady(self._ts) + microseconds - self._idle_us)

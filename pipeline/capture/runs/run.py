@@ -47,6 +47,9 @@ BLOCK_PACKETS = 4096
 BLOCK_BYTES = 2 * 1024 * 1024
 """Bytes after which fewer packets do: a hostile one may hold a hundred frames, each of which takes a row of arrays."""
 
+LOOK_AT_OPEN_US = 1_000_000
+"""So often connections that are open are looked at, µs of capture time."""
+
 _LOOK_EVERY = 256
 """Packets between two looks at the clock."""
 
@@ -90,6 +93,8 @@ class CaptureRun:
         self._waiting = 0  # bytes of these
         self._bytes = 0  # read packet by packet
         self._may_hurry: bool | None = None
+        self._is_endless = publish_every_s is not None
+        self._looked_us = 0
 
     def __enter__(self) -> CaptureRun:
         self._writer.__enter__()
@@ -171,16 +176,19 @@ class CaptureRun:
 
     def add(self, items: Iterable[Frame | Gap | pa.Table]) -> None:
         """Write what the agent gave. Raises as :meth:`take`."""
+        self._write(items)
+        if self._is_endless and self.agent.newest_us - self._looked_us >= LOOK_AT_OPEN_US:
+            self._looked_us = self.agent.newest_us  # a capture that ends needs no look: its end states all
+            self._write(self.agent.look_at_open())
+        for row in self.agent.lives.take():
+            self._writer.add(row)
+
+    def _write(self, items: Iterable[Frame | Gap | pa.Table]) -> None:
         for item in items:
             if isinstance(item, pa.Table):
                 self._writer.add_table(item)
             else:
                 self._writer.add(item)
-        self._add_lives()
-
-    def _add_lives(self) -> None:
-        for row in self.agent.lives.take():
-            self._writer.add(row)
 
     def add_now(self, gaps: Iterable[Gap]) -> None:
         """Count and write losses that the agent does not know of. Raises as :meth:`take`."""

@@ -13,6 +13,7 @@ TEXT = "plain text"
 
 _KINDS = (
     (HTTP, rb"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE) [^\r\n]|PRI \* HTTP/2|HTTP/\d"),
+    (HTTP, rb"(?i:<!doctype html|<html)[ >\r\n]"),  # to what is no request it answers by a page alone (HTTP/0.9)
     (TLS, rb"[\x14-\x17]\x03[\x00-\x04][\x00-\x48]"),
     ("SSH", rb"SSH-[12]\."),
     ("Redis", rb"[*]\d{1,4}\r\n\$|\+(?:PONG|OK)\r\n|-(?:ERR|NOAUTH|DENIED|WRONGPASS) |PING\r?\n"),

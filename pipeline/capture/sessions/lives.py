@@ -16,7 +16,7 @@ from pipeline.capture.sessions.labels import connection_id, flow_id
 from pipeline.capture.sessions.recognition import readable
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.tcp.connection import Connection
-from pipeline.capture.tcp.life import Life, opened, unacknowledged
+from pipeline.capture.tcp.life import Life, Looked, opened, unacknowledged
 
 MOST_OF_A_KIND, MOST_ROWS = 100, 1_000
 """Connections that have a row each within PERIOD_US: to one server with one end, and all together."""
@@ -39,8 +39,12 @@ MANY_SYNS = 3
 ORDINAL = 1 << 40
 """``seq`` of these rows begins here: no direction has so many frames."""
 
-INTERIM = ORDINAL - 1
-"""``seq`` of the row of a connection that goes on; the row about its end takes its place."""
+OPEN = 1 << 39
+"""``seq`` of rows of connections that go on begins here; added to it is how many packets they had. The row about the
+end takes their place."""
+
+STALLED_US = 5_000_000
+"""A side that asks to be sent nothing for so long is reported, µs; again when it is a tenth longer."""
 
 OF_FRAMES = ("spoke", "served")
 """How a connection that speaks is reported: something but its frames shows in it, or nothing does. Each has a row, for
@@ -105,6 +109,31 @@ class Lives:
         life.is_reported = True
         values = self._values(connection, session, "spoke", ts, len(session.unanswered()))
         self._add(connection, "spoke", {**values, "closed": False, "is_interim": True}, ts)
+
+    def look_while_open(self, connection: Connection, session: Session, ts: int) -> bool:
+        """Report that what a side has sent again is still not acknowledged, or that a side does not read.
+
+        Neither ends a connection soon: clients wait for half a minute, servers for a quarter of an hour.
+
+        Returns:
+            Whether there was something new to report.
+        """
+        life, is_stuck, is_news = connection.life, False, False
+        for way in (0, 1):
+            half, before = connection.halves[way], life.looked[way]
+            is_same = (before.sent, before.acked) == (half.next, half.acked)
+            is_unheard = is_same and life.again[way] > 1 and unacknowledged(connection, way) > 0
+            stalled_us = life.stalled(way, ts)
+            is_longer = stalled_us >= STALLED_US and 10 * stalled_us >= 11 * before.stalled_us
+            is_news |= is_longer or (is_unheard and not before.is_reported)
+            is_stuck |= is_unheard
+            shown_us = stalled_us if is_longer else before.stalled_us
+            life.looked[way] = Looked(half.next, half.acked, is_unheard or (is_same and before.is_reported), shown_us)
+        is_news = is_news and not life.is_reported and not session.is_lossy
+        if is_news:
+            values = self._values(connection, session, "spoke" if is_stuck else "served", ts, len(session.unanswered()))
+            self._add(connection, values["how"], {**values, "closed": False, "is_interim": True}, ts)
+        return is_news
 
     def end(
         self, connection: Connection, session: Session, times: tuple[int, int], unanswered: int, *, is_closed: bool
@@ -205,7 +234,9 @@ class Lives:
             self._kept[kind] += 1
             self._hosts[host] += 1
             self._own += 1
-        seq = INTERIM if "is_interim" in values else ORDINAL + (how != "refused" and "closed" in values)
+        seq = ORDINAL + (how != "refused" and "closed" in values)
+        if "is_interim" in values:
+            seq = OPEN + sum(connection.life.packets)
         self._rows.append(self._row(connection_id(connection, self._agent_id), seq, ts, values))
 
     def _begin_period(self, ts: int) -> None:
@@ -244,10 +275,7 @@ def _client(connection: Connection, session: Session) -> int:
 def _counts(life: Life, client: int, ended_us: int) -> dict[str, Any]:
     """What was counted, of the client first; what did not happen is left out."""
     server = 1 - client
-    stalled_us = [
-        life.stalled_us[way] + (max(ended_us - since, 0) if (since := life.stalled_since[way]) is not None else 0)
-        for way in (client, server)
-    ]
+    stalled_us = [life.stalled(way, ended_us) for way in (client, server)]
     seldom = {
         "keepalives": [life.probes[client], life.probes[server]],
         "zero_windows": [life.zero_windows[client], life.zero_windows[server]],

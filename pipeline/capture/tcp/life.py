@@ -37,6 +37,18 @@ class Reset(NamedTuple):
     since: int
 
 
+class Looked(NamedTuple):
+    """What stood of one direction at the last look while its connection was open."""
+
+    sent: int | None
+    acked: int | None
+    is_reported: bool
+    stalled_us: int
+
+
+NEVER = Looked(None, None, False, 0)
+
+
 class Life:
     """What the packets of one connection show beside its bytes.
 
@@ -53,13 +65,15 @@ class Life:
         stalled_since: since when it does so, µs; None if it does not.
         spoke_us: capture time of its last packet with data, µs; None if there was none.
         silence: how long no packet came at most, and the capture time after it, µs.
+        looked: of each direction what stood at the last look while the connection was open: bytes sent, bytes
+            acknowledged, whether that was reported, and the time for which it had asked to be sent nothing, µs.
         is_foreign: it speaks no protocol of ours. Packets, bytes and times are counted, and nothing else: most of it
             is not read.
     """
 
     __slots__ = (
-        "_way", "again", "answer_us", "is_foreign", "is_odd", "is_reported", "packets", "probes", "sent", "silence",
-        "spoke_us", "stalled_since", "stalled_us", "syn_us", "syns", "zero_windows",
+        "_way", "again", "answer_us", "is_foreign", "is_odd", "is_reported", "looked", "packets", "probes", "sent",
+        "silence", "spoke_us", "stalled_since", "stalled_us", "syn_us", "syns", "zero_windows",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -75,6 +89,7 @@ class Life:
         self.stalled_since: list[int | None] = [None, None]
         self.spoke_us: list[int | None] = [None, None]
         self.silence = (0, 0)
+        self.looked: list[Looked] = [NEVER, NEVER]
         self.is_foreign = False
 
     def take(self, direction: int, segment: Segment, half: HalfStream, ts: int, quiet_us: int) -> None:
@@ -115,6 +130,16 @@ class Life:
         elif since is not None:
             self.stalled_us[direction] += max(ts - since, 0)
             self.stalled_since[direction] = None
+
+    @property
+    def is_in_trouble(self) -> bool:
+        """Whether some of it was sent again, or a side asked to be sent nothing."""
+        return self.again != [0, 0] or self.zero_windows != [0, 0]
+
+    def stalled(self, direction: int, ts: int) -> int:
+        """For how long a direction's side asked to be sent nothing until ``ts``, µs."""
+        since = self.stalled_since[direction]
+        return self.stalled_us[direction] + (0 if since is None else max(ts - since, 0))
 
     def note_silence(self, quiet_us: int, ts: int) -> None:
         """No packet had come for so long before ``ts`` (µs)."""

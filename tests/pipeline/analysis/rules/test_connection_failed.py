@@ -225,3 +225,17 @@ def test_a_server_that_accepts_and_closes(tmp_path):
 
 def test_a_health_check_that_connects_and_closes(tmp_path):
     assert found(tmp_path, packets(*(flow(n, n).open().close() for n in range(20)))) == {}
+
+
+def test_an_alert_behind_the_close_of_a_plain_listener_is_no_cause(tmp_path):
+    """OpenSSL ends a handshake that broke off by an alert (decode_error)."""
+
+    def closed(number: int) -> Flow:
+        some = flow(number, number).open().send(0, HELLO)
+        some.add(1, some.seq[1], some.seq[0], FIN | ACK)
+        some.seq[1] += 1
+        some.send(0, b"\x15\x03\x01\x00\x02\x02\x32")
+        some.add(0, some.seq[0], some.seq[1], FIN | ACK)
+        return some
+
+    assert found(tmp_path, packets(*map(closed, range(4)))) == {f"{SERVER}:9092/no-tls": "critical"}

@@ -77,6 +77,11 @@ def test_a_server_that_answers_something_else_is_named(asks, title, kind, mss):
     assert "s3cret" not in str(stats.as_dict())
 
 
+@pytest.mark.parametrize("page", [b"<!DOCTYPE HTML>\n<html lang='en'>", b"<html>\r\n<head><title>400 Bad Request"])
+def test_a_page_without_a_header_is_http(page):
+    assert answer_of_another(page) == "HTTP"
+
+
 def test_requests_stay_without_an_answer_and_the_protocol_is_noted_beside_them():
     rows, _ = one_by_one(conversations(KAFKA, HTTP_400), "lengths")
     assert {row.flags for row in rows if isinstance(row, Frame)} == {FrameFlags.UNANSWERED}

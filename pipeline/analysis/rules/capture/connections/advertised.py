@@ -25,6 +25,7 @@ ADVICE: Final = (
 _HANDSHAKE: Final = numbers(
     ApiKey.METADATA, ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.FIND_COORDINATOR,
     ApiKey.DESCRIBE_CLUSTER, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.INIT_PRODUCER_ID,
 )  # fmt: skip
 _LEAST: Final = 5
 _EVERY_US: Final = 30_000_000
@@ -44,18 +45,23 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     if not rows:
         return
     reached = reached_by(sources, known)
+    misled, monitors = set[str](), list[tuple[Row, set[Place]]]()
     for row, named in zip(rows, _named(sources.tables, rows), strict=True):
         if not named or any(is_reached(place, row, reached[row.host]) for place in named):
             continue
         is_eager = row.times >= _MANY and row.last_us - row.first_us <= _SOON_US * (row.times - 1)
         tried = tried_by(row.host, named, known)
         is_own_host = all(is_local(name) for name, _ in named)
-        if not is_eager and (
-            any(_may_be_asked(place, row) for place in named) or (_looks_in(row) and not tried and not is_own_host)
-        ):
+        if not is_eager and any(_may_be_asked(place, row) for place in named):
             continue  # a monitor that asks for the brokers, perhaps
-        is_certain = is_eager or bool(tried) or is_own_host
-        yield _trouble(row, sorted(named), tried, is_certain=is_certain)
+        if not is_eager and _looks_in(row) and not tried and not is_own_host:
+            monitors.append((row, named))
+            continue
+        misled.add(row.server)
+        yield _trouble(row, sorted(named), tried, is_certain=is_eager or bool(tried) or is_own_host)
+    for row, named in monitors:
+        if row.server in misled:  # others get no further there, either
+            yield _trouble(row, sorted(named), (), is_certain=False)
 
 
 def _asking(sources: Sources) -> list[Row]:

@@ -155,10 +155,10 @@ def _handshakes(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """TLS handshakes that an alert ended, or that a server without TLS closed."""
     ended: defaultdict[tuple[str, str], list[Life]] = defaultdict(list)
     for one in known.lives:
-        if one.how == "other" and one.alert and not _is_late(one):
+        if one.how == "other" and one.asks == TLS and one.answers == "nothing" and one.closed_by == "server":
+            ended[one.server, ""].append(one)  # an alert of the client may follow: it expected more
+        elif one.how == "other" and one.alert and not _is_late(one):
             ended[one.server, one.alert].append(one)
-        elif one.how == "other" and one.asks == TLS and one.answers == "nothing" and one.closed_by == "server":
-            ended[one.server, ""].append(one)
     for (server, alert), failed in sorted(ended.items()):
         if len(failed) >= settings.connection_failures:
             yield _handshake(server, alert, failed, is_critical=server not in known.answered)

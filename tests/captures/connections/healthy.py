@@ -1,0 +1,89 @@
+"""Connections that begin, pause and end as they do in good order."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pymongo
+from pymongo.errors import PyMongoError
+
+from tests.brokers.ferretdb import FerretDB
+from tests.captures.connections import network
+from tests.captures.connections.clients import (
+    java_in_order,
+    kafka_python,
+    looks,
+    read,
+    together,
+    write,
+)
+from tests.captures.connections.story import Stage
+
+
+def checks(stage: Stage) -> None:
+    """A balancer looks each second whether the broker accepts connections, while librdkafka works."""
+    together(lambda: looks(stage, 15, 1), lambda: write(stage.server, "beside", 15, every=1))
+
+
+def idle_at_client(stage: Stage) -> None:
+    """Java and librdkafka close connections that they have not used for five seconds, and open others."""
+    own = {"connections_max_idle_ms": 5000}
+    together(
+        lambda: java_in_order(stage.server, "thrifty-java", 26, interval_ms=8000, **own),
+        lambda: write(stage.server, "thrifty", 26, every=8, **own),
+    )
+
+
+def idle_at_broker(stage: Stage) -> None:
+    """The broker closes connections that nobody has used for five seconds; the clients open others."""
+    together(
+        lambda: java_in_order(stage.server, "seldom-java", 30, interval_ms=9000),
+        lambda: write(stage.server, "seldom", 30, every=9),
+    )
+
+
+def deploy(stage: Stage) -> None:
+    """Consumers and producers are stopped and started one after the other, and at last fewer run."""
+    together(
+        lambda: java_in_order(stage.server, "first-java", 12, "consume"),
+        lambda: read(stage.server, "second", 9),
+        lambda: (read(stage.server, "third", 6), read(stage.server, "third", 6)),
+        lambda: (write(stage.server, "writer", 6, every=0.5), write(stage.server, "writer", 6, every=0.5)),
+        lambda: kafka_python(stage.server, "jobs", 10),
+    )
+
+
+def restart(stage: Stage) -> None:
+    """The broker is restarted while librdkafka and Java work."""
+    together(
+        lambda: write(stage.server, "steady", 30, every=0.5),
+        lambda: java_in_order(stage.server, "steady-java", 30),
+        lambda: (time.sleep(6), stage.broker.restart()),
+    )
+
+
+def short_outage(stage: Stage) -> None:
+    """A firewall is wrong for eight seconds, then all go on."""
+
+    def outage() -> None:
+        time.sleep(5)
+        with network.filtered(f"{stage.to} reject with tcp reset"):
+            time.sleep(8)
+
+    together(
+        lambda: write(stage.server, "steady", 25, every=0.5),
+        lambda: java_in_order(stage.server, "steady-java", 25),
+        outage,
+    )
+
+
+def mongodb_pool(stage: Stage) -> None:
+    """A pool of pymongo closes what is idle for three seconds; another client comes and goes."""
+    address = f"mongodb://{stage.server}/"
+    with FerretDB(stage.host, stage.port), pymongo.MongoClient(address, appname="shop", maxIdleTimeMS=3000) as client:
+        for _ in range(4):
+            client["shop"]["orders"].count_documents({})
+            with contextlib.suppress(PyMongoError), pymongo.MongoClient(address) as job:
+                job["shop"]["orders"].count_documents({})
+            time.sleep(5)

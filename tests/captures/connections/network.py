@@ -1,0 +1,79 @@
+"""A network namespace of one process: its loopback, its packet filter and its routes end with it.
+
+What a firewall, NAT gateway or tunnel does on the way is done by nftables where packets arrive, so that tcpdump sees
+them and the receiver does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+_INSIDE = "CONNECTIONS_NAMESPACE"
+_numbers = itertools.count()
+
+
+def inside(module: str, arguments: list[str]) -> int | None:
+    """Run a module in a network namespace of its own and return its exit code; None where this is that run."""
+    if os.environ.get(_INSIDE):
+        _run("ip", "link", "set", "lo", "up")
+        return None
+    command = ["unshare", "--net", sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, env={**os.environ, _INSIDE: "1"}, check=False).returncode
+
+
+def comes_from(client: str, server: str) -> None:
+    """Give connections to a server's address this client's address."""
+    _run("ip", "route", "add", "local", f"{server}/32", "dev", "lo", "src", client, "table", "local")
+
+
+def filters(*rules: str, sets: str = "") -> str:
+    """Apply rules of nftables to packets that arrive, until the end; the name of their table."""
+    name = f"door{next(_numbers)}"
+    chain = ("type filter hook input priority 0", "policy accept", *rules)
+    lines = (f"table inet {name} {{", *filter(None, [sets]), "chain arriving {", *chain, "}", "}", "")
+    _run("nft", "-f", "-", standard_input="\n".join(lines))
+    return name
+
+
+@contextlib.contextmanager
+def filtered(*rules: str) -> Iterator[None]:
+    """Apply rules of nftables to packets that arrive, for as long as this lasts."""
+    name = filters(*rules)
+    yield
+    _run("nft", "delete", "table", "inet", name)
+
+
+def forget(to: str, back: str, seconds: int) -> None:
+    """Drop packets to and back from a server on connections that were silent for so long, as gateways and balancers do.
+
+    Until the end: what is sent again later is dropped, too.
+    """
+    touch = f"timeout {seconds}s"
+    filters(
+        f"{to} tcp flags & (syn | ack) == syn update @alive {{ tcp sport {touch} }} accept",
+        f"{to} tcp sport @alive update @alive {{ tcp sport {touch} }} accept",
+        f"{back} tcp dport @alive update @alive {{ tcp dport {touch} }} accept",
+        f"{to} drop",
+        f"{back} drop",
+        sets="set alive {\ntype inet_service\nflags dynamic, timeout\nsize 4096\n}",
+    )
+
+
+def ports_of(server: str, port: int) -> list[int]:
+    """Ports of the clients that are connected to a server."""
+    listed = subprocess.run(
+        ["ss", "-Htn", "state", "established", "dst", server, "dport", "=", f":{port}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [int(line.split()[2].rpartition(":")[2]) for line in listed.stdout.splitlines()]
+
+
+def _run(*command: str, standard_input: str | None = None) -> None:
+    done = subprocess.run(command, check=False, capture_output=True, text=True, input=standard_input)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)} failed: {done.stderr}")

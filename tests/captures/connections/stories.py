@@ -1,0 +1,95 @@
+"""All recordings of this folder, with what must be found in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.captures.connections import healthy, sick
+from tests.captures.connections.listeners import CONTROLLER
+from tests.captures.connections.story import Pair, Stage, Story
+
+FAILED = "connection_failed"
+_SASL = "SASL_PLAINTEXT"
+_ONLY_TLS12 = ("ssl.enabled.protocols=TLSv1.2", "ssl.protocol=TLSv1.2")
+
+
+def _by(rule: str, *subjects: str) -> frozenset[Pair]:
+    """Findings of a rule."""
+    return frozenset((rule, subject) for subject in subjects)
+
+
+def _failed(*shapes: str) -> frozenset[Pair]:
+    """Findings of the rule about connections at the story's server."""
+    return _by(FAILED, *(f"{{server}}/{shape}" for shape in shapes))
+
+
+def _clients(shape: str, *names: str) -> frozenset[Pair]:
+    """The same, one for each client."""
+    return _failed(*(f"{shape}/{name}/{{client}}" for name in names))
+
+
+_THREE = ("", "-java", "-python")
+
+
+def _three(shape: str, name: str) -> frozenset[Pair]:
+    """The same of librdkafka, Java and kafka-python."""
+    return _clients(shape, *(name + end for end in _THREE))
+
+
+def _story(number: int, play: Callable[[Stage], None], **more: object) -> Story:
+    prefix = "healthy_" if play.__module__ == healthy.__name__ else ""
+    return Story(number, prefix + play.__name__, play, **more)  # type: ignore[arg-type]
+
+
+STORIES = (
+    _story(1, sick.refused, protocol="", findings=_failed("refused")),
+    _story(2, sick.unanswered, findings=_failed("unanswered")),
+    _story(3, sick.tls_at_plaintext, findings=_failed("no-tls")),
+    _story(4, sick.plaintext_at_tls, protocol="SSL", findings=_by("other_protocol", "{server}/Kafka/TLS")),
+    _story(5, sick.certificate_refused, protocol="SSL", findings=_failed("client-encrypted", "client-unknown_ca")),
+    _story(
+        6, sick.certificate_refused_tls12, protocol="SSL", settings=_ONLY_TLS12,
+        findings=_failed("client-certificate_unknown", "client-unknown_ca"),
+    ),
+    _story(
+        7, sick.client_certificate_missing, protocol="SSL", settings=("ssl.client.auth=required",),
+        findings=_failed("server-encrypted"),
+    ),
+    _story(
+        8, sick.tls_version, protocol="SSL", settings=("ssl.enabled.protocols=TLSv1.3",),
+        findings=_failed("server-protocol_version"),
+    ),
+    _story(9, sick.sasl_needed, protocol=_SASL, findings=_three("sasl", "guest")),
+    _story(10, sick.mechanism_refused, protocol=_SASL, findings=_by("auth_failed", "{server}/scram")),
+    _story(11, sick.credentials_refused, protocol=_SASL, findings=_by("auth_failed", "{server}/mistaken")),
+    _story(12, sick.controller, protocol=CONTROLLER, findings=_three("controller", "lost")),
+    _story(13, sick.advertised, advertised="kafka-internal:29092", findings=_three("advertised", "outside")),
+    _story(14, sick.advertised_refused, advertised="127.0.3.99:9192", findings=_clients("advertised", "outside")),
+    _story(15, sick.idle, findings=_clients("idle", "quiet")),
+    _story(16, sick.large_requests, findings=_clients("too-large", "bulky")),
+    _story(17, sick.large_responses, findings=_clients("too-large", "bulky")),
+    _story(18, sick.client_full, findings=_clients("client-full", "frozen")),
+    _story(19, sick.server_full, findings=_clients("server-full", "eager"), is_alone=True),
+    _story(20, sick.client_resets, findings=_by("connection_churn", "small/{client}")),
+    _story(
+        21, sick.limit, properties=("max.connections.per.ip.overrides=127.0.5.21:2,127.0.5.22:2",),
+        findings=_failed("limit"),
+    ),
+    _story(22, sick.storm, findings=_failed("storm")),
+    _story(23, sick.http_answers, protocol="", findings=_by("other_protocol", "{server}/Kafka/HTTP")),
+    _story(
+        24, sick.too_old,
+        findings=_by("unsupported_version", "old/Produce v1") | _by("kip896_incompatible_client", "old"),
+    ),
+    _story(25, sick.mongodb_refused, protocol="", is_mongodb=True, findings=_failed("refused")),
+    _story(26, sick.mongodb_unanswered, protocol="", is_mongodb=True, findings=_failed("unanswered")),
+    _story(27, sick.mongodb_idle, protocol="", is_mongodb=True, findings=_clients("idle", "quiet")),
+    _story(28, sick.mongodb_members, protocol="", is_mongodb=True, findings=_clients("members", "outside")),
+    _story(41, healthy.checks, info=_failed("check/{client}")),
+    _story(42, healthy.idle_at_client),
+    _story(43, healthy.idle_at_broker, settings=("connections.max.idle.ms=5000",)),
+    _story(44, healthy.deploy),
+    _story(45, healthy.restart, is_alone=True),
+    _story(46, healthy.short_outage),
+    _story(47, healthy.mongodb_pool, protocol="", is_mongodb=True),
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""What a recording is: who talks to whom, what stands between, and what must be found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.brokers.kafka4 import Kafka4
+
+SERVERS, CLIENTS = "127.0.3", "127.0.5"
+FIRST_PORT = 9092
+Pair = tuple[str, str]
+"""A rule and a subject; `{server}` and `{client}` stand for the addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a story plays.
+
+    Attributes:
+        server: address and port that its clients are told.
+        client: the address from which they come.
+        folder: for files, with the certificates.
+        broker: to be frozen or restarted by a story that has it alone.
+    """
+
+    server: str
+    client: str
+    folder: Path
+    broker: Kafka4
+
+    @property
+    def host(self) -> str:
+        """The server's address."""
+        return self.server.rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        """The server's port."""
+        return int(self.server.rpartition(":")[2])
+
+    @property
+    def to(self) -> str:
+        """Packets to the server, for nftables."""
+        return f"ip daddr {self.host} tcp dport {self.port}"
+
+    @property
+    def back(self) -> str:
+        """Packets of the server, for nftables."""
+        return f"ip saddr {self.host} tcp sport {self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A recording; its docstring, or that of its function, says what is wrong.
+
+    Attributes:
+        number: of its addresses and port.
+        protocol: of the broker's listener; empty: the story brings what listens, if anything does.
+        advertised: host and port that the broker names, if not its own.
+        settings: of the listener alone, properties: of the broker.
+        findings: what must be found above info, and nothing else.
+        info: what must be found for information.
+        is_alone: whether nothing else may play meanwhile.
+    """
+
+    number: int
+    name: str
+    play: Callable[[Stage], None]
+    protocol: str = "PLAINTEXT"
+    advertised: str = ""
+    settings: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    findings: frozenset[Pair] = field(default_factory=frozenset)
+    info: frozenset[Pair] = field(default_factory=frozenset)
+    is_alone: bool = False
+    is_mongodb: bool = False
+
+    @property
+    def listener(self) -> str:
+        """The listener's name."""
+        return f"L{self.number}"
+
+    @property
+    def client(self) -> str:
+        """The clients' address."""
+        return f"{CLIENTS}.{self.number}"
+
+    @property
+    def host(self) -> str:
+        """The server's address."""
+        return f"{SERVERS}.{self.number}"
+
+    @property
+    def server(self) -> str:
+        """The server's address and port."""
+        return f"{self.host}:{27016 if self.is_mongodb else FIRST_PORT + self.number}"
+
+    @property
+    def text(self) -> str:
+        """What it is, in a sentence."""
+        return (self.play.__doc__ or "").splitlines()[0]
+
+    def capture(self, folder: Path) -> Path:
+        """Where its recording is."""
+        return folder / f"{self.name}.pcap.zst"
+
+    def named(self, pairs: frozenset[Pair]) -> set[Pair]:
+        """Rules and subjects with the addresses of this story."""
+        return {(rule, subject.format(server=self.server, client=self.client)) for rule, subject in pairs}

@@ -1,0 +1,33 @@
+"""Each cause is found in its recording and nothing else is; connections in good order show nothing above info."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.analysis.rules.run import finding_rows
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.settings import StreamSettings
+from tests.captures.connections.record import HERE
+from tests.captures.connections.stories import STORIES
+from tests.captures.connections.story import Story
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda one: one.name)
+def test_a_recording_shows_its_cause_and_nothing_else(story: Story) -> None:
+    found = diagnose(read_inputs([str(story.capture(HERE))]), StreamSettings())
+    rows = finding_rows(found.findings)
+    loud = {(row["rule"], row["subject"]) for row in rows if row["severity"] != "info"}
+    quiet = {(row["rule"], row["subject"]) for row in rows if row["severity"] == "info"}
+    assert loud == story.named(story.findings)
+    assert quiet >= story.named(story.info)
+
+
+def test_healthy_recordings_declare_nothing_and_others_a_cause() -> None:
+    assert all(bool(one.findings) != one.name.startswith("healthy_") for one in STORIES)
+
+
+def test_recordings_stay_small() -> None:
+    sizes = [one.capture(HERE).stat().st_size for one in STORIES]
+    assert max(sizes) < 150_000
+    assert sum(sizes) < 1_200_000

@@ -1,0 +1,90 @@
+"""What goes wrong with connections is found within three seconds of its last packet, while the capture goes on.
+
+Times are those of the capture: packets are taken in their order, none follows, and three seconds pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.landing.stores import LocalStore
+from pipeline.capture.network.link import FIN, RST, Dissector
+from pipeline.capture.packets.packet import Packet
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.runs.run import CaptureRun
+from pipeline.embedded.following import Following
+from pipeline.embedded.new_files import NewFiles
+from pipeline.settings import StreamSettings
+from tests.captures.connections.record import HERE
+from tests.captures.connections.stories import STORIES
+from tests.captures.connections.story import Pair, Story
+from tests.cases.test_cases import CASES
+
+SOON_US = 3_000_000
+SICK = [one for one in STORIES if one.findings]
+OPEN = [one for one in SICK if one.name in ("client_full", "server_full", "large_requests", "large_responses", "idle")]
+"""Stories whose connections may stay open for long, and show what is wrong meanwhile."""
+CASE = {
+    "connection-refused/refused.pcap": "10.0.0.9:9092/refused",
+    "connection-refused/real_librdkafka.pcap": "127.0.0.1:29199/refused",
+    "connection-refused/syn_unanswered.pcap": "10.0.0.9:9092/unanswered",
+    "idle-connection-dropped/lb_idle_timeout.pcap": "10.0.0.9:9092/idle/producer-x/10.0.0.5",
+    "sasl-needed/sasl_needed.pcap": "10.0.0.9:9092/sasl/consumer-1/10.0.0.5",
+}
+
+
+def loud_after(tmp_path: Path, packets: Iterable[Packet], *, by_blocks: bool = False) -> set[Pair]:
+    """Rules and subjects above info once these packets have come, and none for three seconds."""
+    with CaptureRun(LocalStore(tmp_path), agent_id="a") as run:
+        if by_blocks:
+            run.hurry()
+        for packet in packets:
+            run.take(packet)
+            run.catch_up()
+        run.add(run.agent.wait(SOON_US))
+        run.publish()
+    following, landed = Following(StreamSettings(), by_kernel=False), NewFiles(tmp_path).take()
+    assert landed is not None
+    following.add(*landed)
+    following.judge()
+    return {(row["rule"], row["subject"]) for row in following.findings if row["severity"] != "info"}
+
+
+def without_ends(packets: Iterable[Packet]) -> list[Packet]:
+    """Packets but those by which a side ends a connection."""
+    dissector = Dissector()
+
+    def is_end(packet: Packet) -> bool:
+        segment = dissector.segment(packet)
+        return segment is not None and bool(segment.flags & (FIN | RST))
+
+    return [packet for packet in packets if not is_end(packet)]
+
+
+@pytest.mark.parametrize("story", SICK, ids=lambda one: one.name)
+def test_a_cause_is_found_before_the_capture_ends(tmp_path: Path, story: Story) -> None:
+    assert loud_after(tmp_path, read_packets(str(story.capture(HERE)))) == story.named(story.findings)
+
+
+@pytest.mark.parametrize("by_blocks", [False, True], ids=["packet by packet", "by blocks"])
+@pytest.mark.parametrize("story", OPEN, ids=lambda one: one.name)
+def test_a_cause_is_found_while_all_connections_stay_open(tmp_path: Path, story: Story, by_blocks: bool) -> None:
+    packets = without_ends(read_packets(str(story.capture(HERE))))
+    assert loud_after(tmp_path, packets, by_blocks=by_blocks) >= story.named(story.findings)
+
+
+@pytest.mark.parametrize("change", [list, without_ends], ids=["whole", "open"])
+@pytest.mark.parametrize("story", [one for one in STORIES if not one.findings], ids=lambda one: one.name)
+def test_healthy_connections_show_nothing_meanwhile(
+    tmp_path: Path, story: Story, change: Callable[[Iterable[Packet]], list[Packet]]
+) -> None:
+    assert loud_after(tmp_path, change(read_packets(str(story.capture(HERE))))) == set()
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the checkout where they are kept")
+@pytest.mark.parametrize(("path", "subject"), CASE.items(), ids=list(CASE))
+def test_a_case_is_found_before_the_capture_ends(tmp_path: Path, path: str, subject: str) -> None:
+    assert ("connection_failed", subject) in loud_after(tmp_path, read_packets(str(CASES / path)))
