@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -48,10 +48,9 @@ class Seen:
 
     def merged(self, other: Seen) -> Seen:
         """Both together; the value that was seen first stays, but what is stated replaces what was inferred."""
-        first = min(self, other, key=lambda seen: (seen.is_inferred, seen.first_us, seen.value))
-        return Seen(
-            first.value, min(self.first_us, other.first_us), max(self.last_us, other.last_us), first.is_inferred
-        )
+        is_first = (self.is_inferred, self.first_us, self.value) <= (other.is_inferred, other.first_us, other.value)
+        value, is_inferred = (self.value, self.is_inferred) if is_first else (other.value, other.is_inferred)
+        return Seen(value, min(self.first_us, other.first_us), max(self.last_us, other.last_us), is_inferred)
 
 
 @dataclass(frozen=True)
@@ -113,31 +112,46 @@ class Facts:
         return {topic_id: seen.value for (_, topic_id), seen in sorted(self.topics.items(), key=itemgetter(0))}
 
     @cached_property
-    def incarnations(self) -> list[tuple[str, str, str, int, int, int | None]]:
-        """Cluster, name, id, number, from and until (µs, exclusive; None: still) of each topic, in order of time.
+    def lives(self) -> dict[tuple[str, str], list[tuple[int, int, str]]]:
+        """Of each topic (cluster, name) the ids, in order of time: seen first and last (µs since the epoch), id.
 
-        A topic that is deleted and made anew has the same name and another id; the number counts them from 0.
+        A topic that is deleted and made anew has the same name and another id.
         """
-        by_name: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+        found: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
         for (cluster, topic_id), seen in self.topics.items():
-            by_name[cluster, seen.value].append((seen.first_us, topic_id))
-        found: list[tuple[str, str, str, int, int, int | None]] = []
-        for (cluster, name), ids in sorted(by_name.items()):
+            found.setdefault((cluster, seen.value), []).append((seen.first_us, seen.last_us, topic_id))
+        for ids in found.values():
             ids.sort()
-            ends = [first_us for first_us, _ in ids[1:]]
-            for number, ((first_us, topic_id), end_us) in enumerate(zip(ids, [*ends, None], strict=True)):
-                found.append((cluster, name, topic_id, number, first_us, end_us))
         return found
 
+    @cached_property
+    def recreated(self) -> dict[tuple[str, str], list[tuple[int, int, str]]]:
+        """The same of the topics that had several ids."""
+        return {topic: ids for topic, ids in self.lives.items() if len(ids) > 1}
+
+    @property
+    def incarnations(self) -> Iterator[tuple[str, str, str, int, int, int | None]]:
+        """Cluster, name, id, number, from and until (µs, exclusive; None: still) of each topic, in order of time.
+
+        The number counts the ids of a name from 0.
+        """
+        for (cluster, name), ids in sorted(self.lives.items()):
+            ends = [first_us for first_us, _, _ in ids[1:]]
+            for number, ((first_us, _, topic_id), end_us) in enumerate(zip(ids, [*ends, None], strict=True)):
+                yield cluster, name, topic_id, number, first_us, end_us
+
+    @cached_property
     def renewed_topics(self) -> list[tuple[str, str, str, int, int, int]]:
         """The same of the names that several ids had, without gaps: the first from ever, the last for ever."""
-        all_ids = self.incarnations
-        renewed = {(cluster, name) for cluster, name, _, number, _, _ in all_ids if number}
         return [
-            (cluster, name, topic_id, number, first if number else _LONG_AGO, FAR_AWAY_US if until is None else until)
-            for cluster, name, topic_id, number, first, until in all_ids
-            if (cluster, name) in renewed
-        ]
+            (
+                cluster, name, topic_id, number,
+                first_us if number else _LONG_AGO,
+                ids[number + 1][0] if number + 1 < len(ids) else FAR_AWAY_US,
+            )
+            for (cluster, name), ids in sorted(self.recreated.items())
+            for number, (first_us, _, topic_id) in enumerate(ids)
+        ]  # fmt: skip
 
     def merged(self, facts: Iterable[Fact]) -> Facts:
         """These facts and new ones together."""
@@ -146,22 +160,12 @@ class Facts:
         for fact in news:
             if fact.cluster is not None:
                 _put(brokers, (fact.server, fact.cluster), Seen(fact.cluster, fact.first_us, fact.last_us))
-        sightings = [(cluster, topic_id, seen) for (cluster, topic_id), seen in self.topics.items()]
-        sightings += [
-            (fact.cluster or fact.server, fact.topic_id, Seen(fact.topic, fact.first_us, fact.last_us))
-            for fact in news
-            if fact.topic_id is not None and fact.topic is not None
-        ]
-        # CreateTopics names no cluster: ids are unique, so whoever names the cluster of one settles it.
-        home = {
-            topic_id: cluster
-            for cluster, topic_id, _ in sorted(sightings, key=itemgetter(0, 1))
-            if not _is_address(cluster)
-        }
-        topics: dict[tuple[str, str], Seen] = {}
-        for cluster, topic_id, seen in sightings:
-            _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
-        return Facts(brokers, _without_doubtful(topics))
+        sightings = dict(self.topics)
+        for fact in news:
+            if fact.topic_id is not None and fact.topic is not None:
+                place = fact.cluster or fact.server, fact.topic_id
+                _put(sightings, place, Seen(fact.topic, fact.first_us, fact.last_us))
+        return Facts(brokers, _without_doubtful(_at_home(sightings)))
 
     def with_inferred(self, names: Mapping[tuple[str, str], Seen]) -> Facts:
         """These facts, and names of (cluster, topic id) that no message states."""
@@ -185,6 +189,21 @@ class Facts:
         """Names of topic ids that ``before`` did not know or named otherwise."""
         old = before.names
         return {topic_id: name for topic_id, name in self.names.items() if old.get(topic_id) != name}
+
+
+def _at_home(sightings: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:
+    """Topics by (cluster, topic id), where a server may have stood for its cluster.
+
+    CreateTopics names no cluster: ids are unique, so whoever names the cluster of one settles it.
+    """
+    if not any(_is_address(cluster) for cluster in {cluster for cluster, _ in sightings}):
+        return sightings
+    known = sorted((cluster, topic_id) for cluster, topic_id in sightings if not _is_address(cluster))
+    home = {topic_id: cluster for cluster, topic_id in known}
+    topics: dict[tuple[str, str], Seen] = {}
+    for (cluster, topic_id), seen in sightings.items():
+        _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
+    return topics
 
 
 def _without_doubtful(topics: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:

@@ -6,13 +6,16 @@ on. Its earlier findings stay as they were: those that are left out may go on un
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import Any, TypeVar
 
-from pipeline.analysis.rules.model import SEVERITIES, Finding
+from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.safety.guard import TooMuchToJudge, report
 from pipeline.analysis.tables import Tables
+
+T = TypeVar("T")
 
 LEAST_KEPT = 1_000
 """So many findings a rule keeps of any traffic."""
@@ -38,19 +41,37 @@ class Budget:
         ((size,),) = self._tables.rows(_BYTES)
         return max(LEAST_KEPT, (size or 0) // BYTES_EACH)
 
+    def worst(self, rule: str, subjects: Iterable[T], order: Callable[[T], Any]) -> list[T]:
+        """Those of a rule's subjects that it keeps, in their order.
+
+        A rule whose subjects are cheap to find and costly to tell asks before it tells them.
+
+        Args:
+            rule: its name.
+            subjects: what each of its findings is about.
+            order: the worst has the least.
+        """
+        every = list(subjects)
+        if len(every) <= LEAST_KEPT or len(every) <= self._most:
+            return every
+        self.over.add(rule)
+        report(TooMuchToJudge(f"it finds {len(every):,} subjects, and keeps the worst {self._most:,}"), f"rule {rule}")
+        kept = sorted(range(len(every)), key=lambda n: order(every[n]))[: self._most]
+        return [every[n] for n in sorted(kept)]
+
     def kept(self, found: Iterable[Finding]) -> list[Finding]:
         """Those of a family's findings that stay, in their order: of each rule the worst."""
         every = list(found)
-        counts = Counter(one.rule for one in every)
-        over = sorted(rule for rule, count in counts.items() if count > LEAST_KEPT and count > self._most)
-        left_out: set[int] = set()
-        for rule in over:
-            worst = sorted((n for n, one in enumerate(every) if one.rule == rule), key=lambda n: _order(every[n]))
-            left_out.update(worst[self._most :])
-            error = TooMuchToJudge(f"it finds {counts[rule]:,} subjects, and keeps the worst {self._most:,}")
-            report(error, f"rule {rule}")
-        self.over.update(over)
-        return [one for n, one in enumerate(every) if n not in left_out]
+        of_rule: defaultdict[str, list[int]] = defaultdict(list)
+        for n, one in enumerate(every):
+            of_rule[one.rule].append(n)
+        stay = {n for rule, these in of_rule.items() for n in self.worst(rule, these, lambda n: _order(every[n]))}
+        return [one for n, one in enumerate(every) if n in stay]
+
+
+def budget_of(sources: Sources) -> Budget:
+    """The one budget that all rules of a run share."""
+    return sources.once("budget of findings", lambda: Budget(sources.tables))
 
 
 def _order(one: Finding) -> tuple[int, int, str, str]:

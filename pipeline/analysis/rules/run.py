@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.rules.budget import Budget
+from pipeline.analysis.rules.budget import budget_of
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traffic, newest_versions
@@ -62,7 +62,7 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
     """
     failed: set[str] = set()
     sources = _sources(tables, facts, settings, failed)
-    budget, found = Budget(tables), list[Finding]()
+    budget, found = budget_of(sources), list[Finding]()
     for family in families():
         names = [rule.name for rule in family.rules]
         try:
@@ -119,7 +119,7 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: se
         int(settings.still_open_seconds * 1_000_000),
         ends,
         server_ends,
-        made_anew(facts),
+        {topic: sorted({first_us for first_us, _, _ in ids[1:]}) for topic, ids in facts.recreated.items()},
         episodes,
         traffic,
         shared("offered versions", partial(newest_versions, tables, facts), dict),
@@ -146,14 +146,6 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
         if known is None or SEVERITIES.index(finding.severity) < SEVERITIES.index(known.severity):
             best[finding.finding_id] = finding
     return list(best.values())
-
-
-def made_anew(facts: Facts) -> dict[tuple[str, str], list[int]]:
-    """See Sources.made_anew: when a further id of each topic was first seen."""
-    lives: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for (cluster, _), seen in facts.topics.items():
-        lives[cluster, seen.value].append(seen.first_us)
-    return {topic: sorted({*sorted(times)[1:]}) for topic, times in lives.items() if len(times) > 1}
 
 
 def with_earlier(found: Found, earlier: Iterable[Mapping[str, Any]], pause_us: int) -> list[dict[str, Any]]:

@@ -235,7 +235,7 @@ def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
 def _renewed(facts: Facts) -> pa.Table:
     columns = ("cluster", "name", "id", "number", "from_us", "until_us")
     types = (pa.string(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.int64())
-    rows = facts.renewed_topics()
+    rows = facts.renewed_topics
     return pa.table(
         {
             name: arrow_array([row[n] for row in rows], kind)

@@ -67,7 +67,7 @@ def test_events_without_an_id_are_of_the_topic_of_their_time(seed: int) -> None:
             )
         )  # fmt: skip
     found = timeline(arrow(OFFSET_EVENTS, rows), arrow(STATE_EVENTS), arrow(RECORD_BATCHES), facts, HOUR)
-    spans = facts.renewed_topics()
+    spans = facts.renewed_topics
 
     def incarnation(given: dict) -> int:
         us = int(given["ts"].timestamp() * 1e6)

@@ -6,11 +6,12 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from shlex import quote
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
+from pipeline.analysis.rules.budget import budget_of
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
 from pipeline.analysis.rules.episodes import Episode
@@ -151,17 +152,14 @@ def _unsupported_version(
 
 def _topic_recreated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """One name, two topic ids, one after the other."""
-    known = sorted(
-        (cluster, seen.value, seen.first_us, seen.last_us, topic_id)
-        for (cluster, topic_id), seen in sources.facts.topics.items()
-    )
-    lives_of = {name: list(lives) for name, lives in groupby(known, key=lambda life: (life[0], life[1]))}
-    renewed = {name: lives for name, lives in lives_of.items() if len(lives) > 1}
+    lives = sources.facts.recreated
+    topics = budget_of(sources).worst("topic_recreated", sorted(lives), lambda topic: (lives[topic][-1][0], topic))
     changed = sources.by_subject(TOPIC_CHANGED)
-    committed = _last_commits(sources.tables, renewed) if renewed else {}
-    for (cluster, name), ids in renewed.items():
-        (*_, last_old_us, old_id), (*_, first_us, _, new_id) = ids[-2:]
-        times = [(min(old[3], new[2]), new[2]) for old, new in pairwise(ids)]
+    committed = _last_commits(sources.tables, topics) if topics else {}
+    for cluster, name in topics:
+        ids = lives[cluster, name]
+        (_, last_old_us, old_id), (first_us, _, new_id) = ids[-2:]
+        times = [(min(old_last_us, us), us) for (_, old_last_us, _), (us, _, _) in pairwise(ids)]
         changes = changed.get((cluster, name), ())
         by = sorted({client for e in changes for client in e.clients})
         since = sorted(group for group, us in committed.get((cluster, name), ()) if us > first_us)
