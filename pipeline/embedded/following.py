@@ -162,6 +162,11 @@ class Following:
         return self._gathering.since_us
 
     @property
+    def has_connections(self) -> bool:
+        """Whether connections came that rules look at, whether or not they spoke."""
+        return self._has_connections
+
+    @property
     def findings(self) -> Sequence[Mapping[str, Any]]:
         """Rows of ``gold.findings`` as they were judged last; ``first_us`` and ``last_us`` are times."""
         return self._rows

@@ -10,15 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.model import CONNECTION
 from pipeline.analysis.copies.copies import counted
 from pipeline.analysis.safety.guard import InternalError, Noted, attempt
+from pipeline.analysis.standing.connections import EndNow, ends_now
 from pipeline.analysis.standing.groups import GroupNow, groups_now
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window
 from pipeline.embedded.following import Following
 from pipeline.embedded.incident_changes import IncidentKind
 from pipeline.settings import StreamSettings
-from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
+from pipeline.tables import CONNECTIONS, COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
 
 _MOST_SOFTWARE = 10_000
 NEWS_US = 30_000_000
@@ -39,6 +41,7 @@ class Now:
         pending: requests that wait for their answer.
         first_us, last_us: of the first and the last frame that ever came.
         since_us: what came before was dropped, for there was too much; None: nothing was.
+        ends: how connections failed.
     """
 
     window: Window
@@ -53,6 +56,7 @@ class Now:
     first_us: int
     last_us: int
     since_us: int | None
+    ends: Sequence[EndNow] = ()
 
 
 @dataclass(slots=True)
@@ -73,6 +77,7 @@ class Watch:
     _following: Following = field(init=False)
     _news: dict[str, tuple[IncidentKind, int]] = field(default_factory=dict)
     _other_ports: set[int] = field(default_factory=set)
+    _connections_us: tuple[int, int] | None = None
     _software: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -84,9 +89,21 @@ class Watch:
         return self._following.frames
 
     @property
+    def has_something(self) -> bool:
+        """Whether there is something to show: messages, or connections that failed."""
+        return bool(self._following.frames) or self._following.has_connections
+
+    @property
+    def span_us(self) -> tuple[int, int] | None:
+        """Times of the first and the last frame, or where there is none of what is known of connections."""
+        seen = self._following.gathering
+        frames = None if seen.first_us is None or seen.last_us is None else (seen.first_us, seen.last_us)
+        return frames or self._connections_us
+
+    @property
     def last_us(self) -> int | None:
-        """Time of the last frame, µs since the epoch; None without any."""
-        return self._following.gathering.last_us
+        """The end of that span, µs since the epoch; None without any."""
+        return None if self.span_us is None else self.span_us[1]
 
     @property
     def other_ports(self) -> list[int]:
@@ -103,14 +120,22 @@ class Watch:
             gaps = gaps.filter(pc.invert(pc.is_in(gaps.column("connection_id"), elsewhere)))
             frames = frames.filter(is_wanted)
         if frames.num_rows or gaps.num_rows:
+            self._note_connections(gaps)
             self._following.add(frames, gaps)
+
+    def _note_connections(self, gaps: pa.Table) -> None:
+        stated = gaps.column("ts").filter(pc.equal(gaps.column("method"), CONNECTION)).cast(pa.int64())
+        if len(stated):
+            times = pc.min_max(stated).as_py()
+            before = self._connections_us or (times["min"], times["max"])
+            self._connections_us = min(before[0], times["min"]), max(before[1], times["max"])
 
     def judge(self) -> None:
         """Judge what is kept."""
-        if not self._following.frames:
+        if not self.has_something:
             return
         self._following.judge()
-        at_us = self._following.gathering.last_us or 0
+        at_us = self.last_us or 0
         for change in self._following.incident_changes():
             if change.kind == "over":
                 self._news.pop(change.row["incident_id"], None)
@@ -141,10 +166,11 @@ class Watch:
             now_us: what time it is, µs since the epoch; None: that of the last frame.
         """
         derived, seen = self._following.derived, self._following.gathering
-        if derived is None or seen.first_us is None or seen.last_us is None:
+        if derived is None or self.span_us is None:
             return None
-        at_us = max(seen.last_us, now_us or 0)
-        window = Window.of(at_us, seen.since_us or seen.first_us, self.window_us)
+        first_us, last_us = self.span_us
+        at_us = max(last_us, now_us or 0)
+        window = Window.of(at_us, seen.since_us or first_us, self.window_us)
         copies = derived.of(COPIES)
         states, exchanges, commands = (
             counted(derived.of(table), copies) for table in (STATE_EVENTS, EXCHANGES, MONGO_COMMANDS)
@@ -161,6 +187,9 @@ class Watch:
                 lambda: traffic_now(exchanges, states, commands, window),
                 lambda: TrafficNow([], [], []),
             )
+            ends = attempt(
+                "connections as they are now", lambda: ends_now(derived.of(CONNECTIONS), window), list[EndNow]
+            )
         return Now(
             window,
             groups,
@@ -171,9 +200,10 @@ class Watch:
             self._following.exchanges,
             seen.bytes_lost,
             derived.pending.num_rows,
-            seen.first_us,
-            seen.last_us,
+            first_us,
+            last_us,
             seen.since_us,
+            ends,
         )
 
     def _with_software(self, traffic: TrafficNow) -> TrafficNow:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pipeline.analysis.safety.guard import attempt
+from pipeline.analysis.standing.connections import EndNow
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, ClientNow, CommandNow
 from pipeline.commands.watching.amounts import UNKNOWN, amount, history, latency, rate, span, trend, volume
@@ -134,6 +135,14 @@ _CLIENTS = (
     _BYTES,
 )  # fmt: skip
 
+_ENDS = (
+    Column("CONNECTIONS", lambda one, _: f"{one.server}: {one.ended}" if one.server else one.ended, grows=True),
+    Column("ENDED", lambda one, _: (amount(one.connections), "bold yellow" if one.is_unmade else "")),
+    Column("CLIENTS", lambda one, _: one.host if one.hosts == 1 else amount(one.hosts), is_text=True, most=21),
+    Column("LAST", lambda one, now: span((now.window.last_us - one.last_us) / 1e6)),
+    Column("BYTES", lambda one, now: volume(_per_second(one.bytes, now))),
+)
+
 
 def sections(now: Now, order: Order, width: int) -> list[Section]:
     """The parts of the screen that have something to show, at a width of the terminal."""
@@ -148,6 +157,7 @@ def _all(now: Now, order: Order, width: int) -> Iterator[Section]:
         (_APIS, now.traffic.apis, _BY_OTHER[others], others),
         (_COMMANDS, now.traffic.commands, _BY_OTHER[others], others),
         (_CLIENTS, now.traffic.clients, _BY_OTHER[of_clients], of_clients),
+        (_ENDS, now.ends, _by_number, of_clients),
     )
     for columns, items, key, sort in parts:
         shown = tuple(column for column in columns if width >= column.from_width)
@@ -173,6 +183,10 @@ def _by_lag(group: GroupNow) -> tuple[Any, ...]:
 
 def _by_trend(group: GroupNow) -> tuple[Any, ...]:
     return group.trend is None, -(group.trend or 0), group.cluster, group.group_id
+
+
+def _by_number(end: EndNow) -> tuple[Any, ...]:
+    return -end.connections, end.server, end.ended
 
 
 _Counted = ApiNow | CommandNow | ClientNow

@@ -143,7 +143,7 @@ class _Session:
             if stop.asked():  # also while more and more comes
                 feed.stop()
             pause_s = max(self._every_s, reading_s(took_s, is_behind=feed.is_behind))
-            if self._watch.frames and time.monotonic() - self._drawn >= pause_s:
+            if self._watch.has_something and time.monotonic() - self._drawn >= pause_s:
                 begin = time.monotonic()
                 if is_unjudged:
                     self._watch.judge()
