@@ -14,12 +14,12 @@ from pipeline.analysis.clients import clients
 from pipeline.analysis.connections import connections
 from pipeline.analysis.copies.copies import all_copies, counted, waiting
 from pipeline.analysis.copies.translated import Statements
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.holders.assignments import assignments
 from pipeline.analysis.holders.fetch_sessions import fetch_sessions
 from pipeline.analysis.holders.transactions import transactions
-from pipeline.analysis.inferred_names import inferred_names
+from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
 from pipeline.analysis.pairing import completed, exchanges, pending
@@ -113,13 +113,9 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
         "clusters and topic names", lambda: (known or Facts()).merged(kafka.facts()), lambda: known or Facts()
     )
     events, batches, states = (_made(TABLES[part], partial(kafka.table, part, facts)) for part in TABLES)
-    names = attempt(
-        "inferred names of topics",
-        lambda: inferred_names(events, kafka.subscriptions(), facts),
-        dict[tuple[str, str], Seen],
-    )
-    if names:
-        facts = facts.with_inferred(names)
+    shown = with_inferred(facts, events, kafka.subscriptions())
+    if shown is not facts:
+        facts = shown
         events, batches, states = (placed(rows, facts) for rows in (events, batches, states))
     commands, handshakes = mongodb_statements(complete)
     return Gathered(complete, pending(paired), events, batches, states, commands, handshakes, gaps, facts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
@@ -38,7 +38,7 @@ class Seen:
     """A value and when it was seen first and last, µs since the epoch.
 
     Attributes:
-        is_inferred: whether no message states it (:mod:`pipeline.analysis.inferred_names`).
+        is_inferred: whether no message states it (:mod:`pipeline.analysis.inferred`).
     """
 
     value: str
@@ -160,12 +160,25 @@ class Facts:
         for fact in news:
             if fact.cluster is not None:
                 _put(brokers, (fact.server, fact.cluster), Seen(fact.cluster, fact.first_us, fact.last_us))
+        brokers = _settled(brokers)
         sightings = dict(self.topics)
         for fact in news:
             if fact.topic_id is not None and fact.topic is not None:
                 place = fact.cluster or fact.server, fact.topic_id
                 _put(sightings, place, Seen(fact.topic, fact.first_us, fact.last_us))
         return Facts(brokers, _without_doubtful(_at_home(sightings)))
+
+    def with_inferred_clusters(self, clusters: Mapping[tuple[str, str], Seen]) -> Facts:
+        """These facts, and (server, cluster) of servers whose cluster no message states."""
+        brokers = dict(self.brokers)
+        for key, seen in clusters.items():
+            _put(brokers, key, seen)
+        brokers = _settled(brokers)
+        home = {server: cluster for (server, cluster), seen in brokers.items() if seen.is_inferred}
+        topics: dict[tuple[str, str], Seen] = {}
+        for (cluster, topic_id), seen in self.topics.items():
+            _put(topics, (home.get(cluster, cluster), topic_id), seen)
+        return Facts(brokers, topics)
 
     def with_inferred(self, names: Mapping[tuple[str, str], Seen]) -> Facts:
         """These facts, and names of (cluster, topic id) that no message states."""
@@ -196,14 +209,30 @@ def _at_home(sightings: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Se
 
     CreateTopics names no cluster: ids are unique, so whoever names the cluster of one settles it.
     """
-    if not any(_is_address(cluster) for cluster in {cluster for cluster, _ in sightings}):
+    if not any(is_address(cluster) for cluster in {cluster for cluster, _ in sightings}):
         return sightings
-    known = sorted((cluster, topic_id) for cluster, topic_id in sightings if not _is_address(cluster))
+    known = sorted((cluster, topic_id) for cluster, topic_id in sightings if not is_address(cluster))
     home = {topic_id: cluster for cluster, topic_id in known}
     topics: dict[tuple[str, str], Seen] = {}
     for (cluster, topic_id), seen in sightings.items():
-        _put(topics, (home.get(topic_id, cluster) if _is_address(cluster) else cluster, topic_id), seen)
+        _put(topics, (home.get(topic_id, cluster) if is_address(cluster) else cluster, topic_id), seen)
     return topics
+
+
+def _settled(brokers: Mapping[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:
+    """Without inferred clusters where one is stated; where an address stood for a cluster, with the cluster's id."""
+    newest: dict[str, Seen] = {}
+    for (server, _), seen in sorted(brokers.items()):
+        if not seen.is_inferred and (server not in newest or seen.last_us > newest[server].last_us):
+            newest[server] = seen
+    found: dict[tuple[str, str], Seen] = {}
+    for (server, cluster), seen in brokers.items():
+        if not seen.is_inferred:
+            _put(found, (server, cluster), seen)
+        elif server not in newest:
+            name = newest[cluster].value if cluster in newest else cluster
+            _put(found, (server, name), replace(seen, value=name))
+    return found
 
 
 def _without_doubtful(topics: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:
@@ -255,7 +284,7 @@ def _spans_of(sightings: list[Seen]) -> list[tuple[int, int, str]]:
     return spans
 
 
-def _is_address(cluster: str) -> bool:
+def is_address(cluster: str) -> bool:
     """Whether a server stands for its cluster: cluster ids are base64 and have no colon."""
     return ":" in cluster
 

@@ -15,9 +15,12 @@ from pipeline.tables import BROKERS, TOPICS
 def brokers(facts: Facts) -> pa.Table:
     """Rows of ``silver.brokers``."""
     rows = (
-        {"server": server, "cluster": cluster, "first_ts": seen.first_us, "last_ts": seen.last_us}
+        {
+            "server": server, "cluster": cluster, "first_ts": seen.first_us, "last_ts": seen.last_us,
+            "is_inferred": seen.is_inferred,
+        }
         for (server, cluster), seen in sorted(facts.brokers.items())
-    )
+    )  # fmt: skip
     return table_of(rows, BROKERS)
 
 
@@ -38,8 +41,8 @@ def known_facts(broker_rows: pa.Table, topic_rows: pa.Table) -> Facts:
     """The facts that rows of both tables hold."""
     return Facts(
         {
-            (server, cluster): Seen(cluster, first, last)
-            for server, cluster, first, last in _timed(broker_rows, "server", "cluster")
+            (server, cluster): Seen(cluster, first, last, bool(is_inferred))
+            for server, cluster, is_inferred, first, last in _timed(broker_rows, "server", "cluster", "is_inferred")
         },
         {
             (cluster, topic_id): Seen(topic, first, last, bool(is_inferred))

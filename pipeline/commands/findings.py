@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from difflib import get_close_matches
 from functools import partial
@@ -269,18 +269,26 @@ def what_was_looked_at(found: Diagnosis) -> str:
         f"Looked at {many(looked.groups, 'group')}, {many(looked.partitions, 'partition')}, "
         f"{many(looked.clients, 'client')} and {many(looked.servers, 'server')} by {len(all_rules())} rules."
         f"{_unspoken(looked)}"
-        f"{_names_inferred(found.derived.facts)}"
+        f"{_clusters_inferred(found.derived.facts)}{_names_inferred(found.derived.facts)}"
     )
+
+
+def _clusters_inferred(facts: Facts) -> str:
+    """Which servers belong to a cluster by inference."""
+    servers = _some(server for (server, _), seen in facts.brokers.items() if seen.is_inferred)
+    return f" No message names the cluster of {servers}: what clients read and commit shows it." if servers else ""
 
 
 def _names_inferred(facts: Facts) -> str:
     """Which topics have an id by inference."""
-    names = sorted({seen.value for seen in facts.topics.values() if seen.is_inferred})
-    if not names:
-        return ""
-    shown = ", ".join(map(printable, names[:_NAMES_SHOWN]))
+    names = _some(seen.value for seen in facts.topics.values() if seen.is_inferred)
+    return f" No message states the topic id of {names}: equal offsets or a subscription show it." if names else ""
+
+
+def _some(texts: Iterable[str]) -> str:
+    names = sorted(set(texts))
     more = f" and {many(len(names) - _NAMES_SHOWN, 'other')}" if len(names) > _NAMES_SHOWN else ""
-    return f" No message states the topic id of {shown}{more}: equal offsets or a subscription show it."
+    return ", ".join(map(printable, names[:_NAMES_SHOWN])) + more
 
 
 def clock(micros: int) -> str:

@@ -143,10 +143,13 @@ BROKERS = Table(
     "brokers",
     "Which server address belongs to which Kafka cluster",
     (
-        required("server", "string", "ip:port that answered with a cluster id"),
-        required("cluster", "string", "Kafka cluster id"),
+        required("server", "string", "ip:port that answered with a cluster id, or of which an answer names it"),
+        required("cluster", "string", "Kafka cluster id; inferred without one: the least ip:port of its brokers"),
         required("first_ts", "timestamp", "First seen"),
         required("last_ts", "timestamp", "Last seen"),
+        optional(
+            "is_inferred", "boolean", "Whether the cluster is inferred, as no message states it; null: it is stated"
+        ),
     ),
     key=("server", "cluster"),
 )

@@ -37,7 +37,7 @@ _NO_FILE = (None,) * 6
 _MOST_LEFT = 50_000
 """Halves that a task takes on from piece to piece."""
 NAMED_AT_MOST = 200_000
-"""Statements of one batch of which the names are inferred of topics that are known by their ids alone."""
+"""Statements of one batch that clusters, and names of topics known by their ids alone, are inferred from."""
 
 Lines = Sequence[tuple[Any, ...]]
 
@@ -59,6 +59,7 @@ class BundleWriter:
         self._lines: list[tuple[Any, ...]] = []
         self._facts: dict[Fact, None] = {}
         self._unnamed: set[str] = set()
+        self._servers: set[str] = set()
         self._subscriptions: list[pa.Table] = []
         self._first_us: list[int] = []
 
@@ -81,7 +82,9 @@ class BundleWriter:
         events, members = bundle.rows[OFFSET_EVENTS.full_name], bundle.subscriptions
         is_unnamed = pc.and_(pc.is_null(events.column("topic")), pc.is_valid(events.column("topic_id")))
         self._unnamed.update(pc.unique(events.column("topic_id").filter(is_unnamed)).to_pylist())
+        self._servers.update(pc.unique(events.column("server")).to_pylist())
         if members.num_rows:
+            self._servers.update(pc.unique(members.column("server")).to_pylist())
             self._unnamed.update(pc.unique(pc.list_flatten(members.column("topic_ids"))).to_pylist())
             if sum(some.num_rows for some in self._subscriptions) < NAMED_AT_MOST:
                 self._subscriptions.append(members)
@@ -105,8 +108,10 @@ class BundleWriter:
         self.note("facts", facts_table(self._facts))
         unnamed = sorted(self._unnamed - self._known.names.keys())
         self.note("unnamed", pa.table({"topic_id": pa.array(unnamed, pa.string())}))
+        servers = sorted(one for one in self._servers if not self._known.spans_of(one))
+        self.note("servers", pa.table({"server": pa.array(servers, pa.string())}))
         self.note("first_us", pa.table({"us": pa.array(self._first_us, pa.int64())}))
-        if self._subscriptions and unnamed:
+        if self._subscriptions and (unnamed or servers):
             self.note("subscriptions", pa.concat_tables(self._subscriptions))
         return self._lines
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pipeline.analysis.bundle import bundle_of
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.inferred_names import inferred_names
+from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, placed
 from pipeline.settings import StreamSettings
@@ -134,11 +134,13 @@ def _placed(facts: Facts, some: pa.Table) -> pa.Table:
 
 
 def _with_inferred(known: Facts, both: BundleFiles) -> Facts:
-    """These facts, with the names that the first of many statements show."""
-    unnamed, subscriptions = both.noted("unnamed"), both.noted("subscriptions")
-    if unnamed is None or not set(unnamed.column("topic_id").to_pylist()) - known.names.keys():
+    """These facts, with the clusters and names that the first of many statements show."""
+    unnamed, servers, subscriptions = (both.noted(name) for name in ("unnamed", "servers", "subscriptions"))
+    new_ids = set() if unnamed is None else set(unnamed.column("topic_id").to_pylist()) - known.names.keys()
+    homeless = servers is not None and any(not known.spans_of(one) for one in servers.column("server").to_pylist())
+    if not new_ids and not homeless:
         return known
     written = both.written(OFFSET_EVENTS)
     events = written.read(most=NAMED_AT_MOST) if written.files else schema_of(OFFSET_EVENTS).empty_table()
     members = KafkaStatements({}).subscriptions() if subscriptions is None else subscriptions
-    return known.with_inferred(inferred_names(placed(events, known), members, known))
+    return with_inferred(known, placed(events, known), members)

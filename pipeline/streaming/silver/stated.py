@@ -18,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from pipeline.analysis.derive import Gathered, gathered
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.inferred_names import inferred_names
+from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, statement_rows
 from pipeline.analysis.statements.kafka import CONTEXT, FACT, PARTS
 from pipeline.arrow import arrow_schema
@@ -41,7 +41,7 @@ _FACT = (*FACT, Column("first_us", "bigint", ""), Column("last_us", "bigint", ""
 STEP = "statements of exchanges"
 """What fails where these functions do."""
 _STATEMENTS_COMPARED = 200_000
-"""Statements of one batch of which the names are inferred of topics that are known by their ids alone."""
+"""Statements of one batch that clusters, and names of topics known by their ids alone, are inferred from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +116,17 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
 
 
 def _with_inferred(known: Facts, rows: DataFrame) -> Facts:
-    """These facts, with the names that the first of many statements show."""
+    """These facts, with the clusters and names that the first of many statements show."""
     names = F.array(*map(F.lit, known.names)).cast("array<string>")
+    servers = F.array(*map(F.lit, sorted({server for server, _ in known.brokers}))).cast("array<string>")
     of_event = F.col("event.topic_id").isNotNull() & F.col("event.topic").isNull()
     of_member = F.size(F.array_except("subscription.topic_ids", names)) > 0
-    if rows.where(of_event & ~F.array_contains(names, F.col("event.topic_id")) | of_member).isEmpty():
+    of_server = F.col("event").isNotNull() & ~F.array_contains(servers, F.col("server"))
+    if rows.where(of_event & ~F.array_contains(names, F.col("event.topic_id")) | of_member | of_server).isEmpty():
         return known
     first = rows.where("event IS NOT NULL OR subscription IS NOT NULL").limit(_STATEMENTS_COMPARED).toArrow()
     stated = KafkaStatements.in_columns(first)
-    return known.with_inferred(inferred_names(stated.table("event", known), stated.subscriptions(), known))
+    return with_inferred(known, stated.table("event", known), stated.subscriptions())
 
 
 def statement_frame(complete: DataFrame) -> DataFrame:

@@ -23,7 +23,8 @@ VERSIONS = {PRODUCE: 8, FETCH: 11, COMMIT: 7, OFFSET_FETCH: 5, JOIN: 5, HEARTBEA
             GROUP_HEARTBEAT: 0}  # fmt: skip
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 START_US = 1_764_150_000_000_000
-SERVER = ("10.0.0.9", 9092)
+SERVER, COORDINATOR = ("10.0.0.9", 9092), ("10.0.0.10", 9092)
+_OF_GROUPS = (COMMIT, OFFSET_FETCH, JOIN, HEARTBEAT, LEAVE, SYNC, GROUP_HEARTBEAT)
 
 
 def records(at: int, count: int, **more: Any) -> bytes:
@@ -58,6 +59,7 @@ class Stage:
     topic: str = "orders"
     _said: list[tuple[float, Client, int, dict[str, Any], dict[str, Any]]] = field(default_factory=list)
     _given: dict[tuple[float, str], list[int]] = field(default_factory=dict)
+    _servers: tuple[tuple[str, int], tuple[str, int]] = (SERVER, SERVER)
 
     def say(self, at: float, who: Client, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
         self._said.append((at, who, key, asked, answer))
@@ -162,6 +164,10 @@ class Stage:
         """The same, as who stops then has seen it."""
         return Stage(self.topic, [one for one in self._said if one[0] < at], self._given)
 
+    def by_coordinator(self) -> Stage:
+        """The same where groups have their coordinator on another broker, and a connection to each."""
+        return Stage(self.topic, self._said, self._given, (SERVER, COORDINATOR))
+
     def by_consumer_protocol(self, *, metadata: bool = True, late: bool = False, also: Iterable[str] = ()) -> Stage:
         """The same by heartbeats of KIP-848: a member enters with epoch 0, and is given partitions if they change.
 
@@ -208,11 +214,12 @@ class Stage:
         flows: dict[tuple[str, int], Flow] = {}
         for number, (at, who, key, asked, answer) in enumerate(sorted(self._said, key=lambda one: one[0])):
             version = who.version if key == FETCH else VERSIONS[key]
-            client = who.host, who.port
+            server = self._servers[key in _OF_GROUPS]
+            client = who.host, who.port + 1000 * (server == COORDINATOR)
             us = START_US + int(at * 1e6)
             flow = flows.get(client)
             if flow is None:
-                flow = flows[client] = Flow(client=client, server=SERVER, ts=us - 1000).open()
+                flow = flows[client] = Flow(client=client, server=server, ts=us - 1000).open()
             flow.ts = max(us, flow.ts)
             sent = encode.request(key, version, asked, client_id=who.name, correlation_id=number)
             flow.send(0, prefixed(sent))

@@ -1,0 +1,31 @@
+"""What no message states of clusters and topic names, but several statements show together."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.inferred_clusters import inferred_clusters
+from pipeline.analysis.inferred_names import inferred_names
+from pipeline.analysis.safety.guard import attempt
+from pipeline.analysis.statements.exchanges import placed
+
+
+def with_inferred(facts: Facts, events: pa.Table, subscriptions: pa.Table) -> Facts:
+    """These facts, with the clusters of servers and the names of topic ids that statements show.
+
+    Args:
+        facts: what is stated.
+        events: rows of ``silver.offset_events``, placed by these facts.
+        subscriptions: what members subscribe to and are given (pipeline.analysis.statements.subscriptions).
+    """
+    clusters = attempt(
+        "inferred clusters", lambda: inferred_clusters(events, subscriptions, facts), dict[tuple[str, str], Seen]
+    )
+    if clusters:
+        facts = facts.with_inferred_clusters(clusters)
+        events = placed(events, facts)
+    names = attempt(
+        "inferred names of topics", lambda: inferred_names(events, subscriptions, facts), dict[tuple[str, str], Seen]
+    )
+    return facts.with_inferred(names) if names else facts
