@@ -14,7 +14,7 @@ from pipeline.analysis.incidents.entities import PARTITION, Known
 from pipeline.analysis.incidents.grouping import Bundle, Tree
 from pipeline.analysis.rules.callers import Caller, host_of_address
 from pipeline.analysis.rules.kafka.behind import MARKERS
-from pipeline.analysis.rules.kafka.positions.unread_words import SINCE_REFUSED
+from pipeline.analysis.rules.kafka.positions.unread_words import SILENT
 from pipeline.analysis.rules.kafka.speaking import LIBRARY
 from pipeline.analysis.rules.kafka.twins import PROCESS, in_full, is_of
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
@@ -49,10 +49,10 @@ class Case:
 
     @cached_property
     def lead(self) -> Known:
-        """The root's worst finding: the most severe one, of these one that names a refusal, most records, the first."""
+        """The root's worst finding: the most severe one, of these one that names why, most records, the first."""
         return min(
             self.bundle.findings,
-            key=lambda one: (SEVERITIES.index(one.row["severity"]), one.details.get("shape") != SINCE_REFUSED,
+            key=lambda one: (SEVERITIES.index(one.row["severity"]), one.details.get("shape") not in SILENT,
                              -(records_of(one)[0] or 0), one.first_us, one.finding_id),
         )  # fmt: skip
 

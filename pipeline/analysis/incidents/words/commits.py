@@ -113,11 +113,13 @@ def _dropped_now(case: Case) -> str:
 
 
 def _stopped(case: Case) -> str:
-    since_refused = [one.details for one in case.bundle.findings if _is_since_refused(one)]
-    if since_refused:
+    silent = [one.details for one in case.bundle.findings if unread_words.is_silent(one.details)]
+    if silent:
         waits = f", and {count(case.records, 'record')} came to wait" if case.records else ""
-        is_whole = any(one.row.get("partition") is None for one in case.bundle.findings)
-        return unread_words.silent_since(case.group, case.places, since_refused, is_whole=is_whole) + waits
+        is_whole = any(
+            one.row.get("partition") is None and not one.details.get("members") for one in case.bundle.findings
+        )
+        return unread_words.silent_since(case.group, case.places, silent, is_whole=is_whole) + waits
     if case.details.get("shape"):
         return unread_words.headline(case.group, case.places, case.details)
     if case.details.get("members"):
@@ -126,10 +128,6 @@ def _stopped(case: Case) -> str:
         return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
     waits = f"while {count(case.records, 'record')} came to wait" if case.records else "while records wait"
     return f"Group {case.group} has stopped committing on {case.places}, {waits}"
-
-
-def _is_since_refused(one: Known) -> bool:
-    return one.details.get("shape") == unread_words.SINCE_REFUSED
 
 
 def _look_at_members(case: Case) -> str:

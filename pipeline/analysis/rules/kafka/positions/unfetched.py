@@ -1,9 +1,9 @@
 """A partition that a member holds and does not fetch: never, or not since the coordinator refused a request of it.
 
-Findings of ``partition_dropped_from_commits``; of ``stopped``, if the member fetches nothing at all since it was
-refused. Evidence: the assignment, heartbeats since, records that were written to the partition, fetches of others from
-the broker that took them; and no fetch of this one by any client of that name. Of a refusal: a commit or an OffsetFetch
-that was refused after the assignment, and no fetch, no accepted request of that kind and no JoinGroup since.
+Findings of ``partition_dropped_from_commits``; of ``stopped``, if the member fetches nothing at all. Evidence: the
+assignment, heartbeats since, records that were written to the partition, fetches of others from the broker that took
+them; and no fetch of this one by any client of that name. Of a refusal: a commit or an OffsetFetch that was refused
+after the assignment, and no fetch, no accepted request of that kind and no JoinGroup since.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _SCHEMA = pa.schema(
 _HELD = """
     members AS (
         SELECT cluster, group_id, member_id, arg_max(client_id, ts) AS client_id, max(epoch_us(ts)) AS alive_us,
-            arg_max(host_of(client), ts) AS host FROM states
+            arg_max(host_of(client), ts) AS host, arg_max(server, ts) AS coordinator FROM states
         WHERE member_id <> '' AND coalesce(error_code, 0) = 0
             AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
         GROUP BY ALL
     ), held AS (
-        SELECT o.*, m.client_id, m.host, m.alive_us FROM owned AS o JOIN members AS m
+        SELECT o.*, m.client_id, m.host, m.coordinator, m.alive_us FROM owned AS o JOIN members AS m
             USING (cluster, group_id, member_id)
     )
 """
@@ -61,6 +61,31 @@ _UNFETCHED = f"""
         AND host_of(e.client) = w.host AND epoch_us(e.ts) > w.since_us
     GROUP BY ALL ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
 """
+_ALL_SILENT = f"""
+    WITH {_HELD}, readers AS (
+        SELECT client_id, client_ip AS host, server_ip, max(epoch_us(ts)) AS us FROM exchanges
+        WHERE api_key = {int(ApiKey.FETCH)} GROUP BY ALL
+    ), silent AS (
+        SELECT h.* FROM held AS h ANTI JOIN readers AS r ON r.host = h.host AND r.us > h.since_us
+            AND (r.client_id IS NOT DISTINCT FROM h.client_id
+                OR r.client_id = regexp_replace(h.client_id, '-consumer$', '-restore-consumer'))
+            ANTI JOIN events AS e ON e.cluster = h.cluster AND e.topic = h.topic AND e.partition = h.partition
+                AND e.client_id IS NOT DISTINCT FROM h.client_id AND e.kind IN ('fetched', 'fetch_rejected')
+                AND epoch_us(e.ts) > h.since_us
+    ), written AS (
+        SELECT s.*, e.server, min(epoch_us(e.ts)) AS first_us, max(epoch_us(e.ts)) AS last_us,
+            sum(e.records) AS written, arg_min(e.exchange_id, e.ts) AS first_exchange,
+            arg_max(e.exchange_id, e.ts) AS last_exchange
+        FROM silent AS s JOIN events AS e ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition
+            AND e.kind = 'produced' AND epoch_us(e.ts) > s.since_us
+        GROUP BY ALL
+    )
+    FROM written AS w WHERE host_of(server) = host_of(coordinator)
+        OR host_of(server) IN (SELECT server_ip FROM readers AS r WHERE r.host <> w.host)
+    ORDER BY cluster, group_id, member_id, topic, partition, server
+"""
+"""What members hold that fetch nothing at all, of any topic or broker, where the capture sees others fetch from the
+broker that took the records, or the broker is their coordinator. Kafka Streams restores its state by another client."""
 _REFUSALS = f"""
     SELECT count(*) AS times FROM exchanges
     WHERE api_key IN {numbers(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH)} AND coalesce(len(error_codes), 0) > 0
@@ -128,7 +153,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         for finding in _since_refused(sources, settings):
             refused.add(finding.subject)
             yield finding
-    for finding in _never_fetched(sources, settings):
+    for finding in (*_never_fetched(sources, settings), *_silent(sources, settings)):
         if finding.subject not in refused:
             yield finding
 
@@ -145,6 +170,25 @@ def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Find
             "members": [row.member_id], "enough_us": row.first_us + patience,
         }  # fmt: skip
         yield finding_of(DROPPED_RULE, "critical", row, (row.since_us, until_us), details, sources, settings)
+
+
+def _silent(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+    """The partition of each member and topic with the lowest number stands for all."""
+    patience = patience_us(settings.poll_seconds, 0)
+    known: set[tuple[str, str, str, str]] = set()
+    for row in sources.tables.rows(_ALL_SILENT):
+        until_us = min(row.last_us, row.alive_us)
+        whose = (row.cluster, row.group_id, row.topic, row.member_id)
+        is_few = (row.written or 0) < settings.behind_records
+        if is_few or until_us - row.first_us < patience or whose in known:
+            continue
+        known.add(whose)
+        details = {
+            "shape": words.NEVER_FETCHED, "since_us": row.since_us, "other_fetches": 0,
+            "records_behind": int(row.written), "client_id": row.client_id, "clients": who(row.client_id, row.host),
+            "members": [row.member_id], "enough_us": row.first_us + patience,
+        }  # fmt: skip
+        yield finding_of(STOPPED_RULE, "critical", row, (row.since_us, until_us), details, sources, settings)
 
 
 def _since_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:

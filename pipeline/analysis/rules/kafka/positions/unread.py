@@ -23,9 +23,11 @@ from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
-from pipeline.analysis.tables import Row, Tables
+from pipeline.analysis.tables import Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
+_READING = numbers(ApiKey.FETCH, ApiKey.OFFSET_COMMIT)
+_BEATING = numbers(ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT)
 _STARTS = 3
 """Starts that find no commit and read again."""
 _SHOWN = """
@@ -72,34 +74,37 @@ _COMMITS = """
     WHERE kind IN ('committed', 'txn_applied') AND cluster = $cluster AND group_id = $group
         AND ($client IS NULL OR client_id = $client)
 """
-_OUT_OF_RANGE = """
+_OUT_OF_RANGE = f"""
     WITH refused AS (
-        SELECT cluster, topic, partition, group_id, client_id, epoch_us(ts) AS us, exchange_id, event_offset
-        FROM timeline WHERE kind = 'fetch_rejected' AND error_name = 'OFFSET_OUT_OF_RANGE' AND group_id <> ''
+        SELECT t.cluster, t.topic, t.partition, t.group_id, t.client_id, x.client_ip AS host, epoch_us(t.ts) AS us,
+            t.exchange_id, t.event_offset
+        FROM timeline AS t JOIN exchanges AS x USING (exchange_id)
+        WHERE t.kind = 'fetch_rejected' AND t.error_name = 'OFFSET_OUT_OF_RANGE' AND t.group_id <> ''
     ), read AS (
         SELECT cluster, topic, partition, group_id, max(epoch_us(ts)) AS us FROM timeline
             SEMI JOIN refused USING (cluster, topic, partition, group_id)
         WHERE kind IN ('fetched', 'committed') GROUP BY ALL
     ), alive AS (
-        SELECT cluster, group_id, client_id, max(epoch_us(ts)) AS us FROM timeline
-            SEMI JOIN refused USING (cluster, group_id)
-        WHERE kind IN ('fetched', 'fetch_rejected', 'committed') GROUP BY ALL
+        SELECT client_id, client_ip AS host,
+            max(epoch_us(ts)) FILTER (api_key IN {_READING}) AS us,
+            max(epoch_us(ts)) FILTER (api_key IN {_BEATING} AND coalesce(len(error_codes), 0) = 0) AS beats_us
+        FROM exchanges WHERE api_key IN {(*_READING, *_BEATING)} GROUP BY ALL
     ), ends AS (
         SELECT cluster, topic, partition, arg_max(high_watermark, ts) AS "end" FROM timeline
             SEMI JOIN refused USING (cluster, topic, partition)
         WHERE high_watermark IS NOT NULL GROUP BY ALL
     )
-    SELECT r.cluster, r.topic, r.partition, r.group_id, r.client_id, min(r.us) AS refused_us, count(*) AS refusals,
-        max(r.us) AS last_us, arg_max(r.event_offset, r.us) AS stood, arg_min(r.exchange_id, r.us) AS first_exchange,
-        arg_max(r.exchange_id, r.us) AS last_exchange, any_value(a.us) AS alive_us, any_value(e."end") AS "end"
+    SELECT r.cluster, r.topic, r.partition, r.group_id, r.client_id, r.host, min(r.us) AS refused_us,
+        count(*) AS refusals, max(r.us) AS last_us, arg_max(r.event_offset, r.us) AS stood,
+        arg_min(r.exchange_id, r.us) AS first_exchange, arg_max(r.exchange_id, r.us) AS last_exchange,
+        any_value(a.us) AS alive_us, any_value(a.beats_us) AS beats_us, any_value(e."end") AS "end"
     FROM refused AS r
         LEFT JOIN read AS f ON f.cluster = r.cluster AND f.topic = r.topic AND f.partition = r.partition
             AND f.group_id = r.group_id
         LEFT JOIN ends AS e ON e.cluster = r.cluster AND e.topic = r.topic AND e.partition = r.partition
-        JOIN alive AS a ON a.cluster = r.cluster AND a.group_id = r.group_id
-            AND a.client_id IS NOT DISTINCT FROM r.client_id
+        JOIN alive AS a ON a.host = r.host AND a.client_id IS NOT DISTINCT FROM r.client_id
     WHERE f.us IS NULL OR r.us > f.us
-    GROUP BY r.cluster, r.topic, r.partition, r.group_id, r.client_id
+    GROUP BY r.cluster, r.topic, r.partition, r.group_id, r.client_id, r.host
     ORDER BY ALL
 """
 """Partitions that were refused and not read since by any client of the group."""
@@ -213,25 +218,47 @@ def _patience_us(settings: FindingSettings) -> int:
 
 
 def out_of_range(sources: Sources, settings: FindingSettings) -> list[Row]:
-    """Partitions that groups do not read since they were out of range, for long enough."""
-    patience = int(settings.fetched_again_seconds * 1_000_000)
+    """Partitions that groups do not read since they were out of range, for long enough.
+
+    Who sends heartbeats alone may be busy with records of before, and takes up the answer when it polls again.
+    """
 
     def found() -> list[Row]:
         rows = sources.tables.rows(_OUT_OF_RANGE)
-        return [row for row in rows if row.alive_us - row.refused_us >= patience and row.stood is not None]
+        return [row for row in rows if _enough_us(row, settings) is not None and row.stood is not None]
 
     return sources.once("partitions out of range", found)
 
 
+def _enough_us(row: Row, settings: FindingSettings) -> int | None:
+    """When it was long enough that a partition was not read since it was out of range; None: never."""
+    enough: int = row.refused_us + int(settings.fetched_again_seconds * 1_000_000)
+    if row.alive_us >= enough:
+        return enough
+    enough = row.refused_us + int(settings.poll_seconds * 1_000_000)
+    return enough if (row.beats_us or 0) >= enough else None
+
+
 def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
-    patience = int(settings.fetched_again_seconds * 1_000_000)
+    """Of a process that fetches nothing at all since, the first partition of each topic stands for all."""
+    silent: set[tuple[str, str, str, str | None, str]] = set()
     for row in out_of_range(sources, settings):
+        reads_on = row.alive_us >= row.refused_us + int(settings.fetched_again_seconds * 1_000_000)
+        whose = (row.cluster, row.group_id, row.topic, row.client_id, row.host)
+        if not reads_on and whose in silent:
+            continue
+        silent |= set() if reads_on else {whose}
         details = {
             "shape": words.OUT_OF_RANGE, "refused_us": row.refused_us, "refusals": row.refusals, "offset": row.stood,
             "records_behind": max((row.end or 0) - row.stood, 0), "client_id": row.client_id,
-            "clients": row.client_id or NAMELESS, "enough_us": row.refused_us + patience,
+            "clients": row.client_id or NAMELESS if reads_on else who(row.client_id, row.host),
+            "other_fetches": reads_on,
+            "enough_us": _enough_us(row, settings),
         }  # fmt: skip
-        yield finding_of(DROPPED_RULE, "critical", row, (row.refused_us, row.alive_us), details, sources, settings)
+        span_us = row.refused_us, row.alive_us if reads_on else row.beats_us
+        yield finding_of(
+            DROPPED_RULE if reads_on else STOPPED_RULE, "critical", row, span_us, details, sources, settings
+        )
 
 
 def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:

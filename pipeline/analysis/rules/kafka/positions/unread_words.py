@@ -14,8 +14,10 @@ UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
     "since_refused",
 )  # fmt: skip
-SILENT_SINCE_REFUSED = "silent_since_refused"
-"""The advice of SINCE_REFUSED for a member that fetches nothing at all."""
+SILENT: Mapping[str, str] = {
+    shape: f"silent_{shape}" for shape in (SINCE_REFUSED, OUT_OF_RANGE, NEVER_FETCHED)
+}  # fmt: skip
+"""Shapes that name why a member does not read, and the advice where it fetches nothing at all."""
 OF_TOPICS = (NEVER_COMMITS, GROUP_UNCOMMITTED)
 """Shapes of a group and topic; the others are those of a partition."""
 STATED, START, END, BETWEEN = "at the commit", "at the start", "at the end", "between"
@@ -37,8 +39,8 @@ ADVICE: Mapping[str, str] = {
     OUT_OF_RANGE: (
         "Now: restart {who}: it asks for its offset again, and begins where auto.offset.reset says. If it is "
         f"refused again, stop the group and set it into the log (`{_RESET} --to-earliest --group {{group}} "
-        "--topic {place} --execute`). Fix: set auto.offset.reset to earliest or latest, or handle the error and seek; "
-        "keep retention.ms of topic {topic} longer than the longest halt of the group."
+        "--topic {place} --execute`). Fix: set auto.offset.reset to the start or the end of the log, or handle the "
+        "error and seek; keep retention.ms of topic {topic} longer than the longest halt of the group."
     ),
     OFFSETS_REFUSED: (
         "Now: restart {who}: it asked for its offsets once, was refused, and has not asked again. Fix: update its "
@@ -56,7 +58,21 @@ ADVICE: Mapping[str, str] = {
         "read on from the last commit; poll again, so that a member that was put out joins anew; and end the process "
         "when the worker of a partition ends, so that another member takes it."
     ),
-    SILENT_SINCE_REFUSED: (
+    SILENT[OUT_OF_RANGE]: (
+        "Now: restart {who}: it sends heartbeats, but has fetched nothing since it was out of range, so that nobody "
+        "reads what it holds. It begins where auto.offset.reset says; if it is refused again, stop the group and set "
+        f"each partition that is refused into the log (`{_RESET} --to-earliest --group {{group}} --topic {{place}} "
+        "--execute`). Fix: set auto.offset.reset to the start or the end of the log, or handle the error and seek; end "
+        "the process when its reading loop ends; keep retention.ms of topic {topic} longer than the longest halt of "
+        "the group."
+    ),
+    SILENT[NEVER_FETCHED]: (
+        "Now: restart {who}: it holds partitions that no other member reads, and has fetched nothing at all; take a "
+        "stack dump first. If its log names a broker that it cannot reach, or an offset that it waits for, restarting "
+        "does not help. Fix: resume() what was paused in every path, and end the process when its reading loop ends "
+        "or never begins, so that others take its partitions."
+    ),
+    SILENT[SINCE_REFUSED]: (
         "Now: restart {who}: it holds partitions that no other member reads, and reads nothing itself since that "
         "refusal. Fix: repeat what was refused if the error passes by itself; poll again, so that a member that was "
         "put out joins anew; and end the process when its reading loop ends, so that others take its partitions."
@@ -86,10 +102,15 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
 
 def advice(group: str, topic: str, partition: int | None, details: Mapping[str, Any]) -> str:
     """What to do about it."""
-    is_silent = details["shape"] == SINCE_REFUSED and not details["other_fetches"]
-    return ADVICE[SILENT_SINCE_REFUSED if is_silent else details["shape"]].format(
+    shape = details["shape"]
+    return ADVICE[SILENT[shape] if is_silent(details) else shape].format(
         group=quote(group), topic=quote(topic), place=quote(f"{topic}:{partition}"), who=details["clients"]
     )
+
+
+def is_silent(details: Details) -> bool:
+    """Whether a member fetches nothing at all, and why is known."""
+    return details.get("shape") in SILENT and not details["other_fetches"]
 
 
 def headline(group: str, place: str, details: Mapping[str, Any]) -> str:
@@ -108,14 +129,18 @@ def _read_on(group: str, place: str, details: Details) -> str:
 
 def _out_of_range(group: str, place: str, details: Details) -> str:
     who, at = details["clients"], clock(details["refused_us"])
+    be = "are" if " and " in place else "is"
     if details["refusals"] > 1:
         many = count(details["refusals"], "time")
-        return f"{place} of group {group} is refused to {who} with OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
-    return f"{place} of group {group} is not fetched any more since {who} got OFFSET_OUT_OF_RANGE at {at} UTC"
+        return f"{place} of group {group} {be} refused to {who} with OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
+    return f"{place} of group {group} {be} not fetched any more since {who} got OFFSET_OUT_OF_RANGE at {at} UTC"
 
 
 def _never_fetched(group: str, place: str, details: Details) -> str:
     since, many = clock(details["since_us"]), count(details["records_behind"], "record")
+    if is_silent(details):
+        whose = f"{details['clients']} of group {group} holds {place} since {since} UTC"
+        return f"{whose} and has fetched nothing at all, while {many} came to wait"
     return (
         f"{details['clients']} of group {group} holds {place} since {since} UTC and has never fetched it, while it "
         f"fetches others and {many} came to wait"
@@ -132,21 +157,33 @@ def _since_refused(group: str, place: str, details: Details) -> str:
 
 
 def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_whole: bool) -> str:
-    """One line about members that fetch nothing at all since the coordinator refused something.
+    """One line about members that fetch nothing at all, and since when.
 
     Args:
         group, places: what they read.
-        of_members: details of SINCE_REFUSED, of each member and topic.
+        of_members: details of SILENT shapes, of each member and topic.
         is_whole: whether the group as a whole has stopped.
     """
-    whos = list(dict.fromkeys(str(one["clients"]) for one in of_members))
-    requests = joined(list(dict.fromkeys(str(one["request"]) for one in of_members)))
-    errors = ", ".join(dict.fromkeys(str(one["error"]) for one in of_members))
-    at = clock(min(one["refused_us"] for one in of_members))
-    refused = f"since the {requests} of {first_of(whos)} was refused with {errors} at {at} UTC"
+    shape = of_members[0]["shape"]
+    alike = [one for one in of_members if one["shape"] == shape]
+    whos = list(dict.fromkeys(str(one["clients"]) for one in alike))
+    if shape == NEVER_FETCHED:
+        have = "has" if len(whos) == 1 else "have"
+        since = clock(min(one["since_us"] for one in alike))
+        return f"{first_of(whos)} of group {group} {have} fetched nothing at all of {places} since {since} UTC"
+    since = _since(alike, first_of(whos))
     if is_whole:
-        return f"Group {group} reads nothing of {places} any more {refused}"
-    return f"{first_of(whos)} of group {group} {'fetches' if len(whos) == 1 else 'fetch'} nothing any more {refused}"
+        return f"Group {group} reads nothing of {places} any more {since}"
+    return f"{first_of(whos)} of group {group} {'fetches' if len(whos) == 1 else 'fetch'} nothing any more {since}"
+
+
+def _since(alike: Sequence[Details], name: str) -> str:
+    at = clock(min(one["refused_us"] for one in alike))
+    if alike[0]["shape"] == OUT_OF_RANGE:
+        return f"since {name} got OFFSET_OUT_OF_RANGE at {at} UTC"
+    requests = joined(list(dict.fromkeys(str(one["request"]) for one in alike)))
+    errors = ", ".join(dict.fromkeys(str(one["error"]) for one in alike))
+    return f"since the {requests} of {name} was refused with {errors} at {at} UTC"
 
 
 def _offsets_refused(group: str, place: str, details: Details) -> str:

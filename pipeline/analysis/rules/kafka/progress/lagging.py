@@ -79,7 +79,7 @@ RULES = (
             *words.ADVICE[track.STOPPED],
             unread_words.ADVICE[unread_words.OFFSETS_REFUSED],
             unread_words.ADVICE[unread_words.GROUP_UNCOMMITTED],
-            unread_words.ADVICE[unread_words.SILENT_SINCE_REFUSED],
+            *(unread_words.ADVICE[advice] for advice in unread_words.SILENT.values()),
         ),
     ),
     STALLED,
