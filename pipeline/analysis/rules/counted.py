@@ -140,6 +140,26 @@ def place(episode: Episode) -> str:
     return episode.topic or "?" if episode.partition is None else f"{episode.topic}-{episode.partition}"
 
 
+_UNKNOWN_TOPIC = (
+    "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, take "
+    "it out of the client. Fix: create topics before the clients that use them start; with auto.create.topics.enable "
+    "(and allow.auto.create.topics of the client) the first requests fail, too."
+)
+_UNKNOWN_PARTITION = (
+    "Now: see which partitions the topic has (`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`): "
+    "restart the client where it has fewer than the client reads (it was made anew with fewer), so that it learns of "
+    "it; if it has this one, restart the broker that does not know it. Fix: let clients refresh their metadata after "
+    "this error, and make topics anew under another name."
+)
+
+
+def _unknown(episode: Episode) -> str:
+    """What the cluster, or the broker, does not have."""
+    if episode.partition is None:
+        return f"topic {episode.topic}, which the cluster did not have"
+    return f"{place(episode)}, which the broker did not have, although it served others of the topic"
+
+
 def _only_rebalancing(episode: Episode) -> bool:
     return episode.names == ("REBALANCE_IN_PROGRESS",)
 
@@ -241,19 +261,18 @@ COUNTED = (
             "A client asks again and again for a topic that the cluster does not have.",
             ("unknown_topic_times", "in_vain_seconds"),
             ("exchanges", "events"),
-            advice=(
-                "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on "
-                "purpose, take it out of the client. Fix: create topics before the clients that use them start; with "
-                "auto.create.topics.enable (and allow.auto.create.topics of the client) the first requests fail, too.",
-            ),
+            advice=(_UNKNOWN_TOPIC, _UNKNOWN_PARTITION),
         ),
         lambda s: s.unknown_topic_times,
         lambda e: (
-            f"{clients(e)} asked for topic {e.topic}, which the cluster did not have, {when(e)}"
+            f"{clients(e)} asked for {_unknown(e)}, {when(e)}"
             f"{'' if e.healed_us is None else f'; since {clock(e.healed_us)} UTC it uses it'}."
         ),
         severity=lambda e, s: "warning" if _is_in_vain(e, s) else "info",
         count=lambda e: e.run,
+        advice=lambda e: (
+            _UNKNOWN_TOPIC if e.partition is None else _UNKNOWN_PARTITION.format(topic=quote(e.topic or "?"))
+        ),
     ),
     CountedRule(
         Rule(

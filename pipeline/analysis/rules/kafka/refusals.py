@@ -35,6 +35,8 @@ _LEADERS: Final = (
     KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_OR_FOLLOWER,
     KafkaError.CORRUPT_MESSAGE,
 )  # fmt: skip
+_WITHOUT_LEADER: Final = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
+"""In Metadata the rule partition_unavailable judges these of partitions; of a topic as a whole they name none."""
 _OF_LEADERS: Final = KAFKA.of_area("leader")
 """Codes of partitions without a leader: the rule partition_unavailable judges them."""
 _MEMBERSHIP: Final = KAFKA.of_area("membership")
@@ -49,9 +51,7 @@ _ELSEWHERE: Final[Mapping[int, frozenset[int]]] = {
     ),
     ApiKey.FETCH: frozenset((*_LEADERS, *_OF_LEADERS, KafkaError.UNKNOWN_TOPIC_OR_PARTITION)),
     ApiKey.LIST_OFFSETS: frozenset((*_LEADERS, *_OF_LEADERS)),
-    ApiKey.METADATA: frozenset(
-        (KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
-    ),
+    ApiKey.METADATA: frozenset((KafkaError.UNKNOWN_TOPIC_OR_PARTITION, *_WITHOUT_LEADER)),
     ApiKey.JOIN_GROUP: frozenset(_JOINS),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: frozenset(_JOINS),
     **dict.fromkeys(_HEARTBEATS[1:], frozenset((*KAFKA.of_area("join"), KafkaError.FENCED_INSTANCE_ID))),
@@ -109,9 +109,11 @@ def refusals(api_key: int, error_codes: tuple[int, ...], request: Json, response
         request, response: bodies, whole or not.
     """
     for code in error_codes:
+        if api_key == ApiKey.METADATA and code in _WITHOUT_LEADER:
+            yield from (Refusal(code, topic) for topic, at in sorted(_places(response, code))[:_MOST_TOPICS] if at < 0)
         if is_judged_elsewhere(api_key, code) or (code == KafkaError.OPERATION_NOT_ATTEMPTED and len(error_codes) > 1):
             continue
-        thing = _thing(api_key, request)
+        thing = _group(response, code) or _thing(api_key, request)
         named = dict(_places(response, code))
         for topic, partition in sorted(named.items())[:_MOST_TOPICS]:
             yield Refusal(code, topic, None if partition < 0 else partition, thing)
@@ -132,6 +134,13 @@ def about_of(subject: str, error: str) -> str:
 def _thing(api_key: int, request: Json) -> str:
     found = _THING.search(orjson.dumps(request).decode()) if api_key in NAMING else None
     return found[1] if found else ""
+
+
+def _group(response: Json, code: int) -> str:
+    """Of several groups in one answer (OffsetFetch v8+) the first that has the code."""
+    groups = items(response, "groups")
+    refused = (one for one in groups if _code(one) == code or any(True for _ in _places(one, code)))
+    return next((text(one, "groupId") or "" for one in refused), "") if len(groups) > 1 else ""
 
 
 def _places(response: Json, code: int) -> Iterator[tuple[str, int]]:

@@ -23,7 +23,7 @@ _PERIODS = 3
 _STALE_EPOCH = "STALE_MEMBER_EPOCH"
 _COMMITS = """
     SELECT exchange_id, cluster, group_id, client, epoch_us(ts) AS us,
-        bool_or(kind IN ('committed', 'txn_committed')) AS taken,
+        bool_and(kind IN ('committed', 'txn_committed')) AS taken,
         bool_or(coalesce(member_id, '') <> '' OR coalesce(generation, -1) >= 0) AS inside
     FROM events SEMI JOIN doubts USING (cluster, group_id, client)
     WHERE kind IN ('committed', 'txn_committed', 'commit_rejected', 'txn_commit_rejected')
@@ -51,7 +51,7 @@ _BY_ANOTHER = """
 
 @dataclass(slots=True)
 class _Committer:
-    """Commits of one connection to one group: when, which were taken, and how many were refused in a row."""
+    """Commits of one connection to one group: when, which were taken whole, and how many were refused in a row."""
 
     times_us: list[int] = field(default_factory=list)
     taken_us: list[int] = field(default_factory=list)

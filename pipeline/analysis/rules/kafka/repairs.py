@@ -26,8 +26,9 @@ _MEANWHILE_US = 5_000_000
 """What was sent before a client learned of a refusal is refused a little later than what it sent elsewhere since."""
 _HOST = "host_of(client)"
 
-_THING = f"""
-    CASE WHEN api_key IN {numbers(*NAMING)} THEN regexp_extract(request_body, '{THING}', 1) ELSE '' END
+_THINGS = f"""
+    unnest(CASE WHEN api_key IN {numbers(*NAMING)} AND regexp_matches(request_body, '{THING}')
+        THEN regexp_extract_all(request_body, '{THING}', 1) ELSE [''] END)
 """
 
 
@@ -80,10 +81,11 @@ _ACCEPTED = f"""
         AS key, epoch_us(ts) AS us, client, server
     FROM events WHERE kind IN {tuple(_KINDS.values())} AND coalesce(error_code, 0) = 0
     UNION ALL
-    SELECT {_key("api_name", "coalesce(client_id, '')", "client_ip", _THING)} AS key, epoch_us(response_ts) AS us,
+    SELECT {_key("api_name", "coalesce(client_id, '')", "client_ip", "thing")} AS key, epoch_us(response_ts) AS us,
         {ADDRESS["client"]} AS client, {ADDRESS["server"]} AS server
-    FROM exchanges WHERE protocol = 'kafka' AND status = 'paired' AND coalesce(len(error_codes), 0) = 0
-        AND api_name IN (SELECT api_name FROM doubts)
+    FROM (SELECT *, {_THINGS} AS thing FROM exchanges
+        WHERE protocol = 'kafka' AND status = 'paired' AND coalesce(len(error_codes), 0) = 0
+            AND api_name IN (SELECT api_name FROM doubts))
 """
 """When a client had a partition accepted by an api, and when all that it asked of an api, of one thing or of any."""
 
@@ -95,6 +97,8 @@ def _of_partition(cluster: str, one: Shown) -> tuple[object, ...]:
 
 
 def _of_topic(cluster: str, one: Shown) -> tuple[object, ...]:
+    if one.partition is not None:
+        return _of_partition(cluster, one)
     return cluster, one.topic, one.client_id or "", one.client_ip
 
 
@@ -123,7 +127,7 @@ _SUCCESSES: Mapping[str, tuple[Key, str]] = {
     "zombie_member": (_of_member, _IN_THE_GROUP),
     "stale_metadata": (_of_partition, _served("topic", "partition")),
     "fenced_leader_epoch": (_of_partition, _served("topic", "partition")),
-    "unknown_topic_loop": (_of_topic, _served("topic")),
+    "unknown_topic_loop": (_of_topic, f"{_served('topic')} UNION ALL {_served('topic', 'partition')}"),
     "unsupported_version": (
         _of_api,
         _answered("api_name", [KafkaError.UNSUPPORTED_VERSION], [ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE]),

@@ -6,7 +6,7 @@ A symptom carries the name of the rule that it is for, and the subject of a find
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from decoder.fields import Json, integer, items, natural, text
@@ -242,13 +242,22 @@ def _fetch(x: Exchange) -> Iterator[Symptom]:
         yield Symptom("fetch_session_churn", client, NO_SESSION)
     if code is not None and code in _SESSION_ERRORS:
         yield Symptom("fetch_session_churn", client, error_name(code))
-    unknown = {
-        at.topic or at.topic_id
-        for at, part in answers
-        if integer(part, "errorCode") == KafkaError.UNKNOWN_TOPIC_OR_PARTITION
-    }
-    for topic in sorted(str(name) for name in unknown if name):
-        yield Symptom("unknown_topic_loop", f"{topic}/{client}", x.api_name, topic)
+    yield from _unknown_topics(x, answers)
+
+
+def _unknown_topics(x: Exchange, answers: Sequence[tuple[At, Json]]) -> Iterator[Symptom]:
+    """Topics that are unknown; where others of their partitions are served, the lowest of those that are not."""
+    unknown: dict[str, set[int]] = {}
+    served: set[str] = set()
+    for at, part in answers:
+        name, code = str(at.topic or at.topic_id or ""), integer(part, "errorCode")
+        if name and code == KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
+            unknown.setdefault(name, set()).add(at.partition)
+        elif name and code == NO_ERROR:
+            served.add(name)
+    for name, partitions in sorted(unknown.items()):
+        only = min(partitions) if name in served else None
+        yield Symptom("unknown_topic_loop", f"{name}/{x.client_id or '?'}", x.api_name, name, only)
 
 
 def _list_offsets(x: Exchange) -> Iterator[Symptom]:

@@ -8,7 +8,7 @@ the partitions themselves get does not matter: a group can read on without being
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -68,6 +68,7 @@ _MEMBERS, _COMMITS = "members", "commits"
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
     by_kind = _refused(sources.tables)
+    by_kind[_COMMITS] += _offsets_refused(sources)
     refused = [*(attempt for some in by_kind.values() for attempt in some), *_not_found(sources)]
     found = list(lasting_waves(refused, partial(_served, sources.tables), settings))
     known = {attempt for wave in found for attempt in wave.refused}
@@ -145,17 +146,37 @@ def _served(
 
 def _not_found(sources: Sources) -> Iterator[Attempt]:
     """Refusals of FindCoordinator, of one key or several (version 4 on)."""
+    return _in_bodies(ApiKey.FIND_COORDINATOR, _keys, sources)
+
+
+def _offsets_refused(sources: Sources) -> Iterator[Attempt]:
+    """Refusals of OffsetFetch as a whole, of one group or several (version 8 on): their answers name no partition."""
+    return _in_bodies(ApiKey.OFFSET_FETCH, _groups, sources)
+
+
+Said = Callable[[int | None, Json, Json], Iterable[tuple[str, int]]]
+"""Places that an exchange refuses, each with its code, by the api's version and both bodies."""
+
+
+def _in_bodies(api: ApiKey, said: Said, sources: Sources) -> Iterator[Attempt]:
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
             response_body, api_version
-        FROM exchanges WHERE protocol = 'kafka' AND api_key = {ApiKey.FIND_COORDINATOR} AND ({codes})
+        FROM exchanges WHERE protocol = 'kafka' AND api_key = {int(api)} AND ({codes})
     """)
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
         by = f"{row.client_id or '?'} at {row.client_ip}"
-        for place, code in _keys(row.api_version, parsed(row.request_body), parsed(row.response_body)):
+        for place, code in said(row.api_version, parsed(row.request_body), parsed(row.response_body)):
             yield Attempt(cluster, place, row.us, row.exchange_id, error_name(code), row.server, by)
+
+
+def _groups(_: int | None, request: Json, answer: Json) -> Iterator[tuple[str, int]]:
+    for one in items(answer, "groups") or [{**answer, "groupId": text(request, "groupId")}]:
+        group, code = text(one, "groupId"), integer(one, "errorCode")
+        if group and code is not None and code in REFUSALS:
+            yield f"group {group}", code
 
 
 def _keys(version: int | None, request: Json, answer: Json) -> Iterator[tuple[str, int]]:

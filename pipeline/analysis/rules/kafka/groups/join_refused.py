@@ -3,7 +3,7 @@
 Meaning: it reads nothing, and nobody may notice: the others of the group do its work, as long as there are others.
 Evidence: error codes of JoinGroup and, where members join by heartbeats, of ConsumerGroupHeartbeat (KIP-848),
 ShareGroupHeartbeat (KIP-932) and StreamsGroupHeartbeat (KIP-1071), without an accepted one of the same client in
-between. MEMBER_ID_REQUIRED (KIP-394) is how a member gets its id, and no refusal.
+between. MEMBER_ID_REQUIRED (KIP-394) is how a member gets its id, and no refusal, unless it never joins with one.
 """
 
 from __future__ import annotations
@@ -58,6 +58,12 @@ def _unseen(code: int) -> str:
     return f"{now} {_LOOK[KafkaError(code)]}{fix}{rest}"
 
 
+_WITHOUT_ID = (
+    "Now: run the client's last version that got into the group. Fix: update its library: MEMBER_ID_REQUIRED gives it "
+    "a member id (KIP-394), with which it must send JoinGroup again; this one asks without an id each time. A proxy "
+    "that rewrites requests may drop it as well."
+)
+_NO_ID = int(KafkaError.MEMBER_ID_REQUIRED)
 RULE = Rule(
     "join_refused",
     "kafka",
@@ -65,7 +71,7 @@ RULE = Rule(
     "A coordinator refuses again and again to let a client into its group.",
     ("join_refused_times", "join_refused_seconds"),
     ("states", "exchanges"),
-    advice=(*(_facts(code).advice for code in REFUSALS), *(_unseen(code) for code in _LOOK)),
+    advice=(*(_facts(code).advice for code in REFUSALS), *(_unseen(code) for code in _LOOK), _WITHOUT_ID),
 )
 
 
@@ -110,23 +116,31 @@ class _Asked:
     instance: str = ""
 
 
+_CODES = (*map(int, REFUSALS), _NO_ID)
 _JOINS = f"""
-    WITH tries AS (
+    WITH without_id AS (
+        SELECT client_id, client_ip FROM exchanges WHERE api_key = {int(ApiKey.JOIN_GROUP)} GROUP BY ALL
+        HAVING bool_and(coalesce(contains(request_body, '"memberId":""'), false))
+            AND bool_or(list_contains(error_codes, {_NO_ID}))
+    ), tries AS (
         SELECT * FROM states
-        WHERE kind = 'join' OR (kind IN ('heartbeat', 'assignment') AND group_protocol <> 'classic')
+        WHERE kind = 'join' AND (error_code <> {_NO_ID} OR EXISTS (
+            FROM without_id AS w
+            WHERE w.client_ip = host_of(client) AND w.client_id IS NOT DISTINCT FROM states.client_id
+        )) OR (kind IN ('heartbeat', 'assignment') AND group_protocol <> 'classic')
     ), refused AS (
         SELECT DISTINCT cluster, group_id, client_id FROM tries
-        WHERE error_code IN {tuple(map(int, REFUSALS))} AND group_id IS NOT NULL
+        WHERE error_code IN {_CODES} AND group_id IS NOT NULL
     )
     SELECT DISTINCT t.cluster, t.group_id, t.client_id, host_of(t.client) AS host, t.client AS address,
         epoch_us(t.ts) AS us, t.exchange_id, t.error_code, t.error_name
     FROM tries AS t SEMI JOIN refused AS r ON t.cluster = r.cluster AND t.group_id = r.group_id
         AND t.client_id IS NOT DISTINCT FROM r.client_id
-    WHERE t.error_code = 0 OR t.error_code IN {tuple(map(int, REFUSALS))}
+    WHERE t.error_code = 0 OR t.error_code IN {_CODES}
     ORDER BY cluster, group_id, client_id, host, us, exchange_id
 """
 """Joins of clients that were ever refused."""
-_ANY = f"SELECT kind FROM states WHERE error_code IN {tuple(map(int, REFUSALS))} LIMIT 1"
+_ANY = f"SELECT kind FROM states WHERE error_code IN {_CODES} LIMIT 1"
 
 
 def knocks(joins: Iterable[Row]) -> Iterator[Knocking]:
@@ -290,6 +304,8 @@ def _finding(
 
 
 def _advice(code: int, group: str, asked: _Asked, are_others_seen: bool) -> str:
+    if code == _NO_ID:
+        return _WITHOUT_ID
     is_known = bool(asked.others) if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL else are_others_seen
     if is_known or code not in _LOOK:
         return _facts(code).filled(group=quote(group)).advice
@@ -298,6 +314,8 @@ def _advice(code: int, group: str, asked: _Asked, are_others_seen: bool) -> str:
 
 def _why(code: int, asked: _Asked, are_others_seen: bool) -> str:
     """What it asks for, and what the others do."""
+    if code == _NO_ID:
+        return " (it asks without the member id that it is given, each time)"
     if code == KafkaError.INCONSISTENT_GROUP_PROTOCOL and asked.refused:
         return f" ({_against_others(asked, are_others_seen)})"
     if code == KafkaError.UNSUPPORTED_ASSIGNOR and asked.refused:
