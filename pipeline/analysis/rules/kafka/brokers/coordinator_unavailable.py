@@ -154,11 +154,11 @@ def _offsets_refused(sources: Sources) -> Iterator[Attempt]:
     return _in_bodies(ApiKey.OFFSET_FETCH, _groups, sources)
 
 
-Said = Callable[[int | None, Json, Json], Iterable[tuple[str, int]]]
+RefusedBy = Callable[[int | None, Json, Json], Iterable[tuple[str, int]]]
 """Places that an exchange refuses, each with its code, by the api's version and both bodies."""
 
 
-def _in_bodies(api: ApiKey, said: Said, sources: Sources) -> Iterator[Attempt]:
+def _in_bodies(api: ApiKey, refused_by: RefusedBy, sources: Sources) -> Iterator[Attempt]:
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
@@ -168,7 +168,7 @@ def _in_bodies(api: ApiKey, said: Said, sources: Sources) -> Iterator[Attempt]:
     clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
         by = f"{row.client_id or '?'} at {row.client_ip}"
-        for place, code in said(row.api_version, parsed(row.request_body), parsed(row.response_body)):
+        for place, code in refused_by(row.api_version, parsed(row.request_body), parsed(row.response_body)):
             yield Attempt(cluster, place, row.us, row.exchange_id, error_name(code), row.server, by)
 
 
