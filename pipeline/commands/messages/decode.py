@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +27,9 @@ from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.failures import Failures
 from pipeline.commands.messages.message_filter import MessageFilter, Wanted
 from pipeline.commands.messages.message_lines import MessageLines
-from pipeline.commands.messages.messages import Decoded, MessageReader, as_object, ordered_frames
+from pipeline.commands.messages.messages import Decoded, MessageReader, as_object, iso_time, ordered_frames
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
+from pipeline.commands.messages.tcp_events import TcpEvent, tcp_events
 from pipeline.commands.unjudged import warn_of_errors
 from pipeline.conf_option import Conf
 from pipeline.errors import UserError
@@ -95,6 +97,12 @@ def decode(
         bool,
         typer.Option("--follow", help="Go on with a file that grows, or a directory into which files are rotated."),
     ] = False,
+    tcp: Annotated[
+        bool,
+        typer.Option(
+            "--tcp", help="Show SYN, FIN, RST and TLS alerts between the messages; of captures at rest, not of a pipe."
+        ),
+    ] = False,
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
     conf: Conf = None,
@@ -126,28 +134,29 @@ def decode(
 
       tcpdump -i any -U -w - port 9092 | wirelake decode - --slower-than 500ms
 
+      wirelake decode incident.pcap --tcp --host 10.0.0.7:9092
+
       wirelake decode incident.pcap --conf conf/local.yaml    # its work: what reading may cost
 
       wirelake decode incident.pcap --records --api Fetch --json | jq 'select(.topic == "orders") | .value_size'
 
       wirelake decode incident.pcap --records --payload full --json | jq -r '.value // empty | @base64d'
     """
-    if payload is Payload.full and not records:
-        raise UserError("--payload full shows keys and values: it needs --records")
-    if follow and (len(files) > 1 or tls_keylog is not None or tls_embedded_keys):
-        raise UserError("--follow reads one file or directory, and does not decrypt")
+    _check_ways(files, follows=follow, decrypts=tls_keylog is not None or tls_embedded_keys, tcp=tcp, records=records)
+    _check_payload(payload, records=records)
     wanted, describers, stats = WantedApi(api) if api is not None else None, Describers(), CaptureStats()
     chosen = MessageFilter(
         Wanted(group, topic, partition, client, host, errors, connection, slower_than, since, until), describers
     )
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
-    asks, shown, work = chosen.asks, 0, load_settings(conf).work
+    asks, shown, events, work = chosen.asks, 0, 0, load_settings(conf).work
     notes_names = asks or records or not as_json
     failures = Failures()
     reader = MessageReader(keeps_requests=notes_names, failures=failures, as_text=not notes_names)
     with paged(not as_json and not follow and STDIN not in files):
-        show = _printer(describers, records=records, as_json=as_json, payload=payload is Payload.full)
+        lines = MessageLines(Lines(), describers)
+        show = _printer(describers, lines, records=records, as_json=as_json, payload=payload is Payload.full)
 
         def take(frame: Frame) -> None:
             nonlocal shown
@@ -159,12 +168,18 @@ def decode(
                     shown += 1
                     show(item)
 
+        def take_tcp(event: TcpEvent) -> None:
+            nonlocal events
+            if chosen.accepts_tcp(event):
+                events += 1
+                _show_tcp(event, None if as_json else lines)
+
         for path in files if follow else capture_files(files):
             if path == STDIN or follow:
                 with decryption_of([path], tls_keylog, use_embedded=tls_embedded_keys):  # refuses a pipe
                     _take_arriving(path, take, stats, policy, work, follows=follow, allow_truncated=allow_truncated)
                 continue
-            for frame in ordered_frames(
+            frames = ordered_frames(
                 [path],
                 allow_truncated=allow_truncated,
                 payload_policy=policy,
@@ -172,10 +187,15 @@ def decode(
                 tls_embedded_keys=tls_embedded_keys,
                 work=work,
                 stats=stats,
-            ):
-                take(frame)
+            )
+            for one in _with_events(frames, path, allow_truncated) if tcp else frames:
+                if isinstance(one, Frame):
+                    take(one)
+                else:
+                    take_tcp(one)
         sys.stdout.flush()
-    _report_rest(stats, wanted, chosen if asks and not shown else None)
+    if not events or stats.frames:
+        _report_rest(stats, wanted, chosen if asks and not shown else None)
     if warn_of_errors(failures.errors, Console(stderr=True)):
         raise typer.Exit(2)
 
@@ -218,14 +238,45 @@ def _take_arriving(
         )
 
 
-def _printer(describers: Describers, *, records: bool, as_json: bool, payload: bool) -> Callable[[Decoded], None]:
+def _check_payload(payload: Payload, *, records: bool) -> None:
+    if payload is Payload.full and not records:
+        raise UserError("--payload full shows keys and values: it needs --records")
+
+
+def _check_ways(files: list[str], *, follows: bool, decrypts: bool, tcp: bool, records: bool) -> None:
+    if follows and (len(files) > 1 or decrypts):
+        raise UserError("--follow reads one file or directory, and does not decrypt")
+    if tcp and (records or follows or STDIN in files):
+        raise UserError("--tcp shows messages of captures at rest: it goes neither with --records nor with a pipe")
+
+
+def _with_events(frames: Iterator[Frame], path: str, allow_truncated: bool | None) -> Iterator[Frame | TcpEvent]:
+    """Frames with the events of TCP between them, in the order of time."""
+    return heapq.merge(frames, tcp_events(path, allow_truncated=allow_truncated), key=_time)
+
+
+def _time(item: Frame | TcpEvent) -> int:
+    return item.ts
+
+
+def _show_tcp(event: TcpEvent, lines: MessageLines | None) -> None:
+    """Print an event of TCP; without ``lines`` as JSON."""
+    if lines is None:
+        sys.stdout.buffer.write(json_line(event.as_object(iso_time(event.ts))))
+    else:
+        lines.write_tcp(event)
+
+
+def _printer(
+    describers: Describers, lines: MessageLines, *, records: bool, as_json: bool, payload: bool
+) -> Callable[[Decoded], None]:
     """What prints a message, or its records."""
 
     def show_object(item: Decoded) -> None:
         sys.stdout.buffer.write(json_line(as_object(item)))
 
     if not records:
-        return show_object if as_json else MessageLines(Lines(), describers).write
+        return show_object if as_json else lines.write
     codec, console = Codec(), Console()
 
     def show_records(message: Decoded) -> None:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
 from pipeline.commands.messages.occurring import Occurring
+from pipeline.commands.messages.tcp_events import TcpEvent
 from pipeline.durations import microseconds
 from pipeline.errors import UserError
 
@@ -88,6 +89,20 @@ class MessageFilter:
             self._occurring.note(item, self._describers.about(item) if self._asks_about else None)
         return is_it
 
+    def accepts_tcp(self, event: TcpEvent) -> bool:
+        """Whether an event of TCP is wanted: of messages alone it is known what they are about.
+
+        Raises:
+            UserError: a connection is asked for by its id, which only messages have.
+        """
+        wanted, ends = self._wanted, (event.client, event.server)
+        if wanted.connection is not None and ":" not in wanted.connection:
+            raise UserError("--tcp finds a connection by its client's address:port")
+        of_client = f"{event.client[0]}:{event.client[1]}"
+        if (wanted.connection is not None and wanted.connection != of_client) or not self._is_within(event.ts):
+            return False
+        return wanted.host is None or any(wanted.host in (ip, f"{ip}:{port}") for ip, port in ends)
+
     def why_none(self) -> str:
         """Why no message was accepted, as far as that is known: see Occurring.why_none."""
         return "" if self._occurring is None else self._occurring.why_none()
@@ -99,7 +114,9 @@ class MessageFilter:
                 self._clients.popitem(last=False)
 
     def _is_in_time(self, item: Decoded) -> bool:
-        ts = item.frame.ts
+        return self._is_within(item.frame.ts)
+
+    def _is_within(self, ts: int) -> bool:
         since = None if self._since is None else self._since(ts)
         until = None if self._until is None else self._until(ts)
         if since is not None and until is not None and since > until:

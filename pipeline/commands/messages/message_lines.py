@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from decoder.errors import ErrorCode
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
+from pipeline.commands.messages.tcp_events import Place, TcpEvent
 from pipeline.lines import Lines, Part, columns_of, cut
 from pipeline.terminal import printable
 
@@ -73,6 +74,15 @@ class MessageLines:
         if message.client_id and self._is_medium:
             yield f"{message.client_id!r} ", "magenta"
 
+    def write_tcp(self, event: TcpEvent) -> None:
+        """Write an event of TCP among the messages."""
+        parts = [(" " * 7, ""), (self._time(event.ts), "")]
+        parts.append((self._ends_of(event.client, event.server, is_request=event.is_of_client), "dim"))
+        parts.append((event.flags, "red" if event.flags == "RST" else "cyan"))
+        if event.alert:
+            parts.append((f"{' ' if event.flags else ''}TLS alert {event.alert}", "red"))
+        self._lines.write(parts)
+
     def _time(self, ts: int) -> str:
         second, micros = divmod(ts, 1_000_000)
         if second != self._second:
@@ -82,10 +92,13 @@ class MessageLines:
 
     def _places(self, item: Decoded) -> str:
         frame = item.frame
-        arrow = "→" if frame.direction == "request" else "←"
-        ends = f"{frame.client_ip}:{frame.client_port} {arrow}"
+        client, server = (frame.client_ip, frame.client_port), (frame.server_ip, frame.server_port)
+        return self._ends_of(client, server, is_request=frame.direction == "request")
+
+    def _ends_of(self, client: Place, server: Place, *, is_request: bool) -> str:
+        ends = f"{client[0]}:{client[1]} {'→' if is_request else '←'}"
         if self._is_medium:
-            ends = f"{ends} {frame.server_ip}:{frame.server_port}"
+            ends = f"{ends} {server[0]}:{server[1]}"
         self._ends = max(self._ends, len(ends))
         return f"{ends:<{self._ends}} "
 
