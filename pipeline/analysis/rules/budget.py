@@ -44,7 +44,7 @@ class Budget:
     def worst(self, rule: str, subjects: Iterable[T], order: Callable[[T], Any]) -> list[T]:
         """Those of a rule's subjects that it keeps, in their order.
 
-        A rule whose subjects are cheap to find and costly to tell asks before it reports them.
+        A rule whose subjects are cheap to find and costly to state asks before it reports them.
 
         Args:
             rule: its name.

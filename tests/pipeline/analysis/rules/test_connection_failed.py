@@ -102,7 +102,32 @@ def test_a_port_of_something_else_is_none_of_ours(tmp_path):
 
 
 def test_a_scan_is_no_server(tmp_path):
-    assert found(tmp_path, packets(*(refused(n, n / 100, port=20_000 + n) for n in range(500)))) == {}
+    assert found(tmp_path, packets(*(refused(n, n / 100, port=20_000 + n) for n in range(500)))) == {
+        f"{SERVER}/scan": "info"
+    }
+
+
+def test_a_flood_of_syns_is_no_firewall(tmp_path):
+    """Each comes once, of an address of its own; most of them are counted without a row."""
+
+    def asks(number: int) -> Flow:
+        some = flow(number % 20_000, number / 200, host=f"11.0.{number // 250}.{number % 250 + 1}")
+        some.add(0, some.isn[0], 0, SYN)
+        return some
+
+    assert found(tmp_path, packets(*map(asks, range(3000)))) == {f"{SERVER}:9092/flood": "info"}
+    assert found(tmp_path, packets(*map(asks, range(500)))) == {}
+
+
+def test_a_server_that_is_away_from_many_clients_is_no_flood(tmp_path):
+    def tries(number: int) -> Flow:
+        some = flow(number % 20_000, number / 200, host=f"11.0.{number // 250}.{number % 250 + 1}")
+        for wait in (1, 2, 4):
+            some.add(0, some.isn[0], 0, SYN)
+            some.ts += wait * SEC
+        return some
+
+    assert found(tmp_path, packets(*map(tries, range(1500)))) == {f"{SERVER}:9092/unanswered": "critical"}
 
 
 def test_a_server_that_answers_no_syn(tmp_path):

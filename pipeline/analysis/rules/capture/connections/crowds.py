@@ -1,4 +1,4 @@
-"""Connections that come in crowds: checks of a balancer or monitor, and storms after an outage."""
+"""Connections that come in crowds: checks of a balancer or monitor, storms after an outage, floods and scans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.limits import is_cut
-from pipeline.analysis.rules.capture.connections.shapes import AT_ONCE_US, MOST_SHOWN, Seen, Trouble, number_of
+from pipeline.analysis.rules.capture.connections.shapes import (
+    AT_ONCE_US,
+    MOST_SHOWN,
+    Seen,
+    Trouble,
+    are_sent_once,
+    number_of,
+    times_of,
+)
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
 from pipeline.analysis.tables import ADDRESS
@@ -25,7 +33,18 @@ STORM: Final = (
     "each address; MongoDB: maxConnecting of the pools). Fix: a back-off that grows, with some randomness: "
     "reconnect.backoff.ms and reconnect.backoff.max.ms (10 s and more) in place of tries without a pause."
 )
-ADVICE: Final = (CHECK, STORM)
+FLOOD: Final = (
+    "Now: compare the number of half-open connections on the server's host (`ss -tn state syn-recv`) with its "
+    "backlog; nothing to do if the capture holds SYNs alone. Fix: SYN cookies (net.ipv4.tcp_syncookies) and a "
+    "firewall in front of the server that drops what these addresses send."
+)
+SCAN: Final = (
+    "Now: find out who scans: a vulnerability scanner of your own has this address, or somebody else looks for open "
+    "ports. Fix: leave the scanner alone, or let a firewall drop what that address sends."
+)
+ADVICE: Final = (CHECK, STORM, FLOOD, SCAN)
+_FLOOD, _PORTS = 1_000, 100
+"""SYNs that are sent once each to one server, and ports of one host, from which on that is nobody's ordinary work."""
 _STEADY: Final = 3
 """How many times the usual pause between two checks the longest may be."""
 _CROWD, _SINCE_US = 50, 60_000_000
@@ -36,6 +55,8 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     """One for each server and host that checks it, and for each server that a storm meets."""
     yield from _checks(known, settings)
     yield from _storms(sources, known, settings)
+    yield from _floods(known)
+    yield from _scans(known)
 
 
 def _checks(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
@@ -94,6 +115,47 @@ def _begun(sources: Sources, server: str, since_us: int) -> int:
         until=since_us + _SINCE_US,
     )
     return int(row.number)
+
+
+def _floods(known: Seen) -> Iterator[Trouble]:
+    """A capture of SYNs alone looks alike: so it does no harm as far as is known."""
+    for server, lives in known.by_server(lambda one: one.how == "unanswered").items():
+        number, times = number_of(lives), times_of(lives)
+        if number < _FLOOD or not are_sent_once(lives) or server in known.answered:
+            continue
+        hosts = sorted({one.client_ip for one in lives if one.client_ip})
+        summary = (
+            f"{number:,} SYNs of {some(hosts)} to {server}, sent once each, are followed by nothing ({clock(times[0])} "
+            f"to {clock(times[-1])} UTC): a SYN flood, or a capture that holds SYNs alone."
+        )
+        yield Trouble(
+            "flood", server, "", times, number, False, summary, FLOOD,
+            details={"hosts": hosts[:MOST_SHOWN], "connections": _ids(lives)}, is_info=True,
+        )  # fmt: skip
+
+
+def _scans(known: Seen) -> Iterator[Trouble]:
+    by_host: defaultdict[str, list[Life]] = defaultdict(list)
+    for one in known.lives:
+        if one.how in ("refused", "unanswered") and one.server_ip:
+            by_host[one.server_ip].append(one)
+    for host, lives in sorted(by_host.items()):
+        ports = len({one.server_port for one in lives if one.server_port})
+        if ports < _PORTS:
+            continue
+        clients, times = sorted({one.client_ip for one in lives if one.client_ip}), times_of(lives)
+        summary = (
+            f"{some(clients)} tries {ports} ports and more of {host} in vain ({number_of(lives):,} connections from "
+            f"{clock(times[0])} to {clock(times[-1])} UTC): a port scan."
+        )
+        yield Trouble(
+            "scan", host, "", times, number_of(lives), False, summary, SCAN,
+            details={"hosts": clients[:MOST_SHOWN], "connections": _ids(lives)}, is_info=True,
+        )  # fmt: skip
+
+
+def _ids(lives: Sequence[Life]) -> list[str]:
+    return [one.connection_id for one in lives if one.connections == 1][:MOST_SHOWN]
 
 
 def _storm(server: str, down: Sequence[Life], soon: Sequence[Life], back_us: int) -> Trouble:

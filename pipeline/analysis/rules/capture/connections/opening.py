@@ -12,6 +12,7 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     MOST_SHOWN,
     Seen,
     Trouble,
+    are_sent_once,
     number_of,
     times_of,
 )
@@ -97,7 +98,7 @@ def _unreachable(
     number, times = number_of(failed), times_of(failed)
     if number < settings.connection_failures or not _is_ours(failed[0], known):
         return None
-    if how == "unanswered" and all(one.syns == 1 for one in failed):
+    if how == "unanswered" and are_sent_once(failed):
         return None  # no client waited: the server's packets may be missing in the capture
     begun_us, last_us = min(one.began_us for one in failed), times[-1]
     answered = known.answered.get(server)

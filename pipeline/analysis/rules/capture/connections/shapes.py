@@ -136,6 +136,11 @@ def _seen(sources: Sources) -> Seen:
     return Seen(lives(sources.tables), answered, ports)
 
 
+def are_sent_once(some: Iterable[Life]) -> bool:
+    """Whether no client sent its SYN again, as far as that is known: of those that were only counted it is not."""
+    return all(one.syns <= 1 for one in some)
+
+
 def number_of(some: Iterable[Life]) -> int:
     """How many connections there are, those among them that were only counted."""
     return sum(one.connections for one in some)
