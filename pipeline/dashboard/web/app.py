@@ -19,6 +19,7 @@ page = st.navigation(
         st.Page("page/group.py", title="Group", icon=":material/groups:"),
         st.Page("page/transactions.py", title="Transactions", icon=":material/lock_clock:"),
         st.Page("page/clients.py", title="Clients", icon=":material/devices:"),
+        st.Page("page/connections.py", title="Connections", icon=":material/cable:"),
         st.Page("page/mongodb.py", title="MongoDB", icon=":material/database:"),
         st.Page("page/latency.py", title="Latency & errors", icon=":material/speed:"),
         st.Page("page/traffic/exchanges.py", title="Exchanges", icon=":material/swap_horiz:"),

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.traffic import exchanges
+from pipeline.dashboard.queries.traffic.connections import life_of
 from pipeline.dashboard.queries.traffic.sequence import Around, around
 from pipeline.dashboard.queries.traffic.steps import sequence
 from pipeline.dashboard.web.here import Here, go, link, run
@@ -16,6 +17,7 @@ from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.grid import grid
+from pipeline.dashboard.web.parts.tcp_words import tcp_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import OPEN, in_words, sequence_picture
 from pipeline.dashboard.web.words import code, plain, seen
 
@@ -37,6 +39,9 @@ def draw(here: Here) -> None:
         st.info("Nothing of this connection was seen around this time.")
         return
     _draw_part(part, exchange)
+    life = life_of(here.connection, exchange["connection_id"], here.scope)
+    if life is not None:
+        st.caption(tcp_in_words(life))
     link(
         "exchanges", "Open the marked exchange, field by field", "data_object", exchange=asked,
         connection=exchange["connection_id"],

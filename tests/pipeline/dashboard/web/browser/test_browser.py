@@ -63,7 +63,8 @@ def test_no_page_shows_an_exception(browser: WebDriver, served: Served) -> None:
 
     titles = {
         "": "Incidents", "findings": "Findings", "search": "Search", "partitions": "Groups & partitions",
-        "transactions": "Transactions", "clients": "Clients", "group": "Group", "mongodb": "MongoDB",
+        "transactions": "Transactions", "clients": "Clients", "connections": "Connections", "group": "Group",
+        "mongodb": "MongoDB",
         "quality": "Quality", "latency": "Latency & errors", "exchanges": "Exchanges", "query": "SQL",
     }  # fmt: skip
     for page, title in titles.items():

@@ -1,0 +1,76 @@
+"""Which TCP connections are there, who ended them, and in what state? With a search by address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pipeline.dashboard.queries.traffic.connections import MOST, connections, counts, first_exchange
+from pipeline.dashboard.web.here import Here, go, run
+from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
+from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.words import number
+
+_COLUMNS = (
+    Column("ended", "state", help="How it ended; open: nothing ended it in what was captured."),
+    Column("client", "client"),
+    Column("server", "server"),
+    Column("first_ts", "since", "time"),
+    Column("last_ts", "last packet", "time"),
+    Column("lasted_s", "lasted", "duration"),
+    Column("speaks", "speaks"),
+    Column("requests", "requests", "number"),
+    Column("unanswered", "unanswered", "number", "Requests without a response."),
+    Column("client_bytes", "bytes of the client", "size", "TCP payload, what was sent again included."),
+    Column("server_bytes", "bytes of the server", "size", "TCP payload, what was sent again included."),
+    Column("sent_again", "sent again", "number", "Segments with data that either side sent once more."),
+    Column("reset_by", "reset by"),
+    Column("stalled_s", "did not read", "duration", "For how long a side had closed its receive window."),
+    Column("silence_s", "longest silence", "duration"),
+    Column("round_trip_us", "round trip (ms)", "ms", "From SYN to SYN-ACK."),
+    Column("alert", "TLS alert"),
+    Column("connections", "connections", "number", "More than one: of a flood or a scan, only counted."),
+    Column("connection_id", "id"),
+)
+
+
+def draw(here: Here) -> None:
+    """Draw the page."""
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    asked = left.text_input(
+        "Address", key="host", bind="query-params", help="Of a client or a server, with or without its port."
+    )
+    failed = right.toggle("Failed only", key="failed", bind="query-params")
+    host = (asked or "").strip() or None
+    numbers = counts(here.connection, here.scope, host)
+    if not numbers["connections"]:
+        st.info("No connection was seen in this time range." if host is None else "No connection has that address.")
+        return
+    for column, (name, title) in zip(
+        st.columns(4),
+        (("connections", "Connections"), ("failed", "Failed"), ("open", "Still open"), ("reset", "Reset")),
+        strict=True,
+    ):
+        column.metric(title, number(numbers[name]), border=True)
+    rows = connections(here.connection, here.scope, host, failed=failed)
+    if not rows:
+        st.success("None of these connections failed.")
+        return
+    if len(rows) == MOST:
+        st.caption(f"The last {number(MOST)} are shown: search by address, or choose a shorter time range.")
+    chosen = grid(rows, _COLUMNS, key="connections", opens="what was exchanged on it")
+    if chosen is not None:
+        _open(here, rows[chosen])
+
+
+def _open(here: Here, row: dict[str, Any]) -> None:
+    """Its sequence, if anything was exchanged on it."""
+    exchange = first_exchange(here.connection, row)
+    if exchange is None:
+        st.info("No message was exchanged on this connection.")
+        return
+    go("sequence", **sequence_address(exchange["exchange_id"], exchange["ts"]))
+
+
+run(draw)
