@@ -15,7 +15,8 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
-        r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn",
+        r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn|"
+        r"a SYN flood|: a port scan",
         "A connection does not come about, or is ended before anything is asked.",
         (),
     ),

@@ -35,7 +35,7 @@ _LOGIN: dict[str, str | int | bool] = {"sasl.username": "app", "sasl.password": 
 OLD = "0.9.0.1"
 
 
-def refused(stage: Stage) -> None:
+def nobody_listens(stage: Stage) -> None:
     """Nobody listens where librdkafka, Java and kafka-python connect."""
     together(
         lambda: write(stage.server, "early", TRIES_S),

@@ -42,7 +42,7 @@ def _story(number: int, play: Callable[[Stage], None], **more: object) -> Story:
 
 
 STORIES = (
-    _story(1, sick.refused, protocol="", findings=_failed("refused")),
+    _story(1, sick.nobody_listens, protocol="", findings=_failed("refused")),
     _story(2, sick.unanswered, findings=_failed("unanswered")),
     _story(3, sick.tls_at_plaintext, findings=_failed("no-tls")),
     _story(4, sick.plaintext_at_tls, protocol="SSL", findings=_by("other_protocol", "{server}/Kafka/TLS")),

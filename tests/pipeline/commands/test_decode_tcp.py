@@ -60,7 +60,7 @@ def test_ends_and_times_choose_among_events(capture: str, chosen: list[str], num
 
 
 def test_a_capture_without_a_message_shows_how_its_connections_ended() -> None:
-    done = decoded(str(HERE / "refused.pcap.zst"), "--tcp")
+    done = decoded(str(HERE / "nobody_listens.pcap.zst"), "--tcp")
     assert done.exit_code == 0
     assert {line[-1] for line in words(done)} == {"SYN", "RST"}
 

@@ -177,6 +177,12 @@ CLAIMS = (
     ),
     Claim(
         "connection_churn",
+        r"closed .* connections? to .* while the answer to .* was coming",
+        "A client closes its connections while answers come.",
+        (seen("the answers that it broke off", names=_CLIENT, half="response"),),
+    ),
+    Claim(
+        "connection_churn",
         r"asked for nothing but the handshake",
         "The client asks for nothing.",
         (silent("no other request on these connections", names=_CLIENT),),

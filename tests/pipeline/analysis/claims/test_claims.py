@@ -25,7 +25,7 @@ RECORDINGS = (
     "refused_once", "looped_uncommitted", "owned", "stale_session", "stale_session_midway",
     "committed_beyond", "commits_beyond", "commits_nothing", "commits_nothing_by_hand", "commits_nothing_midway",
     "since_refused", "since_refused_nothing", "fenced_alone", "commits_elsewhere",
-    "doors", "too_large", "members", "full",
+    "doors", "too_large", "members", "full", "client_resets",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(

@@ -17,13 +17,13 @@ SEC = 1_000_000
 
 def shown(name: str) -> list[str]:
     """Lines of the screen about connections of a recording."""
-    done = CliRunner().invoke(app, ["top", "--once", str(HERE / f"{name}.pcap.zst")])
+    done = CliRunner().invoke(app, ["top", "--once", str(HERE / f"{name}.pcap.zst")], env={"COLUMNS": "160"})
     _, mark, lines = done.stdout.partition("\nCONNECTIONS ")
     return [" ".join(line.split()) for line in (mark + lines).splitlines()[1:] if line.strip()][1:]
 
 
 def test_connections_that_nobody_accepts_are_shown_without_a_message() -> None:
-    (line,) = shown("refused")
+    (line,) = shown("nobody_listens")
     assert line.startswith("127.0.3.1:9093: refused 45 127.0.5.1 ")
 
 
