@@ -43,10 +43,12 @@ COOPERATIVELY: Final = "a cooperative partition.assignment.strategy or group.pro
 COOPERATIVE: Final = "partition.assignment.strategy=cooperative-sticky or group.protocol=consumer"
 COOPERATIVE_ASSIGNOR: Final = "a cooperative assignor (partition.assignment.strategy) or group.protocol=consumer"
 """How members read on while their group rebalances."""
+CHECKS_CRCS: Final = "check.crcs of consumers stays true"
+"""What lets consumers notice records that were changed on the way."""
 OR_CONSUMER_PROTOCOL: Final = ", or group.protocol=consumer (KIP-848),"
 _OF_ANOTHER: Final = "a client library with cooperative rebalances, which {} does not have,"
 _WITHOUT: Final = {
-    SARAMA: _OF_ANOTHER.format("Sarama"),
+    SARAMA: "NewBalanceStrategyCooperativeSticky in Consumer.Group.Rebalance.GroupStrategies, if the release has it,",
     FRANZ_GO: "kgo.CooperativeStickyBalancer among kgo.Balancers",
     KAFKA_GO: _OF_ANOTHER.format("kafka-go"),
     KAFKAJS: _OF_ANOTHER.format("KafkaJS"),
@@ -55,6 +57,15 @@ _WITHOUT: Final = {
 _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
     **dict.fromkeys((COOPERATIVELY, COOPERATIVE, COOPERATIVE_ASSIGNOR), _WITHOUT),
     OR_CONSUMER_PROTOCOL: dict.fromkeys(_WITHOUT, ""),
+    CHECKS_CRCS: {
+        LIBRDKAFKA: "set check.crcs=true for consumers (it is false by default)",
+        SARAMA: "Sarama's consumers check each batch",
+        FRANZ_GO: "consumers do so as long as kgo.DisableFetchCRCValidation is not set",
+        KAFKA_GO: "have the records checked by a consumer of another library",
+        KAFKAJS: "have the records checked by a consumer of another library",
+        KAFKA_PYTHON: "check_crcs of consumers stays True",
+        AIOKAFKA: "check_crcs of consumers stays True",
+    },
     WHEN_REVOKED: {
         JAVA: "ConsumerRebalanceListener.onPartitionsRevoked",
         LIBRDKAFKA: "rebalance_cb; on_revoke in Python",
@@ -83,6 +94,8 @@ _OF_PYTHON: Final = {
     "beginTransaction": "begin_transaction",
     "commitTransaction": "commit_transaction",
     "abortTransaction": "abort_transaction",
+    "initTransactions": "init_transactions",
+    "commitAsync": "commit_async",
 }
 _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     LIBRDKAFKA: {
@@ -90,6 +103,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "commitTransaction": "commit_transaction",
         "abortTransaction": "abort_transaction",
         "initTransactions": "init_transactions",
+        "commitAsync": "asynchronous commit",
         "TopicExistsException": "TOPIC_ALREADY_EXISTS",
     },
     SARAMA: {
@@ -120,6 +134,13 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "commitTransaction": "CommitTxn",
         "abortTransaction": "AbortTxn",
         "initTransactions": "NewAsyncProducer",
+        "TransactionAbortableException": "TRANSACTION_ABORTABLE",
+        "bootstrap.servers": "the addresses given to NewClient",
+        "assign()": "ConsumePartition",
+        "subscribe()": "ConsumerGroup",
+        "pause()": "Pause()",
+        "resume()": "Resume()",
+        "close()": "Close()",
         "max.in.flight.requests.per.connection": "Net.MaxOpenRequests",
         "sasl.jaas.config": "Net.SASL.User and Net.SASL.Password",
         "sasl.mechanism": "Net.SASL.Mechanism",
@@ -170,6 +191,13 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "bootstrap.servers": "kgo.SeedBrokers",
         "TopicExistsException": "kerr.TopicAlreadyExists",
         "commitAsync": "CommitOffsets",
+        "initTransactions": "its first transaction",
+        "TransactionAbortableException": "TRANSACTION_ABORTABLE (kerr)",
+        "assign()": "kgo.ConsumePartitions",
+        "subscribe()": "kgo.ConsumeTopics with kgo.ConsumerGroup",
+        "pause()": "PauseFetchPartitions()",
+        "resume()": "ResumeFetchPartitions()",
+        "close()": "Close()",
     },
     KAFKA_GO: {
         "session.timeout.ms": "ReaderConfig.SessionTimeout",
@@ -200,6 +228,14 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "bootstrap.servers": "ReaderConfig.Brokers",
         "TopicExistsException": "kafka.TopicAlreadyExists",
         "commitAsync": "CommitMessages",
+        "TransactionAbortableException": "TRANSACTION_ABORTABLE",
+        "initTransactions": "InitProducerID",
+        "group.instance.id": "static membership, which kafka-go does not have,",
+        "assign()": "ReaderConfig.Partition",
+        "subscribe()": "ReaderConfig.GroupID",
+        "pause()": "pause",
+        "resume()": "resume",
+        "close()": "Close()",
     },
     KAFKAJS: {
         "session.timeout.ms": "sessionTimeout",
@@ -232,13 +268,26 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "bootstrap.servers": "brokers",
         "TopicExistsException": "TOPIC_ALREADY_EXISTS",
         "commitAsync": "commitOffsets",
+        "TransactionAbortableException": "TRANSACTION_ABORTABLE",
+        "initTransactions": "transaction()",
+        "group.instance.id": "static membership, which KafkaJS does not have,",
+        "isolation.level=read_uncommitted": "readUncommitted: true",
+        "close()": "disconnect()",
     },
-    KAFKA_PYTHON: {**_OF_PYTHON, "TopicExistsException": "TopicAlreadyExistsError"},
+    KAFKA_PYTHON: {
+        **_OF_PYTHON,
+        "TopicExistsException": "TopicAlreadyExistsError",
+        "TransactionAbortableException": "TransactionAbortableError",
+    },
     AIOKAFKA: {
         **_OF_PYTHON,
         "delivery.timeout.ms": "request_timeout_ms",
         "batch.size": "max_batch_size",
         "TopicExistsException": "TopicAlreadyExistsError",
+        "TransactionAbortableException": "TRANSACTION_ABORTABLE",
+        "initTransactions": "start()",
+        "commitAsync": "commit",
+        "close()": "stop()",
         **{name: name for name in ("allow.auto.create.topics", "default.api.timeout.ms")},
     },
 }

@@ -21,7 +21,7 @@ from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
 from pipeline.analysis.rules.people import joined
 
 _SHOWN = 3
-_NAME = re.compile(r"[a-z0-9]+[._=][a-z]|[A-Z]{2}|`")
+_NAME = re.compile(r"[a-z0-9]+[._=][a-z]|\w+\(\)|[A-Z]{2}|`")
 ADVICE = re.compile(r"^\s*\*?Now:\*?\s*(?P<now>.*?)\s*\*?\bFix:\*?\s*(?P<fix>.*)$", re.DOTALL)
 """Parts the advice of a finding."""
 _WAIT, _AGAIN = "waiting", "to be read again"

@@ -9,6 +9,7 @@ import pytest
 from pipeline.analysis.incidents.words import WORDS
 from pipeline.analysis.libraries import (
     AIOKAFKA,
+    CHECKS_CRCS,
     COOPERATIVELY,
     FRANZ_GO,
     JAVA,
@@ -102,7 +103,18 @@ def test_names_of_properties_are_those_of_the_library() -> None:
         (f"{COOPERATIVELY} make it cheaper.", FRANZ_GO,
          "kgo.CooperativeStickyBalancer among kgo.Balancers make it cheaper."),
         (f"{COOPERATIVELY} make it cheaper.", SARAMA,
-         "a client library with cooperative rebalances, which Sarama does not have, make it cheaper."),
+         "NewBalanceStrategyCooperativeSticky in Consumer.Group.Rebalance.GroupStrategies, if the release has it, "
+         "make it cheaper."),
+        (f"{COOPERATIVELY} make it cheaper.", KAFKA_GO,
+         "a client library with cooperative rebalances, which kafka-go does not have, make it cheaper."),
+        (f"disk or network; {CHECKS_CRCS}.", LIBRDKAFKA,
+         "disk or network; set check.crcs=true for consumers (it is false by default)."),
+        (f"disk or network; {CHECKS_CRCS}.", KAFKA_PYTHON, "disk or network; check_crcs of consumers stays True."),
+        ("resume() what was paused.", FRANZ_GO, "ResumeFetchPartitions() what was paused."),
+        ("resume() what was paused.", KAFKA_GO, "resume what was paused."),
+        ("the same id (initTransactions aborts it).", AIOKAFKA, "the same id (start() aborts it)."),
+        ("catch TransactionAbortableException.", KAFKA_PYTHON, "catch TransactionAbortableError."),
+        ("once more before close().", KAFKAJS, "once more before disconnect()."),
         (f"a longer one{OR_CONSUMER_PROTOCOL} spare the others.", KAFKAJS, "a longer one spare the others."),
     ],
 )  # fmt: skip
@@ -114,6 +126,9 @@ def test_no_library_gets_a_property_that_it_lacks(text: str, library: str, words
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_no_text_for_go_or_node_names_properties_of_java_clients(text: str, library: str) -> None:
     said = spoken(text, library)
+    assert not re.search(r"initTransactions|\w+Exception|check\.crcs|(?<![\w.])(assign|subscribe)\(\)", said) or (
+        library == KAFKAJS and "assign()" in said
+    )
     assert not re.search(r"(?<![\w.])(group\.id|sasl\.jaas\.config|enable\.auto\.commit|cooperative-sticky)", said)
     if library != KAFKA_GO:
         assert not re.search(r"(?<![\w.])(transactional\.id(?!\.)|beginTransaction|commitTransaction)", said)

@@ -320,7 +320,7 @@ MEMBERS: dict[str, Words] = {
             begun(advised(case, "fix"))
             if _asks_new_protocol(case)
             else "Kafka 4 dropped what KIP-896 lists: kafka-clients 2.1 or later, librdkafka 1.0 or later. A client "
-            "newer than its broker must ask first (api.version.request=true in librdkafka)."
+            "newer than its broker must ask first (librdkafka: api.version.request=true)."
         ),
         f"{SEEN}the broker's answer, or that it closed the connection.",
         REFUSED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.libraries import CHECKS_CRCS
 from pipeline.analysis.rules.rule import Rule
 
 _REFUSED = (
@@ -11,7 +12,7 @@ _REFUSED = (
 CORRUPT = (
     "Now: stop that client if it is in what is sent, take the broker's disk out of use if it is in what is "
     "read (`kafka-dump-log.sh --deep-iteration --files LOG_FILE` shows it). Fix: something on the way changes bytes: "
-    "memory, library, disk or network; check.crcs of consumers stays true."
+    f"memory, library, disk or network; {CHECKS_CRCS}."
 )
 CRC_MISMATCH = Rule(
     "crc_mismatch",

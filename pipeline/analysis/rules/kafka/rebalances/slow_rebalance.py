@@ -30,8 +30,8 @@ from pipeline.analysis.tables import SERVICE_US, Row
 from pipeline.finding_settings import FindingSettings
 
 _BUSY = (
-    "Now: let {who} finish, or restart it if it hangs; all others wait for it. Fix: less work between two polls "
-    "(max.poll.records; librdkafka: smaller batches of consume()) and a max.poll.interval.ms not longer than the group "
+    "Now: let {who} finish, or restart it if it hangs; all others wait for it. Fix: less work between two polls by "
+    "max.poll.records (librdkafka: smaller batches of consume()), and a max.poll.interval.ms not longer than the group "
     f"may stand still; {COOPERATIVE}, where others read on meanwhile."
 )
 _SILENT = (
