@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.analysis.claims import mongodb
-from pipeline.analysis.claims.kafka import brokers, commits, members, processes, producers
+from pipeline.analysis.claims.kafka import brokers, commits, members, positions, processes, producers
 from pipeline.analysis.claims.model import Claim, seen, silent
 
 CAPTURE = (
@@ -108,7 +108,8 @@ CAPTURE = (
 """Claims about the capture itself, which rest on ``bronze.gaps``."""
 
 CLAIMS: tuple[Claim, ...] = (
-    *commits.CLAIMS, *members.CLAIMS, *processes.CLAIMS, *producers.CLAIMS, *brokers.CLAIMS, *mongodb.CLAIMS, *CAPTURE,
+    *commits.CLAIMS, *positions.CLAIMS, *members.CLAIMS, *processes.CLAIMS, *producers.CLAIMS, *brokers.CLAIMS,
+    *mongodb.CLAIMS, *CAPTURE,
 )  # fmt: skip
 """All claims."""
 

@@ -22,6 +22,10 @@ FOUND = {
     "commits_nothing": {"stopped"},
     "since_refused": {"partition_dropped_from_commits"},
     "since_refused_nothing": {"stopped"},
+    "silent": {"stopped"},
+    "silent_since_range": {"stopped"},
+    "apart": {"partition_dropped_from_commits"},
+    "refused_once": {"stopped"},
     "processes": {"frozen_process", "instance_id_shared", "commit_rejected", "records_gone"},
 }
 """Made captures and recordings by name, with rules that find something in each."""

@@ -24,8 +24,8 @@ RECORDINGS = (
     "cut_off", "loops", "looped", "processes", "reads_on", "reads_on_without", "out_of_range", "never_commits",
     "refused_once", "looped_uncommitted", "owned", "stale_session", "stale_session_midway",
     "committed_beyond", "commits_beyond", "commits_nothing", "commits_nothing_by_hand", "commits_nothing_midway",
-    "since_refused", "since_refused_nothing", "fenced_alone", "commits_elsewhere",
-    "doors", "too_large", "members", "full", "client_resets",
+    "since_refused", "since_refused_nothing", "fenced_alone", "commits_elsewhere", "silent",
+    "silent_since_range", "apart", "doors", "too_large", "members", "full", "client_resets",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from tests.pipeline.analysis.rules.connections.test_mongodb import asks
 from tests.pipeline.analysis.rules.connections.test_stuck import sends
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
+from tests.pipeline.analysis.rules.kafka.positions.silent_stages import silent
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     commits_nothing,
     never_commits,
@@ -241,6 +242,9 @@ MADE: dict[str, Callable[[], bytes]] = {
     "never_commits": lambda: never_commits().pcap(),
     "since_refused": lambda: since_refused().pcap(),
     "since_refused_nothing": lambda: since_refused(others=False, seconds=340).pcap(),
+    "silent": lambda: silent().pcap(),
+    "silent_since_range": lambda: silent(refused_at=60).pcap(),
+    "apart": lambda: reads_on().by_coordinator().pcap(),
     "commits_nothing": lambda: commits_nothing(stated=10, ahead=20).pcap(),
     "commits_nothing_by_hand": lambda: commits_nothing(member=False).pcap(),
     "commits_nothing_midway": lambda: commits_nothing(asks=False).pcap(),

@@ -84,7 +84,9 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
 def _hung(group: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     seen_us = figures.get("heard_us")
     beats = (
-        f" Its last heartbeat was answered at {clock(seen_us)} UTC." if seen_us and len(figures["members"]) == 1 else ""
+        f" The coordinator answered it last at {clock(seen_us)} UTC."
+        if seen_us and len(figures["members"]) == 1
+        else ""
     )
     return (
         f"{_holders(figures)} of group {group} {'has' if len(figures['members']) == 1 else 'have'} committed nothing "

@@ -174,7 +174,7 @@ def test_the_finding_names_client_host_and_partition() -> None:
     (finding,) = lagging.find(made, FindingSettings())
     assert (finding.rule, finding.subject, finding.severity, finding.state) == ("stopped", "g/t", "critical", "open")
     assert finding.summary.startswith("app-0 at 10.0.0.0 of group g has committed nothing of t-0 from ")
-    assert "Its last heartbeat was answered at" in finding.summary
+    assert "The coordinator answered it last at" in finding.summary
     assert "app-0 at 10.0.0.0" in finding.advice
     assert finding.details["clients"] == ["app-0 at 10.0.0.0"]
     gone = replace(limit, what=LEAVES, us=int(T0.timestamp() + 65) * SEC)

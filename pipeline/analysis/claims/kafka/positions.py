@@ -1,0 +1,188 @@
+"""Claims about groups that read without commits, begin anew each time, or do not read what they hold."""
+
+from __future__ import annotations
+
+from pipeline.analysis.claims.kafka.commits import ACCEPTED, AT_PLACE, COMMITS, NO_COMMIT, REFUSED
+from pipeline.analysis.claims.model import Claim, seen, silent
+
+_NOT_FETCHED_SINCE = (
+    seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
+    seen("the refused commit or OffsetFetch", "OffsetCommit", "OffsetFetch", names=("group",), where=REFUSED,
+         half="response"),
+    seen("records that were written", "Produce", names=("topic",), half="response"),
+    silent("no fetch of it on any connection of the client", "Fetch", names=("client",)),
+)  # fmt: skip
+_HEARTBEATS = seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", names=("group",))
+
+CLAIMS = (
+    Claim(
+        "partition_dropped_from_commits",
+        r"and commits nothing of it",
+        "A client reads a partition on and commits nothing of it, while it commits others.",
+        (
+            seen("fetches of the partition", "Fetch", names=("topic",), least=2),
+            seen("accepted commits of other partitions", *COMMITS, names=("group",), where=ACCEPTED, half="response",
+                 least=2),
+            NO_COMMIT,
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"No commit of it is known|as OffsetFetch states",
+        "The group's commit of the partition as OffsetFetch states it.",
+        (seen("the answer to OffsetFetch", "OffsetFetch", names=("group",), half="response"),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"Its last commit is older than the capture",
+        "No commit of the partition was captured.",
+        (seen("fetches of the partition", "Fetch", names=("topic",), least=2), NO_COMMIT),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"Its last commit, at ",
+        "The group's last commit of the partition.",
+        (seen("that commit", *COMMITS, names=AT_PLACE, where=ACCEPTED, half="response"),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"After a restart it would read",
+        "A restart would read the records again.",
+        (seen("the position of fetches", "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"OFFSET_OUT_OF_RANGE",
+        "A partition was refused with OFFSET_OUT_OF_RANGE, and is not read since.",
+        (
+            seen("the refused fetch", "Fetch", names=("topic",), half="response", where=REFUSED),
+            silent("no fetch of it on any connection of the client", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"It asked for offset|wait there\.",
+        "Where the client stood, and what waits there.",
+        (seen("the refused fetch", "Fetch", names=("topic",), half="request", where=REFUSED),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"has never fetched it",
+        "A member holds a partition and has never fetched it, while it fetches others.",
+        (
+            seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
+            seen("records that were written", "Produce", names=("topic",), half="response"),
+            silent("no fetch of it on any connection of the client", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"has not fetched .* since its",
+        "A member has not fetched a partition since a request of it was refused, while it fetches others.",
+        _NOT_FETCHED_SINCE,
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"Its heartbeats go on",
+        "The member is alive.",
+        (_HEARTBEATS,),
+    ),
+    Claim(
+        "stopped",
+        r"has not fetched .* since its|(?:reads nothing of .*|fetch(?:es)? nothing) any more since the",
+        "A member has fetched nothing since a request of it was refused.",
+        _NOT_FETCHED_SINCE,
+    ),
+    Claim(
+        "stopped",
+        r"has fetched nothing at all",
+        "A member was given partitions, and has fetched nothing at all since.",
+        (
+            seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
+            seen("records that were written", "Produce", names=("topic",), half="response"),
+            silent("no fetch on any connection of the client", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"since .* got OFFSET_OUT_OF_RANGE|It asked for offset|wait there\.",
+        "A member was refused with OFFSET_OUT_OF_RANGE, and has fetched nothing since.",
+        (
+            seen("the refused fetch", "Fetch", names=("topic",), half="response", where=REFUSED),
+            silent("no fetch on any connection of the client", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"for the offsets of group",
+        "A client asked for its offsets, was refused, and reads nothing since.",
+        (
+            seen("the refused OffsetFetch", "OffsetFetch", names=("group",), half="response", where=REFUSED),
+            silent("no fetch and no further OffsetFetch of the client", names=("client",)),
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"It is alive: its last request",
+        "The client is alive.",
+        (seen("a later request of the client", names=("client",), half="request"),),
+    ),
+    Claim(
+        "stopped",
+        r"commits nothing: ",
+        "A group reads on and commits nothing, and no commit of it is known.",
+        (seen("fetches of what comes", "Fetch", names=("topic",), least=5), NO_COMMIT),
+    ),
+    Claim(
+        "stopped",
+        r"as OffsetFetch states: a restart|OffsetFetch states no commit",
+        "The group's commit as OffsetFetch states it, from which a restart would read.",
+        (seen("the answer to OffsetFetch", "OffsetFetch", names=("group",), half="response"),),
+    ),
+    Claim(
+        "stopped",
+        r"This time (?:that was|it began)",
+        "Where the group began to read without a commit.",
+        (seen("its first fetch", "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "stopped",
+        r"Its heartbeats go on",
+        "The client is a member of the group.",
+        (_HEARTBEATS,),
+    ),
+    Claim(
+        "stopped",
+        r"It is no member of the group",
+        "The client reads without being a member.",
+        (
+            seen("its requests that name the group", "OffsetFetch", names=("group",)),
+            silent("no heartbeat on any connection of the client", names=("client",)),
+        ),
+    ),
+    Claim(
+        "stopped",
+        r"It began before the capture, or did not ask",
+        "No answer states the group's commit.",
+        (
+            seen("fetches of what comes", "Fetch", names=("topic",), least=5),
+            silent("no OffsetFetch on any connection of the group's members", "Heartbeat", names=("group",)),
+        ),
+    ),
+    Claim(
+        "rewound",
+        r"has never committed",
+        "A group finds no commit at any of its starts, and reads again what it had read.",
+        (
+            seen("answers to OffsetFetch without an offset", "OffsetFetch", names=("group",), half="response", least=3),
+            seen("fetches of what was read before", "Fetch", names=("topic",), least=2),
+            NO_COMMIT,
+        ),
+    ),
+    Claim(
+        "rewound",
+        r"In all .* read again",
+        "How many records were read again.",
+        (seen("fetches of what was read before", "Fetch", names=("topic",)),),
+    ),
+)  # fmt: skip
