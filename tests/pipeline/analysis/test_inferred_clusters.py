@@ -9,19 +9,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline.analysis.derive import derive
 from pipeline.analysis.facts import Fact, Facts, Seen
 from pipeline.analysis.inferred_clusters import inferred_clusters
 from pipeline.analysis.names import brokers, known_facts, topics
 from pipeline.analysis.statements.exchanges import KafkaStatements, placed
 from pipeline.commands.findings import what_was_looked_at
-from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.tables import OFFSET_EVENTS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.kafka.positions.stage import Stage
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import GROUP, owned, reads_on
-from tests.pipeline.analysis.test_inferred_names import beat, exchanges_of
+from tests.pipeline.analysis.test_inferred_names import beat, exchanges_of, without_names
 from tests.pipeline.rows import T0, arrow, row
 
 LEADER, OTHER, COORDINATOR = "10.0.0.1:9092", "10.0.0.2:9092", "10.0.0.3:9092"
@@ -122,3 +123,17 @@ def test_a_report_says_what_is_inferred(tmp_path: Path) -> None:
     assert "No message names the cluster of 10.0.0.9:9092: what clients read and commit shows it." in found
     whole = diagnose(read_inputs([str(CAPTURES / "stuck_commit.pcap")]), StreamSettings())
     assert "names the cluster" not in what_was_looked_at(whole)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    "name", sorted(str(path.relative_to(CAPTURES)) for path in CAPTURES.rglob("*.pcap*") if "mongodb" not in str(path))
+)
+def test_no_servers_are_joined_wrongly(name: str) -> None:
+    whole = read_inputs([str(CAPTURES / name)])
+    truth = derive(decoded(whole.frames), whole.gaps, StreamSettings(), "report").facts
+    landed, _ = without_names(name)
+    found = derive(decoded(landed.frames), landed.gaps, StreamSettings(), "report").facts
+    for (server, cluster), seen in found.brokers.items():
+        if seen.is_inferred:
+            assert truth.cluster_at(server, seen.last_us) == truth.cluster_at(cluster, seen.last_us)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -168,6 +168,16 @@ class Stage:
         """The same where groups have their coordinator on another broker, and a connection to each."""
         return Stage(self.topic, self._said, self._given, (SERVER, COORDINATOR))
 
+    def on(self, network: str) -> Stage:
+        """The same in another network, such as ``10.1.2.``: addresses keep their last number."""
+
+        def there(host: str) -> str:
+            return network + host.rpartition(".")[2]
+
+        moved = [(at, replace(who, host=there(who.host)), *more) for at, who, *more in self._said]
+        first, second = ((there(host), port) for host, port in self._servers)
+        return Stage(self.topic, moved, self._given, (first, second))  # type: ignore[arg-type]
+
     def by_consumer_protocol(self, *, metadata: bool = True, late: bool = False, also: Iterable[str] = ()) -> Stage:
         """The same by heartbeats of KIP-848: a member enters with epoch 0, and is given partitions if they change.
 
@@ -215,7 +225,7 @@ class Stage:
         for number, (at, who, key, asked, answer) in enumerate(sorted(self._said, key=lambda one: one[0])):
             version = who.version if key == FETCH else VERSIONS[key]
             server = self._servers[key in _OF_GROUPS]
-            client = who.host, who.port + 1000 * (server == COORDINATOR)
+            client = who.host, who.port + 1000 * (server != self._servers[0])
             us = START_US + int(at * 1e6)
             flow = flows.get(client)
             if flow is None:
