@@ -82,6 +82,15 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
+        r"receives nothing more on",
+        "Something between drops the packets of one connection.",
+        (
+            seen("the requests, and exchanges on other connections meanwhile", names=("server", "client")),
+            silent("no answer to them", names=("server", "client"), half="response"),
+        ),
+    ),
+    Claim(
+        "connection_failed",
         r"for the brokers again and again",
         "A client does not go on to the servers that Metadata names.",
         (

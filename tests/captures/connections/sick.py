@@ -293,6 +293,34 @@ def too_old(stage: Stage) -> None:
         client.kill()
 
 
+def coordinator_cut(stage: Stage) -> None:
+    """A firewall drops what a Java consumer and its coordinator exchange, and lets its fetches through."""
+    options: dict[str, str | int | bool] = {
+        "topic": "orders", "group": "carriers", "kafka.session.timeout.ms": 6000, "kafka.heartbeat.interval.ms": 1500,
+        "kafka.request.timeout.ms": 8000,
+    }  # fmt: skip
+    truth = Truth()
+    with JavaClient(truth, "consume", client_id="carrier", bootstrap=stage.server, **options) as client:
+        truth.wait_for(client_id="carrier", kind="assigned")
+        write(stage.broker.bootstrap, "writer", 15, every=0.5)
+        bootstrap, leader, *_ = sorted(network.ports_of(stage.host, stage.port))
+        ends = threading.Event()
+        cutting = threading.Thread(target=_cut_others, args=(stage, {bootstrap, leader}, ends))
+        cutting.start()
+        write(stage.broker.bootstrap, "writer", 60, every=0.5)
+        ends.set()
+        cutting.join()
+        client.kill()
+
+
+def _cut_others(stage: Stage, spared: set[int], ends: threading.Event) -> None:
+    """Drop all packets of connections but those of some ports of the client, also of such that are opened meanwhile."""
+    while not ends.wait(0.005):
+        for port in set(network.ports_of(stage.host, stage.port)) - spared:
+            network.filters(f"{stage.to} tcp sport {port} drop", f"{stage.back} tcp dport {port} drop")
+            spared.add(port)
+
+
 def _trusting(ca: str) -> dict[str, str | int | bool]:
     return {
         "security_protocol": "SSL", "ssl_truststore_type": "PEM", "ssl_truststore_location": ca,

@@ -85,6 +85,7 @@ STORIES = (
     _story(26, sick.mongodb_unanswered, protocol="", is_mongodb=True, findings=_failed("unanswered")),
     _story(27, sick.mongodb_idle, protocol="", is_mongodb=True, findings=_clients("idle", "quiet")),
     _story(28, sick.mongodb_members, protocol="", is_mongodb=True, findings=_clients("members", "outside")),
+    _story(29, sick.coordinator_cut, findings=_clients("dropped", "carrier")),
     _story(41, healthy.checks, info=_failed("check/{client}")),
     _story(42, healthy.idle_at_client),
     _story(43, healthy.idle_at_broker, settings=("connections.max.idle.ms=5000",)),

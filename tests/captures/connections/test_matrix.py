@@ -23,6 +23,14 @@ def test_a_recording_shows_its_cause_and_nothing_else(story: Story) -> None:
     assert quiet >= story.named(story.info)
 
 
+def test_a_group_that_stops_as_its_coordinators_connection_is_dropped_is_one_incident() -> None:
+    (story,) = (one for one in STORIES if one.name == "coordinator_cut")
+    found = diagnose(read_inputs([str(story.capture(HERE))]), StreamSettings())
+    (incident,) = found.incidents.to_pylist()
+    assert "receives nothing more on 1 connection of carrier" in incident["headline"]
+    assert "stood still" not in incident["headline"]
+
+
 def test_healthy_recordings_declare_nothing_and_others_a_cause() -> None:
     assert all(bool(one.findings) != one.name.startswith("healthy_") for one in STORIES)
 

@@ -86,7 +86,7 @@ def _cut_off(case: Case) -> str:
     return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
 
 
-_LIKELY = frozenset({"sasl", "credentials", "idle", "limit", "too-large", "storm", "flood"})
+_LIKELY = frozenset({"sasl", "credentials", "idle", "limit", "too-large", "storm", "flood", "dropped"})
 _FAILED = {
     "refused": f"{SEEN}a reset answers each SYN.",
     "unanswered": f"{SEEN}each SYN was sent again, and nothing answered.",
@@ -99,6 +99,7 @@ _FAILED = {
     "client-full": f"{SEEN}the client asked to be sent nothing (a receive window of zero), and for how long.",
     "server-full": f"{SEEN}the server asked to be sent nothing (a receive window of zero), and for how long.",
     "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
+    "dropped": f"{SEEN}nothing acknowledged these requests, and others of the host were answered meanwhile.",
     "flood": f"{SEEN}SYNs that no packet of the same addresses follows. Whether the server answered is not known.",
     "scan": f"{SEEN}which ports were tried, and that none of these accepted.",
     "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",

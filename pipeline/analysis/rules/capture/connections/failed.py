@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pipeline.analysis.rules.capture.connections import (
     advertised,
     crowds,
+    dropped,
     forgotten,
     full,
     limits,
@@ -45,6 +46,7 @@ RULE = Rule(
         *full.ADVICE,
         stuck.ADVICE,
         forgotten.ADVICE,
+        dropped.ADVICE,
         advertised.ADVICE,
         members.ADVICE,
     ),
@@ -71,9 +73,13 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
         yield from crowd
         stormed = {one.server for one in crowd if one.shape == "storm"}
         yield from (one for one in limits.troubles(sources, known, settings) if one.server not in stormed)
-        yield from stuck.troubles(sources, known, settings)
-        yield from full.troubles(sources, known, settings)
-        yield from forgotten.troubles(sources, known, settings)
+        explained = [
+            *stuck.troubles(sources, known, settings),
+            *full.troubles(sources, known, settings),
+            *forgotten.troubles(sources, known, settings),
+        ]
+        yield from explained
+        yield from dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings)
     yield from thrown_out.troubles(sources, known, settings)
     yield from advertised.troubles(sources, known, settings)
     yield from members.troubles(sources, known, settings)

@@ -49,7 +49,7 @@ RULE = Rule(
     ("warning",),
     "A process stood still for longer than its session timeout, and was put out of its group.",
     (),
-    ("exchanges", "states", "events"),
+    ("exchanges", "states", "events", "connections"),
     advice=(_ADVICE,),
 )
 
@@ -157,6 +157,12 @@ _LOST = f"""
     JOIN halts AS h ON x.client_ip = h.client_ip AND x.client_id IS NOT DISTINCT FROM h.client_id
     WHERE NOT {IS_CONNECTION} AND epoch_us(g.ts) BETWEEN h.since_us AND h.asked_us
 """
+_UNHEARD = """
+    SELECT client_ip, epoch_us(first_ts) AS first_us,
+        CASE WHEN is_interim THEN 1 << 62 ELSE epoch_us(client_spoke_ts) END AS spoke_us FROM connections
+    WHERE client_sent_again > 1 AND client_unacknowledged > 0 AND client_spoke_ts IS NOT NULL
+"""
+"""Connections on which the server never acknowledged what a client sent again: the way is cut, not the process."""
 
 
 @finds(RULE)
@@ -190,6 +196,7 @@ def halts(tables: Tables) -> list[Halt]:
     for row in tables.rows(_ASKED):
         asked[row.number].append(row.us)
     lossy = {row.number for row in tables.rows(_LOST)}
+    unheard = tables.rows(_UNHEARD)
     sessions = _sessions(tables)
     found: dict[tuple[str, str, str | None, int], Halt] = {}
     for number, sign in enumerate(signs):
@@ -199,6 +206,10 @@ def halts(tables: Tables) -> list[Halt]:
         is_long = sign.asked_us - sign.since_us >= least_us and end_us - begin_us >= _SHARE * least_us
         if number in lossy or not is_long:
             continue
+        if any(
+            one.client_ip == sign.client_ip and one.first_us < end_us and one.spoke_us > begin_us for one in unheard
+        ):
+            continue  # its host sent all the while what nothing acknowledged
         halt = Halt(
             sign.cluster, sign.group_id, sign.client_id, sign.client, sign.member_id, begin_us, end_us,
             sign.exchange_id, stated_us,

@@ -1,0 +1,106 @@
+"""A connection through which nothing comes any more, while others of the same host to the same server work."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from pipeline.analysis.lives import Life
+from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.model import Sources, clock, seconds
+from pipeline.analysis.rules.people import count, some, who
+from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.finding_settings import FindingSettings
+
+ADVICE: Final = (
+    "Now: nothing to restart; the client opens another connection when its request times out. Find what stands between "
+    "(a firewall that lost its state, one of several paths or nodes of a balancer) and drops this connection's packets "
+    "alone. Fix: mend that path; shorter timeouts let the client notice sooner (Kafka: request.timeout.ms, "
+    "session.timeout.ms; MongoDB: socketTimeoutMS)."
+)
+_FULL: Final = 1_000
+"""Bytes: fewer fit into one packet that any path carries."""
+_AGAIN: Final = 3
+"""Segments sent again, from which on it is no delay: the third comes over a second after the first."""
+
+
+def troubles(sources: Sources, known: Seen, explained: Collection[str], settings: FindingSettings) -> Iterator[Trouble]:
+    """One for each client and server; ``explained``: connections of which the cause is known."""
+    lost = {
+        one.connection_id: one
+        for one in known.lives
+        if one.how == "spoke" and one.unanswered and 0 < one.waiting[0] < _FULL and one.sent_again[0] >= _AGAIN
+        and one.closed_by != "server" and one.connection_id not in explained
+    }  # fmt: skip
+    if not lost:
+        return
+    by_client: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in _asked(sources, sorted(lost)):
+        by_client[row.server, row.client, row.host].append(row)
+    whose = sorted(by_client)
+    asked = [
+        {
+            "server": server, "host": host, "ids": [row.connection_id for row in by_client[server, client, host]],
+            "first": by_client[server, client, host][0].us,
+            "last": max(lost[row.connection_id].ended_us for row in by_client[server, client, host]),
+        }
+        for server, client, host in whose
+    ]  # fmt: skip
+    for names, answers in zip(whose, sources.tables.of_each(_ANSWERED, asked), strict=True):
+        if answers[0].answers:
+            yield _trouble(names, by_client[names], int(answers[0].answers), lost)
+
+
+def _asked(sources: Sources, ids: Sequence[str]) -> list[Row]:
+    """Of each connection the first request without a response."""
+    return sources.tables.rows(
+        f"""
+        WITH asked AS (
+            SELECT connection_id, {ADDRESS["server"]} AS server, client_id, client_ip, exchange_id, request_ts,
+                coalesce(api_name, 'a request') AS api, false AS is_waiting
+            FROM exchanges WHERE connection_id IN (SELECT unnest($ids)) AND request_ts IS NOT NULL
+                AND response_ts IS NULL
+            UNION ALL
+            SELECT connection_id, {ADDRESS["server"]}, client_id, client_ip, exchange_id, request_ts,
+                coalesce(api_name, 'a request'), true
+            FROM waiting WHERE connection_id IN (SELECT unnest($ids)) AND request_ts IS NOT NULL
+        )
+        SELECT connection_id, server, client_ip AS host, coalesce(max(nullif(client_id, '')), '') AS client,
+            min(epoch_us(request_ts)) AS us, arg_min(exchange_id, (request_ts, exchange_id)) AS exchange_id,
+            arg_min(is_waiting, (request_ts, exchange_id)) AS is_waiting, list(DISTINCT api ORDER BY api) AS apis
+        FROM asked GROUP BY connection_id, server, client_ip ORDER BY us, exchange_id
+        """,
+        ids=list(ids),
+    )
+
+
+_ANSWERED: Final = f"""
+    SELECT count(*) AS answers FROM exchanges
+    WHERE {ADDRESS["server"]} = $server AND client_ip = $host AND NOT list_contains($ids, connection_id)
+        AND epoch_us(response_ts) BETWEEN $first AND $last
+"""
+"""What the server answered the same host on other connections meanwhile."""
+
+
+def _trouble(whose: tuple[str, str, str], rows: Sequence[Row], answers: int, lost: Mapping[str, Life]) -> Trouble:
+    server, client, host = whose
+    times = [row.us for row in rows]
+    again = sum(lost[row.connection_id].sent_again[0] for row in rows)
+    lasted_us = max(lost[row.connection_id].ended_us - row.us for row in rows)
+    apis = some(api for row in rows for api in row.apis)
+    summary = (
+        f"{server} receives nothing more on {count(len(rows), 'connection')} of {who(client or None, host)}: {apis} "
+        f"was sent again {count(again, 'time')} for {seconds(lasted_us)} and never acknowledged, from "
+        f"{clock(times[0])} UTC on, while {count(answers, 'request')} of the same host on other connections "
+        f"{'was' if answers == 1 else 'were'} answered: something between drops that connection's packets."
+    )
+    return Trouble(
+        "dropped", server, f"{client}/{host}", times, len(rows), False, summary, ADVICE,
+        [row.exchange_id for row in rows if not row.is_waiting],
+        details={
+            "client": client, "host": host, "connections": [row.connection_id for row in rows][:MOST_SHOWN],
+            "others_answered": answers,
+        },
+        ids=frozenset(row.connection_id for row in rows),
+    )  # fmt: skip
