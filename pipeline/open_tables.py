@@ -43,6 +43,8 @@ _FITS: dict[str, Callable[[pa.DataType], bool]] = {
     "date": pa.types.is_date,
     "timestamp": pa.types.is_timestamp,
 }
+_DUCKDB_TYPES = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ"}
+"""DuckDB's name of a type of the registry, where it has another one."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_OF_REASON = 300
 """Characters of what delta-rs says: of a log that lacks a file it prints all that it knows of its neighbours."""
@@ -62,6 +64,11 @@ class DataFiles:
     by_day: bool
     differ: bool
 
+    def sql(self, paths: str) -> str:
+        """What DuckDB calls their rows, where ``paths`` is its name of a list of them."""
+        partitions = "true, hive_types = {'date': DATE}" if self.by_day else "false"
+        return f"read_parquet({paths}, union_by_name = {str(self.differ).lower()}, hive_partitioning = {partitions})"
+
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
@@ -76,6 +83,19 @@ class OpenTable:
     schema: pa.Schema
     files: DataFiles | None
     dataset: Any | None
+
+    def columns_sql(self, table: Table) -> str:
+        """The columns of ``table`` for a SELECT; those that the files of an older release lack are null."""
+        there = ['"' + name.replace('"', '""') + '"' for name in self.schema.names]
+        known = set(self.schema.names)
+        lacking = [f'NULL::{duckdb_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
+        return ", ".join([*there, *lacking])
+
+
+def duckdb_type(name: str) -> str:
+    """DuckDB's name of a type of the registry."""
+    inner = name.removeprefix("array<").removesuffix(">")
+    return f"{_DUCKDB_TYPES.get(inner, inner)}{'[]' if name.startswith('array<') else ''}"
 
 
 def open_table(lake: str, table: Table) -> OpenTable | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import re
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -18,7 +19,6 @@ from decoder.model import CONNECTION, NO_LOSS, FrameFlags
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a second one gains nothing on what fits a group, and would change the order of sums of doubles
     "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",
-    "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
@@ -73,28 +73,57 @@ def _close_idle() -> None:
         _IDLE.pop().close()
 
 
-def _connected() -> duckdb.DuckDBPyConnection:
+@dataclass(frozen=True, slots=True)
+class InFiles:
+    """Rows that lie in Parquet files, of which a query reads what it asks for, when it does.
+
+    Attributes:
+        paths: the files, absolute.
+        sql: a query that gives the rows; ``$paths`` in it stands for the files.
+    """
+
+    paths: Sequence[str]
+    sql: str
+
+
+Some: TypeAlias = "pa.Table | ds.Dataset | InFiles"
+"""Rows in memory, or such that are read as queries ask for them. Files are read several times as fast as a dataset."""
+
+
+def _connected(paths: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+    """A connection that reads these files, and nothing else that lies outside."""
     connection = duckdb.connect(":memory:", config=_SETTINGS)
     connection.execute(_HOST_OF)
+    if paths:
+        connection.execute("LOAD parquet")
+        connection.execute("SET parquet_metadata_cache = true")
+        connection.execute("SET allowed_paths = $paths", {"paths": list(paths)})
+    connection.execute("SET enable_external_access = false")
     return connection
 
 
 class Tables:
-    """Arrow tables by name. Queries may call ``host_of(address)``: ``ip:port`` without its port.
+    """Tables by name. Queries may call ``host_of(address)``: ``ip:port`` without its port.
 
     Nulls come first where the order ascends and last where it descends, as in Spark. A query that needs an order asks
     for one: without, rows come in any.
     """
 
-    def __init__(self, tables: Mapping[str, pa.Table | ds.Dataset]) -> None:
-        self._connection = _IDLE.pop() if _IDLE else _connected()
+    def __init__(self, tables: Mapping[str, Some]) -> None:
+        paths = [path for some in tables.values() if isinstance(some, InFiles) for path in some.paths]
+        self._reads_files = bool(paths)
+        self._connection = _IDLE.pop() if _IDLE and not paths else _connected(paths)
         self._names: list[str] = []
         self._views: list[str] = []
         for name, table in tables.items():
             self.add(name, table)
 
-    def add(self, name: str, table: pa.Table | ds.Dataset) -> None:
-        """Name a further table, or replace one. Of a dataset is read what a query asks for, when it does."""
+    def add(self, name: str, table: Some) -> None:
+        """Name a further table, or replace one. Files can be read only of the tables that were there from the first."""
+        if isinstance(table, InFiles):
+            self._connection.execute(f"SET VARIABLE files_{name} = $paths", {"paths": list(table.paths)})
+            self.view(name, table.sql.replace("$paths", f"getvariable('files_{name}')"))
+            return
         self._connection.register(name, table)
         self._names.append(name)
 
@@ -145,6 +174,9 @@ class Tables:
 
     def close(self) -> None:
         """Free what is held; the connection, which takes a while to make, waits for whoever needs one next."""
+        if self._reads_files:
+            self._connection.close()
+            return
         for name in reversed(self._views):
             self._connection.execute(f"DROP VIEW IF EXISTS {name}")
         for name in set(self._names):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +19,7 @@ from pipeline.dashboard.opened import Marks, marks_of, opened_table
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError, no_lake
-from pipeline.open_tables import DataFiles, OpenTable, open_table
+from pipeline.open_tables import OpenTable, open_table
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES, Table
 
@@ -34,8 +34,6 @@ SPARK_NAMES = (
 _MOST_ANSWERS = 200
 """Answers that are kept: a picture's are some hundred kilobytes."""
 T = TypeVar("T")
-_TYPES = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ"}
-"""DuckDB's name of a type of the registry, where it has another one."""
 
 
 class Answers:
@@ -151,8 +149,7 @@ class Lake:
         self._opened[source] = found
         self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
         rows = _make_known(self.connection, source, found)
-        there = ('"' + column.replace('"', '""') + '"' for column in found.schema.names)
-        columns = ", ".join([*there, *_without(table, found.schema.names)])
+        columns = found.columns_sql(table)
         try:
             which = f" WHERE {of_cluster(table)}" if self._of_one_cluster else ""
             self.connection.execute(f"CREATE VIEW {name} AS FROM {rows} SELECT {columns}{which}")
@@ -167,30 +164,13 @@ def _make_known(connection: duckdb.DuckDBPyConnection, source: str, table: OpenT
         connection.register(f"delta_{source}", table.dataset)
         return f"delta_{source}"
     connection.execute(f"SET VARIABLE files_{source} = $paths", {"paths": table.files.paths})
-    return f"read_parquet(getvariable('files_{source}'), {_options(table.files)})"
-
-
-def _options(files: DataFiles) -> str:
-    partitions = "true, hive_types = {'date': DATE}" if files.by_day else "false"
-    return f"union_by_name = {str(files.differ).lower()}, hive_partitioning = {partitions}"
-
-
-def _without(table: Table, names: Iterable[str]) -> list[str]:
-    """The columns that a table of an older release lacks, as nulls of their type."""
-    known = set(names)
-    return [f'NULL::{duckdb_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
+    return table.files.sql(f"getvariable('files_{source}')")
 
 
 def know_spark_names(connection: duckdb.DuckDBPyConnection) -> None:
     """Let a connection know the functions that views have of Spark."""
     for macro in SPARK_NAMES:
         connection.execute(f"CREATE MACRO {macro}")
-
-
-def duckdb_type(name: str) -> str:
-    """DuckDB's name of a type of the registry."""
-    inner = name.removeprefix("array<").removesuffix(">")
-    return f"{_TYPES.get(inner, inner)}{'[]' if name.startswith('array<') else ''}"
 
 
 def _settings(limits: SqlSettings, spill: Path | str | None) -> dict[str, str]:

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from pipeline.analysis.copies.alike import (
     ALIKE_SQL,
@@ -34,7 +33,7 @@ from pipeline.analysis.copies.alike import (
     schema_of_columns,
 )
 from pipeline.analysis.hours import HOUR_US, hour_sql
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import Some, Tables
 from pipeline.arrow import arrow_array
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, Column
 
@@ -127,7 +126,7 @@ def same_flows(exchanges: pa.Table, statements: Statements, those: pa.Table) -> 
     return _table(found, flows)
 
 
-def of_connections(rows: pa.Table | ds.Dataset, those: pa.Table, columns: Iterable[str]) -> pa.Table:
+def of_connections(rows: Some, those: pa.Table, columns: Iterable[str]) -> pa.Table:
     """Of rows with ``exchange_id`` those of some connections (``connection_id``)."""
     tables = Tables({"rows": rows, "those": those})
     try:

@@ -22,8 +22,9 @@ from pipeline.streaming.bronze.decode import decode_frames, write_decoded
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.new_files import NewFile, read_columns_here
 from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch, append, day_of
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.streaming.storage.written_here import commit_files, takes_files
 from pipeline.tables import FRAMES, GAPS, Table
 

@@ -26,7 +26,8 @@ from pipeline.analysis.rules.run import Found, finding_rows, findings_table
 from pipeline.analysis.safety.guard import attempt
 from pipeline.settings import StreamSettings
 from pipeline.streaming.silver.mongo import handshakes_of
-from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
+from pipeline.streaming.storage.rows import Rows, same_rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import FINDINGS, GAPS, INCIDENTS, MONGO_HANDSHAKES
 
 MOST_EXCHANGES = 20_000

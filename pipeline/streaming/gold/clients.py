@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pipeline.analysis.clients import SIGHTING, sightings, with_sightings
 from pipeline.analysis.facts import Facts
-from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
+from pipeline.streaming.storage.rows import Rows, same_rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import CLIENTS, EXCHANGES, MONGO_COMMANDS, STATE_EVENTS
 
 _OF_EXCHANGES = (

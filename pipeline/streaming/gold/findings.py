@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+
+import pyarrow as pa
 
 from pipeline.analysis.copies.copies import counted, counted_sql, waiting_sql
 from pipeline.analysis.derive import with_topics
@@ -13,8 +16,9 @@ from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import day_of
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import (
     CONNECTIONS,
     COPIES,
@@ -75,26 +79,35 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
     ended = Wanted.since(CONNECTIONS, since_us, time="last_ts")
     lying = {**by_day, **wanted, "connections": ended}
     copies = rows.read(Wanted(COPIES, from_day=day_of(since_us)))
+    beside = {"all_copies": copies, "halves": rows.read(Wanted(OPEN_EXCHANGES))}
     found = rows.read_few(lying, _FEW)
-    tables = Tables({"all_copies": copies, "halves": rows.read(Wanted(OPEN_EXCHANGES))})
+    tables = _of_few(found, copies, beside) if found is not None else _of_many(rows, lying, copies, beside)
     try:
         tables.view("all_waiting", _WAITING)
         tables.view("waiting", waiting_sql("all_waiting", "all_copies"))
-        if found is not None:  # each of many queries would leave out copies again
-            for name, some in found.items():
-                once = counted(some, copies) if name in _OF_EXCHANGES else some
-                tables.add(name, with_topics(once) if name in _NAMED else once)
-            return find_all(tables, facts, settings)
-        read = side_by_side(*(partial(rows.lying, one) for one in lying.values()))
-        for name, some in zip(lying, read, strict=True):
-            all_rows = f"all_{name}"
-            tables.add(all_rows, some)
-            has_copies = copies.num_rows and name in _OF_EXCHANGES
-            chosen = counted_sql(all_rows, "all_copies") if has_copies else f"SELECT * FROM {all_rows}"
-            tables.view(name, f"SELECT * REPLACE ({_TOPIC}) FROM ({chosen})" if name in _NAMED else chosen)
         return find_all(tables, facts, settings)
     finally:
         tables.close()
+
+
+def _of_few(found: Mapping[str, pa.Table], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
+    """In memory. Copies are left out at once: each of many queries would do it again."""
+    tables = Tables(beside)
+    for name, some in found.items():
+        once = counted(some, copies) if name in _OF_EXCHANGES else some
+        tables.add(name, with_topics(once) if name in _NAMED else once)
+    return tables
+
+
+def _of_many(rows: Rows, lying: Mapping[str, Wanted], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
+    """Where they lie."""
+    read = side_by_side(*(partial(rows.lying, one) for one in lying.values()))
+    tables = Tables({**beside, **{f"all_{name}": some for name, some in zip(lying, read, strict=True)}})
+    for name in lying:
+        has_copies = copies.num_rows and name in _OF_EXCHANGES
+        chosen = counted_sql(f"all_{name}", "all_copies") if has_copies else f"SELECT * FROM all_{name}"
+        tables.view(name, f"SELECT * REPLACE ({_TOPIC}) FROM ({chosen})" if name in _NAMED else chosen)
+    return tables
 
 
 _TOPIC = "coalesce(topic, topic_id) AS topic"

@@ -6,7 +6,8 @@ What the rows hold is :mod:`pipeline.analysis.minutes`' to say; a refresh recomp
 from __future__ import annotations
 
 from pipeline.analysis.minutes import MINUTE_US, api_latency, mongo_minutes
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import API_LATENCY, EXCHANGES, MONGO_COMMANDS, MONGO_MINUTES
 
 _OF_EXCHANGES = (

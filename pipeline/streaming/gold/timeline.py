@@ -1,9 +1,10 @@
 """Where does each partition, and each group that reads it, stand over time? ``gold.offset_timeline``.
 
 A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
-``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Workers compute many
-events window by window, each from what was known when it begins. What the rows hold is
-:mod:`pipeline.analysis.timeline.rows`' to say.
+``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Many events are
+computed window by window, each from what was known when it begins: in this process
+(:mod:`pipeline.streaming.gold.timeline_here`), or by workers where a window is too large for that or the lake lies
+elsewhere. What the rows hold is :mod:`pipeline.analysis.timeline.rows`' to say.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from decoder.kafka.facts.state import GROUP_KINDS
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, HOUR_US, LATE_US, first_hour, hour_of, span_us
 from pipeline.analysis.timeline.rows import ENDED, ended, last_known, timeline
+from pipeline.streaming.gold.timeline_here import CONTROL, NAMING, TRANSACTION_ENDS, events_by_slot, of_hour, of_window
 from pipeline.streaming.storage.lake import read_table
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import fit
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import (
     DERIVED_DAYS,
     OFFSET_EVENTS,
@@ -39,14 +42,8 @@ _PLACE = ("cluster", "topic", "topic_id", "partition")
 _PARTITION = ("cluster", "coalesce(topic, topic_id)", "partition")
 _LOOKED_UP = ("produced", "txn_committed")
 """What is asked of events before the hours that are computed."""
-_ENDS = ("txn_end", "txn_init")
-"""States that end a transaction."""
-_NAMING = tuple(sorted(GROUP_KINDS))
-"""States that name a client's group."""
-_CONTROL = {"is_control": (True, True)}
-"""Of record batches only markers count."""
 ROWS_AT_ONCE = 300_000
-"""Events of one partition in a window: a worker has to hold them all, which takes it about a gigabyte."""
+"""Events of a window, of one partition where workers compute it: all are held, which takes about a gigabyte."""
 
 
 def refresh_timeline(
@@ -59,29 +56,32 @@ def refresh_timeline(
         facts: clusters and topic names as known now.
         since_us: time of the first news, µs since the epoch.
         lookback: see StreamSettings.lag_lookback.
-        rows_at_once: events of one partition that a worker takes together.
+        rows_at_once: events that are computed together; of one partition, where workers compute.
     """
     first = first_hour(since_us)
     back = first - span_us(lookback)
     inputs = {
         "events": Wanted.since(OFFSET_EVENTS, first, once=True),
         "earlier": Wanted.since(OFFSET_EVENTS, back, before_us=first, kinds=_LOOKED_UP, once=True),
-        "batches": Wanted.since(RECORD_BATCHES, back, between=_CONTROL, once=True),
-        "ends": Wanted.since(STATE_EVENTS, back, kinds=_ENDS, once=True),
-        "naming": Wanted.since(STATE_EVENTS, first - GROUP_KNOWN_US, kinds=_NAMING, once=True),
+        "batches": Wanted.since(RECORD_BATCHES, back, between=CONTROL, once=True),
+        "ends": Wanted.since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS, once=True),
+        "naming": Wanted.since(STATE_EVENTS, first - GROUP_KNOWN_US, kinds=NAMING, once=True),
     }
     here = rows.read_few(inputs)
     if here is not None:
         _note_known(rows, first)
         events = pa.concat_tables([here["events"], here["earlier"]])
         states = pa.concat_tables([here["ends"], here["naming"]])
-        known = rows.read(_of_hour(first))
+        known = rows.read(of_hour(first))
         made = timeline(events, states, here["batches"], facts, lookback, since_us=first, known=known)
         rows.replace_since(made, OFFSET_TIMELINE, "ts", first)
         return
-    for begin, end in windows(_events_by_slot(rows, first), first, rows_at_once):
+    slots = events_by_slot(rows, first) if rows.lake.is_local else []
+    is_here = rows.lake.is_local and max((events for _, events in slots), default=0) <= rows.few
+    make = of_window if is_here else _in_groups
+    for begin, end in windows(slots if is_here else _events_by_slot(rows, first), first, rows_at_once):
         _note_known(rows, begin)
-        rows.replace_since(_in_groups(rows, facts, begin, end, lookback), OFFSET_TIMELINE, "ts", begin)
+        rows.replace_since(make(rows, facts, begin, end, lookback), OFFSET_TIMELINE, "ts", begin)
 
 
 def windows(by_slot: Iterable[tuple[int, int]], first: int, most: int) -> list[tuple[int, int | None]]:
@@ -130,18 +130,18 @@ def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: 
         lambda tables: ended(tables["events"], tables["states"], facts, begin, until),
         {
             "events": wanted(OFFSET_EVENTS, back, "txn_committed"),
-            "states": wanted(STATE_EVENTS, back, *_ENDS),
+            "states": wanted(STATE_EVENTS, back, *TRANSACTION_ENDS),
         },
         ("cluster", "transactional_id"),
         ENDED,
     )
-    naming = wanted(STATE_EVENTS, hour_of(begin) - GROUP_KNOWN_US, *_NAMING).where("group_id <> ''")
+    naming = wanted(STATE_EVENTS, hour_of(begin) - GROUP_KNOWN_US, *NAMING).where("group_id <> ''")
     five_minutes = F.timestamp_micros(F.unix_micros("ts") - F.pmod(F.unix_micros("ts"), F.lit(LATE_US)))
     names = naming.select(
         "server", "client", "client_id", "group_id", F.lit(min(GROUP_KINDS)).alias("kind"), five_minutes.alias("ts")
     )
     no_id = F.lit(None).cast("string")
-    known = rows.frame(_of_hour(begin)).withColumn("topic_id", no_id)
+    known = rows.frame(of_hour(begin)).withColumn("topic_id", no_id)
     ended_here = of_transactions.withColumn("topic_id", no_id)
     here = wanted(OFFSET_EVENTS, begin, until_us=end)
     stood = [
@@ -166,7 +166,7 @@ def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: 
         whole,
         {
             "events": here.unionByName(_around(reduce(DataFrame.union, stood), produced)),
-            "batches": wanted(RECORD_BATCHES, back, between=_CONTROL),
+            "batches": wanted(RECORD_BATCHES, back, between=CONTROL),
             "ended": ended_here,
             "known": known,
         },
@@ -191,12 +191,8 @@ def _around(stood: DataFrame, produced: DataFrame) -> DataFrame:
     places = [F.expr(place).alias(name) for place, name in zip(_PARTITION, names, strict=True)]
     bounds = stood.groupBy(*places).agg(F.min("lowest").alias("_lowest"), F.max("highest").alias("_highest"))
     # A marker may lie between a committed offset and the next record.
-    is_asked = "next_offset > _lowest AND offset <= _highest + 1"
+    is_asked = "next_offset > _lowest AND offset <= coalesce(try_add(_highest, 1), _highest)"
     return produced.select("*", *places).join(F.broadcast(bounds), names).where(is_asked).select(*produced.columns)
-
-
-def _of_hour(hour_us: int) -> Wanted:
-    return Wanted(OFFSETS_BEFORE, since_us=hour_us, before_us=hour_us + 1, time="hour")
 
 
 def _note_known(rows: Rows, first: int) -> None:
@@ -213,7 +209,7 @@ def _note_known(rows: Rows, first: int) -> None:
     last = first if first in hours else max(earlier, default=first - DERIVED_DAYS * DAY_US)
     made = rows.derive(
         lambda tables: last_known(tables["since_last"], tables["noted"], first),
-        {"since_last": Wanted.since(OFFSET_TIMELINE, last, before_us=first), "noted": _of_hour(last)},
+        {"since_last": Wanted.since(OFFSET_TIMELINE, last, before_us=first), "noted": of_hour(last)},
         ("cluster", "topic", "coalesce(incarnation, 0)", "partition", "group_id", "client_id"),
         OFFSETS_BEFORE,
     )

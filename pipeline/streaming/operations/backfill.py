@@ -21,8 +21,9 @@ from pipeline.streaming.silver.mongo import named_commands
 from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart, stated_here
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import Made, Rows, Wanted, same_rows
+from pipeline.streaming.storage.rows import Made, Rows, same_rows
 from pipeline.streaming.storage.sinks import delete_rows, replace_dates, us_of
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import (
     CONNECTIONS,
     EXCHANGES,

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.holders.assignments import KINDS, assignments
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import delete_rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 
 _SAME = (

@@ -31,8 +31,9 @@ from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import NewFile, bytes_of, read_files, read_files_here
 from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import FEW_BYTES, FEW_ROWS, Appended, Made, Rows, Wanted
+from pipeline.streaming.storage.rows import FEW_BYTES, FEW_ROWS, Appended, Made, Rows
 from pipeline.streaming.storage.sinks import Batch
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, STREAM_PROGRESS, Table
 
 _OF_FRAMES = [c for c in FRAMES.columns if c.name in HALF_COLUMNS and c.name not in FRAMES.partition_by]

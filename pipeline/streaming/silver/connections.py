@@ -16,8 +16,9 @@ from pipeline.analysis.connections import connections
 from pipeline.analysis.fit import fit
 from pipeline.analysis.tables import Tables
 from pipeline.streaming.storage.news import first_us
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import day_of
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import CONNECTIONS, COPIES, GAPS
 
 _DAY = timedelta(days=1)

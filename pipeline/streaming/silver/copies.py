@@ -17,7 +17,8 @@ from pipeline.analysis.copies.copies import OF_EXCHANGES, copies
 from pipeline.analysis.copies.translated import OF_SAME, SAME, Statements, is_any_same, of_connections, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US, hour_of
-from pipeline.streaming.storage.rows import Rows, Wanted, same_rows
+from pipeline.streaming.storage.rows import Rows, same_rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, quoted
 
 

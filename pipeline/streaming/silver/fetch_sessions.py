@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.holders.fetch_sessions import KINDS, fetch_sessions
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import FETCH_SESSIONS, OFFSET_EVENTS, STATE_EVENTS
 
 

@@ -23,8 +23,9 @@ from pipeline.streaming.silver.stated import Stated
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.streaming.storage.new_files import with_date
-from pipeline.streaming.storage.rows import Appended, Made, Rows, Wanted
+from pipeline.streaming.storage.rows import Appended, Made, Rows
 from pipeline.streaming.storage.sinks import Batch, day_of
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.streaming.storage.worker_files import Written, rewritten
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES
 

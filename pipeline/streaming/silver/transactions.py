@@ -10,8 +10,9 @@ from datetime import timedelta
 
 from pipeline.analysis.holders.transactions import begun, transactions
 from pipeline.analysis.hours import span_us
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import day_of
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TRANSACTIONS, Column
 
 _PRODUCER = ("cluster", "producer_id")

@@ -24,6 +24,7 @@ from pipeline.streaming.storage.lake import Lake, frames_kept_from, holds, read_
 from pipeline.streaming.storage.news import note_all
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import delete_rows, overwrite
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import (
     COPIES,
     EXCHANGES,
@@ -65,7 +66,7 @@ def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str],
 def _batches_done(spark: SparkSession, lake: Lake) -> dict[str, int]:
     """The last batch of each checkpoint, by its id, as the lake itself has noted it."""
     last = "SELECT checkpoint, max(batch_id) AS last FROM rows GROUP BY checkpoint"
-    return {row.checkpoint: row.last for row in Rows(spark, lake).ask(STREAM_PROGRESS, last)}
+    return {row.checkpoint: row.last for row in Rows(spark, lake).ask(Wanted(STREAM_PROGRESS), last)}
 
 
 def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:

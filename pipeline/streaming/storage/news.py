@@ -12,8 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.news import News, of_all, together
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import EXCHANGES, GAPS, NEWS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 
@@ -60,5 +61,5 @@ def first_us(
         return least
     condition = "true" if servers is None else "list_contains($servers, server) OR list_contains($ids, topic_id)"
     given = {} if servers is None else {"servers": list(servers), "ids": list(topic_ids)}
-    (row,) = rows.ask(table, f"SELECT min(epoch_us(ts)) AS us FROM rows WHERE {condition}", **given)
+    (row,) = rows.ask(Wanted(table), f"SELECT min(epoch_us(ts)) AS us FROM rows WHERE {condition}", **given)
     return None if row.us is None else int(row.us)

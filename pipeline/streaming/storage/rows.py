@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
-from functools import reduce
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -19,14 +18,15 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.copies.copies import counted
+from pipeline.analysis.copies.copies import counted, counted_sql
 from pipeline.analysis.fit import fit as fit_arrow
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.tables import Row, Tables
-from pipeline.open_tables import open_dataset
+from pipeline.analysis.tables import InFiles, Row, Some, Tables
+from pipeline.open_tables import open_dataset, open_table
 from pipeline.streaming.spark.bundles import Derivation, map_bundles, map_tables
 from pipeline.streaming.storage.lake import Lake, holds, is_empty, read_table, struct_type
 from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwrite, replace_dates, replace_since
+from pipeline.streaming.storage.wanted import Wanted, in_arrow, in_duckdb, in_spark
 from pipeline.streaming.storage.worker_files import Written
 from pipeline.streaming.storage.written_here import append_here, commit_files, overwrite_here
 from pipeline.tables import COPIES, Column, Table
@@ -41,42 +41,6 @@ FEW_BYTES = 64 << 20
 """Nor more than so many bytes of files: bodies may be long, and are ten times as long in memory as in zstd."""
 
 _OF_BATCH = "SELECT 1 AS one FROM rows WHERE checkpoint = $checkpoint AND batch_id = $number LIMIT 1"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Rows of a table.
-
-    Attributes:
-        from_day, before_day: those whose ``date`` is in between; the second is exclusive. None: no bound.
-        since_us, before_us: those whose ``time`` is in between, µs since the epoch; the second is exclusive. None: no
-            bound.
-        time: a timestamp column.
-        kinds: values of ``kind``; none: all.
-        between: by column the least and the greatest value, both inclusive.
-        present: columns that are not null.
-        columns: that are wanted; none: all.
-        once: of a connection that was seen several times, one copy.
-        distinct: equal rows may come once.
-    """
-
-    table: Table
-    from_day: date | None = None
-    before_day: date | None = None
-    since_us: int | None = None
-    before_us: int | None = None
-    time: str = "ts"
-    kinds: Sequence[str] = ()
-    between: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    present: Sequence[str] = ()
-    columns: Sequence[str] = ()
-    once: bool = False
-    distinct: bool = False
-
-    @classmethod
-    def since(cls, table: Table, us: int, **more: Any) -> Wanted:
-        """Rows of a table whose ``date`` is the day of its ``ts``, from a time on."""
-        return cls(table, from_day=day_of(us), since_us=us, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +62,18 @@ class Rows:
             return _arrow_of(self.frame(wanted), wanted)
         return self._read_here(wanted)
 
-    def lying(self, wanted: Wanted) -> Any:
+    def lying(self, wanted: Wanted) -> Some:
         """Rows of which is read what a query needs, when it does, if they lie on this machine; else as :meth:`read`."""
         if not self.lake.is_local:
             return self.read(wanted)
-        held, where = self._dataset(wanted), _where(wanted)
-        if held is None:
+        found = open_table(self.lake.root, wanted.table)
+        if found is None:
             return schema_of(wanted.table).empty_table()
-        return held if where is None else held.filter(where)
+        if found.files is None:
+            held, where = found.dataset, in_arrow(wanted)
+            return held if held is None or where is None else held.filter(where)
+        rows = f"SELECT {found.columns_sql(wanted.table)} FROM {found.files.sql('$paths')}"
+        return InFiles(found.files.paths, f"SELECT * FROM ({rows}) WHERE {in_duckdb(wanted)}")
 
     def bounds(self, wanted: Wanted, column: str) -> tuple[int, int] | None:
         """The least and the greatest value of a column; None without any."""
@@ -116,10 +84,14 @@ class Rows:
             least, greatest = self.frame(wanted).agg(F.min(column), F.max(column)).collect()[0]
         return None if least is None else (least, greatest)
 
-    def ask(self, table: Table, sql: str, **parameters: object) -> list[Row]:
-        """What a query gives of the ``rows`` of a table on this machine; of them is read what it needs."""
-        tables = Tables({"rows": self.lying(Wanted(table))})
+    def ask(self, wanted: Wanted, sql: str, **parameters: object) -> list[Row]:
+        """What a query gives of ``rows`` on this machine; of them is read what it needs."""
+        copies = self._held_copies() if wanted.once else None
+        tables = Tables({"all_rows": self.lying(wanted)})
         try:
+            if copies is not None:
+                tables.add("copies", copies)
+            tables.view("rows", "FROM all_rows" if copies is None else counted_sql("all_rows", "copies"))
             return tables.rows(sql, **parameters)
         finally:
             tables.close()
@@ -139,26 +111,13 @@ class Rows:
         if not self.lake.is_local:
             its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
             return holds(self.spark, self.lake, table, its)
-        return bool(self.ask(table, _OF_BATCH, checkpoint=batch.checkpoint_id, number=batch.number))
+        return bool(self.ask(Wanted(table), _OF_BATCH, checkpoint=batch.checkpoint_id, number=batch.number))
 
     def frame(self, wanted: Wanted) -> DataFrame:
         """The rows as Spark reads them."""
         rows = read_table(self.spark, self.lake, wanted.table)
-        time = F.col(wanted.time)
-        if wanted.from_day is not None:
-            rows = rows.where(F.col("date") >= F.lit(wanted.from_day))
-        if wanted.before_day is not None:
-            rows = rows.where(F.col("date") < F.lit(wanted.before_day))
-        if wanted.since_us is not None:
-            rows = rows.where(time >= F.timestamp_micros(F.lit(wanted.since_us)))
-        if wanted.before_us is not None:
-            rows = rows.where(time < F.timestamp_micros(F.lit(wanted.before_us)))
-        if wanted.kinds:
-            rows = rows.where(F.col("kind").isin(*wanted.kinds))
-        for name, bounds in wanted.between.items():
-            rows = rows.where(F.col(name).between(*bounds))
-        for name in wanted.present:
-            rows = rows.where(F.col(name).isNotNull())
+        for test in in_spark(wanted):
+            rows = rows.where(test)
         if wanted.once and not self.is_empty(COPIES):
             copies = self._held_copies()
             rows = map_tables(rows, lambda some: counted(some, copies), rows.schema, "copies left out")
@@ -308,9 +267,14 @@ class Rows:
         for held, one in lying:
             if held is None:
                 continue
-            parts = list(held.get_fragments(_where(one)))
-            left -= sum(part.count_rows() for part in parts)
-            bytes_left -= sum(part.filesystem.get_file_info(part.path).size for part in parts)
+            parts = list(held.get_fragments(in_arrow(one)))
+            count = sum(part.count_rows() for part in parts)
+            size = sum(part.filesystem.get_file_info(part.path).size for part in parts)
+            if 0 <= left < count or bytes_left < size:  # of which some may not be wanted
+                asked = self.ask(one, "SELECT count(*) AS rows FROM rows")[0].rows
+                size = _bytes_of(parts, one.columns) * asked // max(count, 1)
+                count = asked
+            left, bytes_left = left - count, bytes_left - size
             if left < 0 or bytes_left < 0:
                 return False
         return True
@@ -327,13 +291,14 @@ class Rows:
             empty = schema_of(wanted.table).empty_table()
             return empty.select(columns) if columns else empty
         needed = columns if columns is None or not wanted.once else sorted({*columns, "exchange_id", "ts"})
-        rows = held.to_table(needed, filter=_where(wanted))
+        rows = held.to_table(needed, filter=in_arrow(wanted))
         if columns is None:  # columns that are newer than the table
             rows = fit_arrow(rows, wanted.table)
         rows = _plain(rows)
-        return self._counted(rows) if wanted.once else rows
+        return self.counted(rows) if wanted.once else rows
 
-    def _counted(self, rows: pa.Table) -> pa.Table:
+    def counted(self, rows: pa.Table) -> pa.Table:
+        """Rows with ``exchange_id`` and ``ts``; of a connection that was seen several times, one copy."""
         return counted(rows, self._held_copies())
 
     def _held_copies(self) -> pa.Table:
@@ -361,22 +326,18 @@ def _between(bounds: Mapping[str, tuple[object, object]], prefix: str = "") -> s
     )
 
 
-def _where(wanted: Wanted) -> Any:
-    tests = []
-    if wanted.from_day is not None:
-        tests.append(pc.field("date") >= pa.scalar(wanted.from_day))
-    if wanted.before_day is not None:
-        tests.append(pc.field("date") < pa.scalar(wanted.before_day))
-    if wanted.since_us is not None:
-        tests.append(pc.field(wanted.time) >= pa.scalar(wanted.since_us, pa.timestamp("us", "UTC")))
-    if wanted.before_us is not None:
-        tests.append(pc.field(wanted.time) < pa.scalar(wanted.before_us, pa.timestamp("us", "UTC")))
-    if wanted.kinds:
-        tests.append(pc.field("kind").isin(list(wanted.kinds)))
-    for name, (least, greatest) in wanted.between.items():
-        tests += [pc.field(name) >= least, pc.field(name) <= greatest]
-    tests += [pc.field(name).is_valid() for name in wanted.present]
-    return reduce(lambda one, other: one & other, tests) if tests else None
+def _bytes_of(parts: Iterable[Any], columns: Sequence[str]) -> int:
+    """What some columns (none: all) take in Parquet files."""
+    found = 0
+    for part in parts:
+        groups = (part.metadata.row_group(number) for number in range(part.metadata.num_row_groups))
+        chunks = (group.column(number) for group in groups for number in range(group.num_columns))
+        found += sum(
+            chunk.total_compressed_size
+            for chunk in chunks
+            if not columns or chunk.path_in_schema.split(".")[0] in columns
+        )
+    return found
 
 
 def _plain(rows: pa.Table) -> pa.Table:

@@ -21,7 +21,8 @@ from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_here
 from pipeline.streaming.silver.stated import gathered_here
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import EXCHANGES, FINDINGS, INCIDENTS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TABLES
 from tests.paths import CAPTURES
 from tests.pipeline.rows import write as write_table

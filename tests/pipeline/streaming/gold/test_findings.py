@@ -13,7 +13,8 @@ from pipeline.analysis.names import known_facts
 from pipeline.settings import StreamSettings
 from pipeline.streaming.gold import findings
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import BROKERS, COPIES, EXCHANGES, TOPICS
 from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import arrow, row

@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.fit import table_of
 from pipeline.streaming.storage import lake as lakes
 from pipeline.streaming.storage.lake import Lake, create_tables, is_empty, read_table
-from pipeline.streaming.storage.rows import Rows, Wanted
+from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
+from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import BROKERS, EXCHANGES, NEWS, TABLES, TOPICS
 
 pytestmark = pytest.mark.spark

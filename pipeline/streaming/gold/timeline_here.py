@@ -1,0 +1,96 @@
+"""``gold.offset_timeline`` in the job's own process, window by window: shuffling rows costs more than passing them.
+
+Of each window all events are in memory; of what was produced before and after it only what a group may have read.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+
+import pyarrow as pa
+
+from decoder.kafka.facts.state import GROUP_KINDS
+from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import fit
+from pipeline.analysis.hours import GROUP_KNOWN_US, HOUR_US, LATE_US, hour_of, span_us
+from pipeline.analysis.tables import Tables
+from pipeline.analysis.timeline.rows import ended, timeline
+from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.wanted import Wanted
+from pipeline.tables import OFFSET_EVENTS, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
+
+TRANSACTION_ENDS = ("txn_end", "txn_init")
+"""States that end a transaction."""
+NAMING = tuple(sorted(GROUP_KINDS))
+"""States that name a client's group."""
+CONTROL = {"is_control": (True, True)}
+"""Of record batches only markers count."""
+
+_FOR_EVER = 2**62
+_BY_SLOT = "SELECT epoch_us(ts) - epoch_us(ts) % $slot AS slot, count(*) AS events FROM rows GROUP BY ALL ORDER BY ALL"
+_AROUND = """
+    WITH stood AS (
+        SELECT cluster, coalesce(topic, topic_id) AS topic, partition, "offset" AS lowest, "offset" AS highest
+        FROM events WHERE kind IN ('committed', 'fetched_commit', 'txn_committed')
+        UNION ALL
+        SELECT cluster, coalesce(topic, topic_id), partition, NULL, log_start_offset FROM events
+        UNION ALL
+        SELECT cluster, topic, partition, committed_offset, committed_offset FROM ended
+        UNION ALL
+        SELECT cluster, topic, partition, committed_offset, greatest(committed_offset, log_start_offset) FROM known
+    ), bounds AS (
+        SELECT cluster, topic, partition, min(lowest) AS lowest, max(highest)::HUGEINT + 1 AS highest
+        FROM stood GROUP BY ALL
+    )
+    SELECT produced.* FROM produced JOIN bounds ON produced.cluster = bounds.cluster
+        AND coalesce(produced.topic, produced.topic_id) = bounds.topic AND produced.partition = bounds.partition
+    WHERE produced.next_offset > bounds.lowest AND produced."offset" <= bounds.highest
+        AND NOT (epoch_us(produced.ts) >= $begin AND epoch_us(produced.ts) < $until)
+"""
+"""What was produced where any group stood in its partition; a marker may lie between a committed offset and the next
+record."""
+
+
+def of_hour(hour_us: int) -> Wanted:
+    """What was known when an hour began, µs since the epoch."""
+    return Wanted(OFFSETS_BEFORE, since_us=hour_us, before_us=hour_us + 1, time="hour")
+
+
+def events_by_slot(rows: Rows, first: int) -> list[tuple[int, int]]:
+    """Slots of five minutes from ``first`` on (both µs since the epoch), and how many events each has."""
+    return [
+        (row.slot, row.events)
+        for row in rows.ask(Wanted.since(OFFSET_EVENTS, first, once=True), _BY_SLOT, slot=LATE_US)
+    ]
+
+
+def of_window(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> pa.Table:
+    """Rows of the timeline from ``begin`` to ``end`` (µs since the epoch, exclusive; None: open).
+
+    A window may end amid an hour; what an hour knows is looked up until it ends.
+    """
+    back, until = begin - span_us(lookback), _FOR_EVER if end is None else end
+    before = None if end is None else hour_of(end - 1) + HOUR_US + LATE_US
+    since = partial(Wanted.since, before_us=before, once=True)
+    transactions = rows.read(since(OFFSET_EVENTS, back, kinds=("txn_committed",)))
+    ends = rows.read(since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS))
+    of_transactions = ended(transactions, ends, facts, begin, until)
+    events = rows.read(Wanted.since(OFFSET_EVENTS, begin, before_us=end, once=True))
+    known = rows.read(of_hour(begin))
+    tables = Tables(
+        {
+            "produced": rows.lying(Wanted.since(OFFSET_EVENTS, back, before_us=before, kinds=("produced",))),
+            "events": events, "ended": of_transactions, "known": known,
+        }
+    )  # fmt: skip
+    try:
+        around = fit(tables.table(_AROUND, begin=begin, until=until), OFFSET_EVENTS)
+    finally:
+        tables.close()
+    return timeline(
+        pa.concat_tables([events, rows.counted(around)]),
+        rows.read(since(STATE_EVENTS, hour_of(begin) - GROUP_KNOWN_US, kinds=NAMING)),
+        rows.read(since(RECORD_BATCHES, back, between=CONTROL)),
+        facts, lookback, since_us=begin, until_us=until, known=known, of_transactions=of_transactions,
+    )  # fmt: skip
