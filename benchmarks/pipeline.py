@@ -36,7 +36,8 @@ from pipeline.tables import EXCHANGES, FRAMES, TABLES
 
 ROUNDS = 2
 LANDED = 1_000_000
-"""Frames: so many agents land the same minute of load, each on connections of its own, as make this number about."""
+"""Frames: as many agents land the same load, each on other connections and at another time, as make this number."""
+_APART = timedelta(minutes=2)
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -61,7 +62,8 @@ def main(frames: int | None = None) -> None:
         read_capture([traffic.capture()], captured)
         load = rows_of(captured)
         for number in range(max(1, round((frames or LANDED) / len(load)))):
-            land(another(load, f"agent-{number}", timedelta(0)), landing)
+            # At other times: else they are copies of each other, of which one counts, and gold has little to do.
+            land(another(load, f"agent-{number}", _APART * number), landing)
         warm_up(spark, watch, root)
         beside_floor(spark, watch, landing, root, ROUNDS)
         if frames is None:
