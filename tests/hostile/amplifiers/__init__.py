@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.hostile.amplifiers import found, groups, offsets, refusals, transactions
+from tests.hostile.amplifiers import found, groups, holders, offsets, refusals, transactions
 from tests.hostile.traffic import Landing
 
 Amplifier = Callable[[int], Landing]
@@ -26,6 +26,8 @@ AMPLIFIERS: dict[str, Amplifier] = {
         offsets.clusters_of_a_server, offsets.ids_of_a_topic, offsets.recreated_topics, offsets.days_of_a_session,
         offsets.lagging_groups,
         offsets.lagging_partitions, offsets.resets, offsets.mongodb_namespaces,
+        holders.held_and_fetched, holders.holders_and_writes, holders.refused_and_fetched, holders.held_and_refused,
+        holders.committed_beyond, holders.a_partition_named_again,
         found.silences_of_share_groups, found.clients_in_incidents,
     )
 }  # fmt: skip

@@ -16,35 +16,53 @@ ELSEWHERE_ADVICE: Final = (
     "servers ({servers}) spreads its connections; pin it to one of them. Fix: list all mongos in the connection "
     "string instead of the address of a balancer, or use a balancer that keeps a client on one mongos."
 )
-_ELSEWHERE: Final = """
-    SELECT lost.number, list(DISTINCT other.server ORDER BY other.server) AS servers
-    FROM lost JOIN commands AS asked USING (exchange_id)
-    JOIN commands AS other ON other.cursor_id = asked.cursor_id AND other.server <> asked.server
-        AND other.ok AND other.error_code IS NULL AND other.command <> 'killCursors'
-    GROUP BY lost.number
+_MOST_SERVERS: Final = 20
+"""Servers that are named, of those that have used a cursor: a cursor id may be one of many servers."""
+_ELSEWHERE: Final = f"""
+    WITH used AS (
+        SELECT DISTINCT cursor_id, server FROM commands
+        WHERE ok AND error_code IS NULL AND command <> 'killCursors'
+        QUALIFY dense_rank() OVER (PARTITION BY cursor_id ORDER BY server) <= {_MOST_SERVERS}
+    ), asked AS (
+        SELECT DISTINCT number, cursor_id, server FROM lost JOIN commands USING (exchange_id)
+    )
+    SELECT asked.number, list(DISTINCT used.server ORDER BY used.server) AS servers
+    FROM asked JOIN used ON used.cursor_id = asked.cursor_id AND used.server <> asked.server
+    GROUP BY asked.number
 """
 """Of cursors that a server does not have: which others have used them with success."""
 _BESIDE: Final = """
-    SELECT lost.number, count(DISTINCT asked.cursor_id) AS cursors
-    FROM lost JOIN commands AS asked USING (exchange_id)
-    JOIN commands AS opened ON opened.cursor_left = asked.cursor_id AND opened.server = asked.server
-        AND opened.connection_id <> asked.connection_id AND opened.ok
-        AND epoch_us(asked.ts) - epoch_us(opened.ts) BETWEEN 0 AND $kept
-    WHERE asked.cursor_id <> 0
-        AND EXISTS (
-            FROM commands AS later
-            WHERE later.connection_id = opened.connection_id AND later.ok AND later.ts > asked.ts
-        )
-        AND NOT EXISTS (
-            FROM commands AS other
-            WHERE other.ts <= asked.ts AND (
-                list_contains(other.cursors_killed, asked.cursor_id)
-                OR other.command = 'endSessions' AND other.ts >= opened.ts
-                OR other.ok AND other.connection_id = asked.connection_id
-                    AND asked.cursor_id IN (other.cursor_id, other.cursor_left)
-            )
-        )
-    GROUP BY lost.number HAVING count(DISTINCT asked.cursor_id) > 1
+    WITH asked AS (
+        SELECT number, cursor_id, server, connection_id, ts FROM lost JOIN commands USING (exchange_id)
+        WHERE cursor_id <> 0
+    ), opened AS (
+        SELECT cursor_left, server, connection_id, ts FROM commands WHERE ok AND cursor_left <> 0
+    ), served AS (
+        SELECT connection_id, max(ts) AS ts FROM commands WHERE ok GROUP BY connection_id
+    ), killed AS (
+        SELECT cursor_id, min(ts) AS ts FROM (SELECT unnest(cursors_killed) AS cursor_id, ts FROM commands)
+        GROUP BY cursor_id
+    ), used AS (
+        SELECT connection_id, cursor_id, min(ts) AS ts FROM (
+            SELECT connection_id, unnest([cursor_id, cursor_left]) AS cursor_id, ts FROM commands WHERE ok
+        ) GROUP BY connection_id, cursor_id
+    ), beside AS (
+        SELECT asked.*, opened.ts AS opened_ts
+        FROM asked ASOF JOIN opened ON opened.cursor_left = asked.cursor_id AND opened.server = asked.server
+            AND asked.ts >= opened.ts
+        JOIN served ON served.connection_id = opened.connection_id AND served.ts > asked.ts
+        ANTI JOIN killed ON killed.cursor_id = asked.cursor_id AND killed.ts <= asked.ts
+        ANTI JOIN used ON used.connection_id = asked.connection_id AND used.cursor_id = asked.cursor_id
+            AND used.ts <= asked.ts
+        WHERE epoch_us(asked.ts) - epoch_us(opened.ts) <= $kept
+    ), ended AS (
+        SELECT true AS one, ts FROM commands WHERE command = 'endSessions'
+    )
+    SELECT beside.number, count(DISTINCT beside.cursor_id) AS cursors
+    FROM (SELECT *, true AS one FROM beside) AS beside
+        ASOF LEFT JOIN ended ON beside.one = ended.one AND beside.ts >= ended.ts
+    WHERE ended.ts IS NULL OR ended.ts < beside.opened_ts
+    GROUP BY beside.number HAVING count(DISTINCT beside.cursor_id) > 1
 """
 """The same where all servers have one address: connections that have opened such cursors so shortly before, and that
 are served on. Whoever closed them, or used them by both connections, had one server."""

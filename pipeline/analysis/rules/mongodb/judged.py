@@ -109,11 +109,12 @@ _USUAL: Final = f"""
     WITH sent AS (
         SELECT server, {SUBJECT} AS subject, {APPLICATION} AS application, epoch_us(ts) AS us, latency_us
         FROM commands WHERE latency_us IS NOT NULL AND NOT coalesce(is_awaiting, false)
+    ), begun AS (
+        SELECT subject, first_us, max(last_us) OVER (PARTITION BY subject ORDER BY first_us) AS last_us FROM spans
     ), placed AS (
-        SELECT sent.*, NOT EXISTS (
-            SELECT 1 FROM spans WHERE spans.subject = sent.subject AND sent.us BETWEEN spans.first_us AND spans.last_us
-        ) AS outside
-        FROM sent WHERE subject IN (SELECT subject FROM spans)
+        SELECT sent.*, coalesce(sent.us > begun.last_us, true) AS outside
+        FROM (FROM sent SEMI JOIN spans USING (subject)) AS sent
+            ASOF LEFT JOIN begun ON begun.subject = sent.subject AND sent.us >= begun.first_us
     )
     SELECT server, subject, application, count(*) AS commands, count(*) FILTER (outside) AS others,
         quantile_disc(latency_us, 0.75) AS usual, quantile_disc(latency_us, 0.95) FILTER (outside) AS other

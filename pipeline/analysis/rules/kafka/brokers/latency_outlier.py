@@ -145,12 +145,12 @@ def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSetting
             SELECT {ADDRESS["server"]} AS server, api_name, {SERVICE_US} AS took_us, epoch_us(ts) AS us FROM exchanges
             WHERE protocol = 'kafka' AND {SERVICE_US} IS NOT NULL AND list_contains($apis, api_name)
                 AND list_contains($servers, {ADDRESS["server"]})
+        ), begun AS (
+            SELECT server, first_us, max(last_us) OVER (PARTITION BY server ORDER BY first_us) AS last_us
+            FROM slow_spans
         ), placed AS (
-            SELECT answers.*, NOT EXISTS (
-                SELECT 1 FROM slow_spans AS span
-                WHERE span.server = answers.server AND answers.us BETWEEN span.first_us AND span.last_us
-            ) AS outside
-            FROM answers
+            SELECT answers.*, coalesce(answers.us > begun.last_us, true) AS outside
+            FROM answers ASOF LEFT JOIN begun ON begun.server = answers.server AND answers.us >= begun.first_us
         )
         SELECT server, api_name, count(*) AS answers, count(*) FILTER (outside) AS others,
             quantile_disc(took_us, 0.95) AS usual,

@@ -87,7 +87,7 @@ watermark of a broker below what that had stated before it was asked. Each quest
 its microsecond, and sees the furthest end before it: one pass, where a join by time took twenty times as long."""
 _OF_SUSPECTS = f"""
     WITH asked AS ({_ASKED}), repeated AS (
-        SELECT exchange_id, topic, partition FROM (
+        SELECT DISTINCT exchange_id, topic, partition FROM (
             SELECT exchange_id, topic, partition, row_number() OVER (
                 PARTITION BY cluster, topic, partition, producer_id, producer_epoch, base_sequence
                 ORDER BY ts, exchange_id

@@ -57,17 +57,20 @@ _BEYOND = f"""
             min(us) FILTER (stood > top AND kind = 'fetched_commit') AS asked_us,
             max(us) FILTER (stood <= top AND kind = 'committed') AS within_us
         FROM claimed JOIN suspects USING (cluster, topic, partition) GROUP BY ALL HAVING last_us IS NOT NULL
-    ), stated AS (
-        SELECT b.cluster, b.topic, b.partition, b.group_id, max(epoch_us(e.ts)) AS stated_us,
-            coalesce(arg_min({_ENDED}, e.ts) FILTER (epoch_us(e.ts) >= b.last_us), arg_max({_ENDED}, e.ts)) AS "end",
-            arg_max(e.exchange_id, e.ts) AS stated_by
-        FROM beyond AS b JOIN (SELECT * FROM events WHERE {_STATES_END}) AS e
-            ON e.cluster = b.cluster AND e.topic = b.topic AND e.partition = b.partition
-                AND epoch_us(e.ts) >= b.first_us
-        GROUP BY ALL
+    ), ends AS (
+        SELECT cluster, topic, partition, epoch_us(ts) AS us, max({_ENDED}) AS "end", max(exchange_id) AS stated_by
+        FROM events SEMI JOIN suspects USING (cluster, topic, partition) WHERE {_STATES_END} GROUP BY ALL
+    ), newest AS (
+        SELECT cluster, topic, partition, max(us) AS stated_us, arg_max("end", us) AS newest_end,
+            arg_max(stated_by, us) AS stated_by
+        FROM ends GROUP BY ALL
+    ), since AS (
+        SELECT * FROM beyond JOIN newest USING (cluster, topic, partition) WHERE stated_us >= first_us
     )
-    SELECT * FROM beyond JOIN stated USING (cluster, topic, partition, group_id)
-    ORDER BY cluster, group_id, topic, stood - "end" DESC, partition
+    SELECT s.* EXCLUDE (newest_end), coalesce(e."end", s.newest_end) AS "end"
+    FROM since AS s ASOF LEFT JOIN ends AS e
+        ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition AND s.last_us <= e.us
+    ORDER BY s.cluster, s.group_id, s.topic, s.stood - coalesce(e."end", s.newest_end) DESC, s.partition
 """
 """Groups that stand beyond any end that is stated, with an end that was stated since: the next one, or the last."""
 _SINCE = """

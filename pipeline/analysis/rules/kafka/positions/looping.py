@@ -63,7 +63,8 @@ _FETCHES = """
     WITH places AS (
         SELECT DISTINCT cluster, topic, partition, group_id, client_id FROM looping
     ), placed AS (
-        SELECT t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.exchange_id, epoch_us(t.ts) AS us
+        SELECT DISTINCT t.cluster, t.topic, t.partition, t.group_id, t.client_id, t.exchange_id,
+            epoch_us(t.ts) AS us
         FROM timeline AS t JOIN places AS p
             ON t.cluster = p.cluster AND t.topic = p.topic AND t.partition = p.partition AND t.group_id = p.group_id
             AND t.client_id IS NOT DISTINCT FROM p.client_id

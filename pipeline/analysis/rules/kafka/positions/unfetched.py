@@ -42,46 +42,82 @@ _HELD = """
             USING (cluster, group_id, member_id)
     )
 """
+_MOST_LEADERS = 8
+"""Brokers that took records of a partition, the last ones, that are told apart: many groups may hold it."""
+_SINCE_EACH = """
+    SELECT cluster, topic, partition, server, us AS first_us, max(us) OVER w AS last_us, sum(records) OVER w AS written,
+        first_exchange, first_value(last_exchange) OVER w AS last_exchange
+    FROM (
+        SELECT cluster, topic, partition, server, epoch_us(ts) AS us, sum(records) AS records,
+            min(exchange_id) AS first_exchange, max(exchange_id) AS last_exchange
+        FROM events SEMI JOIN held USING (cluster, topic, partition) WHERE kind = 'produced' GROUP BY ALL
+    ) WINDOW w AS (
+        PARTITION BY cluster, topic, partition, server ORDER BY us DESC ROWS UNBOUNDED PRECEDING
+    )
+"""
+"""What was written from each moment on: a join with all of it would be as many rows as groups times requests."""
+_LEADERS = f"""
+    SELECT cluster, topic, partition, server FROM writes GROUP BY cluster, topic, partition, server
+    QUALIFY row_number() OVER (
+        PARTITION BY cluster, topic, partition ORDER BY max(last_us) DESC, server
+    ) <= {_MOST_LEADERS}
+"""
+
+
+def _written(of: str, since: str) -> str:
+    """What was written, by broker, to partitions of a table since a time of each, as SQL."""
+    return f"""
+        SELECT h.*, w.server, w.first_us, w.last_us, w.written, w.first_exchange, w.last_exchange
+        FROM (FROM {of} JOIN leaders USING (cluster, topic, partition)) AS h ASOF JOIN writes AS w
+            ON w.cluster = h.cluster AND w.topic = h.topic AND w.partition = h.partition AND w.server = h.server
+            AND h.{since} < w.first_us
+    """
+
+
 _UNFETCHED = f"""
     WITH {_HELD}, fetches AS (
         SELECT DISTINCT cluster, topic, partition, client_id FROM events WHERE kind IN ('fetched', 'fetch_rejected')
-    ), written AS (
-        SELECT h.*, e.server, min(epoch_us(e.ts)) AS first_us, max(epoch_us(e.ts)) AS last_us,
-            sum(e.records) AS written, arg_min(e.exchange_id, e.ts) AS first_exchange
-        FROM held AS h JOIN events AS e ON e.cluster = h.cluster AND e.topic = h.topic AND e.partition = h.partition
-            AND e.kind = 'produced' AND epoch_us(e.ts) > h.since_us
-            ANTI JOIN fetches AS f ON f.cluster = h.cluster AND f.topic = h.topic AND f.partition = h.partition
-                AND f.client_id IS NOT DISTINCT FROM h.client_id
-        GROUP BY ALL
+    ), writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}), unfetched AS (
+        FROM held AS h ANTI JOIN fetches AS f ON f.cluster = h.cluster AND f.topic = h.topic
+            AND f.partition = h.partition AND f.client_id IS NOT DISTINCT FROM h.client_id
+    ), written AS ({_written("unfetched", "since_us")}), others AS (
+        SELECT cluster, topic, server, client_id, host, us, max(us) OVER w AS fetched_us,
+            sum(exchanges) OVER w AS others, first_value(last_exchange) OVER w AS last_exchange
+        FROM (
+            SELECT cluster, topic, server, client_id, host_of(client) AS host, epoch_us(ts) AS us,
+                count(DISTINCT exchange_id) AS exchanges, max(exchange_id) AS last_exchange
+            FROM events WHERE kind = 'fetched' GROUP BY ALL
+        ) WINDOW w AS (
+            PARTITION BY cluster, topic, server, client_id, host ORDER BY us DESC ROWS UNBOUNDED PRECEDING
+        )
     )
-    SELECT w.*, max(epoch_us(e.ts)) AS fetched_us, count(DISTINCT e.exchange_id) AS others,
-        arg_max(e.exchange_id, e.ts) AS last_exchange
-    FROM written AS w JOIN events AS e ON e.cluster = w.cluster AND e.topic = w.topic AND e.server = w.server
-        AND e.kind = 'fetched' AND e.client_id IS NOT DISTINCT FROM w.client_id
-        AND host_of(e.client) = w.host AND epoch_us(e.ts) > w.since_us
-    GROUP BY ALL ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
+    SELECT w.* EXCLUDE (last_exchange), e.fetched_us, e.others::BIGINT AS others, e.last_exchange
+    FROM written AS w ASOF JOIN others AS e ON e.cluster = w.cluster AND e.topic = w.topic AND e.server = w.server
+        AND e.client_id IS NOT DISTINCT FROM w.client_id AND e.host = w.host AND w.since_us < e.us
+    ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
 """
 _ALL_SILENT = f"""
     WITH {_HELD}, readers AS (
         SELECT client_id, client_ip AS host, server_ip, max(epoch_us(ts)) AS us FROM exchanges
         WHERE api_key = {int(ApiKey.FETCH)} GROUP BY ALL
+    ), reading AS (
+        SELECT client_id, host, max(us) AS us FROM readers GROUP BY ALL
+    ), own AS (
+        SELECT cluster, topic, partition, client_id, max(epoch_us(ts)) AS us FROM events
+        WHERE kind IN ('fetched', 'fetch_rejected') GROUP BY ALL
     ), silent AS (
-        SELECT h.* FROM held AS h ANTI JOIN readers AS r ON r.host = h.host AND r.us > h.since_us
-            AND (r.client_id IS NOT DISTINCT FROM h.client_id
-                OR r.client_id = regexp_replace(h.client_id, '-consumer$', '-restore-consumer'))
-            ANTI JOIN events AS e ON e.cluster = h.cluster AND e.topic = h.topic AND e.partition = h.partition
-                AND e.client_id IS NOT DISTINCT FROM h.client_id AND e.kind IN ('fetched', 'fetch_rejected')
-                AND epoch_us(e.ts) > h.since_us
-    ), written AS (
-        SELECT s.*, e.server, min(epoch_us(e.ts)) AS first_us, max(epoch_us(e.ts)) AS last_us,
-            sum(e.records) AS written, arg_min(e.exchange_id, e.ts) AS first_exchange,
-            arg_max(e.exchange_id, e.ts) AS last_exchange
-        FROM silent AS s JOIN events AS e ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition
-            AND e.kind = 'produced' AND epoch_us(e.ts) > s.since_us
-        GROUP BY ALL
+        SELECT h.* FROM held AS h
+            ANTI JOIN reading AS r ON r.host = h.host AND r.client_id IS NOT DISTINCT FROM h.client_id
+                AND r.us > h.since_us
+            ANTI JOIN reading AS s ON s.host = h.host AND s.us > h.since_us
+                AND s.client_id = regexp_replace(h.client_id, '-consumer$', '-restore-consumer')
+            ANTI JOIN own AS e ON e.cluster = h.cluster AND e.topic = h.topic AND e.partition = h.partition
+                AND e.client_id IS NOT DISTINCT FROM h.client_id AND e.us > h.since_us
+    ), writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}), written AS ({_written("silent", "since_us")}), seen AS (
+        SELECT server_ip, min(host) AS least, max(host) AS greatest FROM readers GROUP BY server_ip
     )
-    FROM written AS w WHERE host_of(server) = host_of(coordinator)
-        OR host_of(server) IN (SELECT server_ip FROM readers AS r WHERE r.host <> w.host)
+    SELECT w.* FROM written AS w LEFT JOIN seen ON seen.server_ip = host_of(w.server)
+    WHERE host_of(server) = host_of(coordinator) OR least <> w.host OR greatest <> w.host
     ORDER BY cluster, group_id, member_id, topic, partition, server
 """
 """What members hold that fetch nothing at all, of any topic or broker, where the capture sees others fetch from the
@@ -99,6 +135,7 @@ _SINCE_REFUSED = f"""
         SELECT client_id, client_ip AS host, epoch_us(ts) AS us, exchange_id, error_codes[1] AS code,
             'fetched_commit' AS kind FROM exchanges ANTI JOIN answers USING (exchange_id)
         WHERE api_key = {int(ApiKey.OFFSET_FETCH)} AND coalesce(len(error_codes), 0) > 0
+        QUALIFY row_number() OVER (PARTITION BY client_id, host ORDER BY us DESC, exchange_id) = 1
     ), refused AS (
         SELECT h.*, a.us, a.exchange_id, a.code, a.kind FROM held AS h JOIN answers AS a
             ON a.cluster = h.cluster AND a.group_id = h.group_id AND a.topic = h.topic AND a.partition = h.partition
@@ -113,29 +150,43 @@ _SINCE_REFUSED = f"""
         QUALIFY row_number() OVER (
             PARTITION BY cluster, group_id, member_id, topic, partition ORDER BY us DESC, exchange_id
         ) = 1
-    ), went_on AS (
-        SELECT l.cluster, l.group_id, l.member_id, l.topic, l.partition FROM latest AS l JOIN events AS e
-            ON e.cluster = l.cluster AND e.topic = l.topic AND e.partition = l.partition
-            AND e.client_id IS NOT DISTINCT FROM l.client_id
-        WHERE epoch_us(e.ts) > l.refused_us AND (e.kind IN ('fetched', 'fetch_rejected', 'committed')
-            OR (e.kind = 'fetched_commit' AND l.kind = e.kind AND coalesce(e.error_code, 0) = 0))
-        UNION
-        SELECT l.cluster, l.group_id, l.member_id, l.topic, l.partition FROM latest AS l JOIN states AS s
-            ON s.cluster = l.cluster AND s.group_id = l.group_id AND s.client_id IS NOT DISTINCT FROM l.client_id
-        WHERE s.kind = 'join' AND epoch_us(s.ts) > l.refused_us
-    ), written AS (
-        SELECT l.*, e.server, min(epoch_us(e.ts)) AS first_us, max(epoch_us(e.ts)) AS last_us, sum(e.records) AS written
-        FROM latest AS l ANTI JOIN went_on USING (cluster, group_id, member_id, topic, partition)
-            JOIN events AS e ON e.cluster = l.cluster AND e.topic = l.topic AND e.partition = l.partition
-                AND e.kind = 'produced' AND epoch_us(e.ts) > l.refused_us
+    ), used AS (
+        SELECT cluster, topic, partition, client_id, max(epoch_us(ts)) FILTER (kind <> 'fetched_commit') AS used_us,
+            max(epoch_us(ts)) FILTER (kind = 'fetched_commit') AS answered_us
+        FROM events WHERE kind IN ('fetched', 'fetch_rejected', 'committed')
+            OR (kind = 'fetched_commit' AND coalesce(error_code, 0) = 0)
+        GROUP BY ALL
+    ), joined AS (
+        SELECT cluster, group_id, client_id, max(epoch_us(ts)) AS us FROM states WHERE kind = 'join' GROUP BY ALL
+    ), stuck AS (
+        SELECT l.* FROM latest AS l
+            LEFT JOIN used AS u ON u.cluster = l.cluster AND u.topic = l.topic AND u.partition = l.partition
+                AND u.client_id IS NOT DISTINCT FROM l.client_id
+            LEFT JOIN joined AS j ON j.cluster = l.cluster AND j.group_id = l.group_id
+                AND j.client_id IS NOT DISTINCT FROM l.client_id
+        WHERE NOT coalesce(u.used_us > l.refused_us, false) AND NOT coalesce(j.us > l.refused_us, false)
+            AND NOT coalesce(l.kind = 'fetched_commit' AND u.answered_us > l.refused_us, false)
+    ), writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}), written AS ({_written("stuck", "refused_us")}), fetches AS (
+        SELECT client_id, host, us, max(us) OVER w AS any_us, sum(exchanges) OVER w AS fetches,
+            first_value(last_exchange) OVER w AS last_exchange
+        FROM (
+            SELECT client_id, host_of(client) AS host, epoch_us(ts) AS us, count(DISTINCT exchange_id) AS exchanges,
+                max(exchange_id) AS last_exchange
+            FROM events WHERE kind = 'fetched' GROUP BY ALL
+        ) WINDOW w AS (PARTITION BY client_id, host ORDER BY us DESC ROWS UNBOUNDED PRECEDING)
+    ), here AS (
+        SELECT client_id, host_of(client) AS host, server, max(epoch_us(ts)) AS us FROM events WHERE kind = 'fetched'
         GROUP BY ALL
     )
-    SELECT w.*, w.exchange_id AS first_exchange, count(DISTINCT e.exchange_id) AS fetches,
-        max(epoch_us(e.ts)) FILTER (e.server = w.server) AS fetched_us, max(epoch_us(e.ts)) AS any_us,
-        coalesce(arg_max(e.exchange_id, e.ts), any_value(w.exchange_id)) AS last_exchange
-    FROM written AS w LEFT JOIN events AS e ON e.kind = 'fetched' AND e.client_id IS NOT DISTINCT FROM w.client_id
-        AND host_of(e.client) = w.host AND epoch_us(e.ts) > w.refused_us
-    GROUP BY ALL ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
+    SELECT w.* EXCLUDE (first_exchange, last_exchange), w.exchange_id AS first_exchange, e.any_us,
+        coalesce(e.fetches, 0)::BIGINT AS fetches, CASE WHEN s.us > w.refused_us THEN s.us END AS fetched_us,
+        coalesce(e.last_exchange, w.exchange_id) AS last_exchange
+    FROM written AS w
+        ASOF LEFT JOIN fetches AS e
+            ON e.client_id IS NOT DISTINCT FROM w.client_id AND e.host = w.host AND w.refused_us < e.us
+        LEFT JOIN here AS s
+            ON s.client_id IS NOT DISTINCT FROM w.client_id AND s.host = w.host AND s.server = w.server
+    ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
 """
 """Partitions that nobody of that name fetched since a request of their owner was refused, and what it fetches else."""
 

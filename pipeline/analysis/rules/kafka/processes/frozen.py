@@ -110,13 +110,12 @@ _SIGNS = f"""
         GROUP BY ALL
     ), joined AS (
         SELECT cluster, group_id, member_id, client_id, client, epoch_us(ts) AS us, exchange_id FROM states
-        WHERE kind = 'join' AND error_code = 0 AND coalesce(generation, -1) >= 0
+        WHERE kind = 'join' AND error_code = 0 AND coalesce(generation, -1) >= 0 AND member_id IS NOT NULL
+        QUALIFY row_number() OVER (PARTITION BY cluster, group_id, client, us ORDER BY exchange_id) = 1
     ), again AS (
-        SELECT j.cluster, j.group_id, o.member_id, j.client_id, j.client, o.last_us AS since_us, min(j.us) AS us,
-            arg_min(j.exchange_id, j.us) AS exchange_id
-        FROM joined AS j JOIN lives AS o ON j.cluster = o.cluster AND j.group_id = o.group_id AND j.client = o.client
-            AND j.member_id <> o.member_id AND j.us > o.last_us
-        GROUP BY ALL
+        SELECT j.cluster, j.group_id, o.member_id, j.client_id, j.client, o.last_us AS since_us, j.us, j.exchange_id
+        FROM lives AS o ASOF JOIN joined AS j ON o.cluster = j.cluster AND o.group_id = j.group_id
+            AND o.client = j.client AND o.last_us < j.us
     ), signs AS (
         SELECT * FROM put_out UNION ALL SELECT * FROM again
     )

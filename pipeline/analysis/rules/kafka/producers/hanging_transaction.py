@@ -250,28 +250,34 @@ class _Hanging:
 
 def _starts(hanging: Sequence[Row], sources: Sources) -> dict[int, dict[str, int]]:
     """By the place of a transaction in ``hanging`` its first offset by partition, where it is known."""
-    if not hanging:
+    wanted = [(number, row, place) for number, row in enumerate(hanging) for place in row.partitions or ()]
+    if not wanted:
         return {}
     rows = sources.tables.rows(
         """
-        SELECT number, topic || '-' || partition AS place,
-            first(base_offset ORDER BY ts, exchange_id, ordinal) AS start
-        FROM batches JOIN (
-            SELECT unnest($clusters) AS cluster, unnest($producers) AS producer_id, unnest($epochs) AS producer_epoch,
-                unnest($firsts) AS first_us, unnest(range(len($clusters))) AS number
-        ) USING (cluster, producer_id, producer_epoch)
-        WHERE source = 'produce' AND is_transactional AND NOT is_control AND epoch_us(ts) >= first_us
-            AND topic IS NOT NULL
-        GROUP BY ALL
+        WITH wanted AS (
+            SELECT unnest($numbers) AS number, unnest($clusters) AS cluster, unnest($producers) AS producer_id,
+                unnest($epochs) AS producer_epoch, unnest($firsts) AS first_us, unnest($places) AS place
+        ), written AS (
+            SELECT cluster, producer_id, producer_epoch, topic || '-' || partition AS place, epoch_us(ts) AS us,
+                first(base_offset ORDER BY exchange_id, ordinal) AS start
+            FROM batches WHERE source = 'produce' AND is_transactional AND NOT is_control AND topic IS NOT NULL
+            GROUP BY ALL
+        )
+        SELECT number, w.place, start FROM wanted AS w ASOF JOIN written AS b ON w.cluster = b.cluster
+            AND w.producer_id = b.producer_id AND w.producer_epoch = b.producer_epoch AND w.place = b.place
+            AND w.first_us <= b.us
         """,
-        clusters=[row.cluster for row in hanging],
-        producers=[row.producer_id for row in hanging],
-        epochs=[row.producer_epoch for row in hanging],
-        firsts=[row.first_us for row in hanging],
+        numbers=[number for number, _, _ in wanted],
+        clusters=[row.cluster for _, row, _ in wanted],
+        producers=[row.producer_id for _, row, _ in wanted],
+        epochs=[row.producer_epoch for _, row, _ in wanted],
+        firsts=[row.first_us for _, row, _ in wanted],
+        places=[place for _, _, place in wanted],
     )
     found: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for one in rows:
-        if one.start is not None and one.place in hanging[one.number].partitions:
+        if one.start is not None:
             found[one.number][one.place] = one.start
     return found
 

@@ -55,20 +55,22 @@ _REFUSED = f"""
     WHERE kind = 'produce_rejected' AND error_code IN {(*REPEATED, *FINAL)} AND topic IS NOT NULL
 """
 _ATTEMPTS = f"""
-    WITH refused AS ({_REFUSED})
+    WITH refused AS ({_REFUSED}), said AS (
+        SELECT * FROM events WHERE kind IN ('produced', 'produce_rejected')
+        QUALIFY row_number() OVER (PARTITION BY exchange_id, topic, partition ORDER BY ordinal) = 1
+    )
     SELECT e.cluster, e.topic, e.partition, e.client_id, host_of(e.client) AS host, e.client, e.server,
         epoch_us(e.ts) AS us, e.exchange_id, e.kind, e.error_code, e.error_name, coalesce(b.ordinal, 0) AS ordinal,
         coalesce(b.records, e.records, 0) AS records, coalesce(b.size, 0) AS size, b.base_timestamp, b.max_timestamp,
         b.base_sequence
-    FROM events AS e
+    FROM said AS e
         SEMI JOIN refused AS r ON e.cluster = r.cluster AND e.topic = r.topic
             AND e.client_id IS NOT DISTINCT FROM r.client_id
         LEFT JOIN (SELECT * FROM batches WHERE source = 'produce') AS b
             ON e.exchange_id = b.exchange_id AND e.topic = b.topic AND e.partition = b.partition
-    WHERE e.kind IN ('produced', 'produce_rejected')
     ORDER BY e.cluster, e.topic, e.client_id, host, e.partition, us, e.exchange_id, ordinal
 """
-"""Each batch that such a client wrote to such a topic, with the broker's verdict."""
+"""Each batch that such a client wrote to such a topic, with the broker's verdict: the first where a request has two."""
 _MOST_TWINS = 100
 """Processes of one client id on one host that one connection is compared with."""
 _ANY = "SELECT kind FROM events WHERE kind = 'produce_rejected' LIMIT 1"
