@@ -156,7 +156,7 @@ def test_wrong_use_and_nothing_to_read(arguments: tuple[str, ...], reason: str) 
 class Endless:
     """A feed of which more and more comes, until it is asked to end; stands in for what takes it as well."""
 
-    can_end, is_behind, frames, last_us, other_ports, errors = True, True, 0, None, (), ()
+    can_end, is_behind, has_something, frames, last_us, other_ports, errors = True, True, True, 0, None, (), ()
 
     def __init__(self) -> None:
         self.taken, self.judged, self.is_asked, self.has_ended = 0, 0, False, False
