@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.facts import Facts, Seen, is_address
-from pipeline.analysis.inferred_names import CLEAR, LEAST_EQUAL
+from pipeline.analysis.inferred_names import CLEAR, LEAST_EQUAL, few_alike
 from pipeline.analysis.tables import Tables
 
 _COMMITS = "('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'fetched_commit')"
@@ -28,6 +28,8 @@ _PLACED = f"""
         FROM events WHERE kind = 'fetched' OR kind IN {_COMMITS}
     )
 """
+
+_POSITION = 'partition, client_id, host, "offset"'
 _BY_PLACE = f"""
     {_PLACED}, places AS (
         SELECT client_id, host, topic, partition, any_value(cluster) FILTER (is_commit) AS one,
@@ -49,11 +51,17 @@ _BY_OFFSETS = f"""
     ), read AS (
         SELECT cluster, topic, name, partition, client_id, host, "offset", min(us) AS first_us, max(us) AS last_us
         FROM positions WHERE "offset" > 0 GROUP BY ALL
+    ), unnamed AS (
+        FROM read WHERE topic IS NULL
     ), equal AS (
-        SELECT c.cluster AS one, r.cluster AS other, c.topic, r.name, partition, "offset",
+        SELECT c.cluster AS one, r.cluster AS other, topic, r.name, partition, "offset",
             least(c.first_us, r.first_us) AS first_us, greatest(c.last_us, r.last_us) AS last_us
-        FROM committed AS c JOIN read AS r USING (partition, client_id, host, "offset")
-        WHERE coalesce(r.topic, c.topic) = c.topic
+        FROM {few_alike("committed", f"topic, {_POSITION}")} AS c JOIN {few_alike("read", f"topic, {_POSITION}")} AS r
+            USING (topic, {_POSITION})
+        UNION ALL
+        SELECT c.cluster, r.cluster, c.topic, r.name, partition, "offset",
+            least(c.first_us, r.first_us), greatest(c.last_us, r.last_us)
+        FROM {few_alike("committed", _POSITION)} AS c JOIN {few_alike("unnamed", _POSITION)} AS r USING ({_POSITION})
     ), judged AS (
         SELECT *, count(DISTINCT other) OVER (PARTITION BY one, topic, partition, "offset") > 1
             OR count(DISTINCT one) OVER (PARTITION BY other, name, partition, "offset") > 1 AS is_doubtful

@@ -24,10 +24,23 @@ LEAST_EQUAL = 2
 """Offsets, of a partition each, that must be equal where nothing else competes."""
 CLEAR = 8
 """Where something else competes, it must have so many times fewer equal offsets."""
+_MOST_ALIKE = 8
+"""Where more names, or more ids, have an offset of a partition's number in common, nothing follows: all pairs fit."""
 
 _NEAR_US = 2_000_000
 """Of the same end of a log two statements: a record is written, and a reader learns of it."""
 
+
+def few_alike(rows: str, key: str) -> str:
+    """Those of ``rows`` that few others are equal to in the columns ``key``, as SQL.
+
+    Without this bound equal rows on both sides of a join would be as many pairs as their product.
+    """
+    return f"(FROM {rows} QUALIFY count(*) OVER (PARTITION BY {key}) <= {_MOST_ALIKE})"
+
+
+_READ = 'cluster, partition, client_id, host, "offset"'
+_END = 'cluster, partition, "offset"'
 _EQUAL = f"""
 WITH placed AS (
   SELECT cluster, topic, topic_id, partition, kind, client_id, regexp_replace(client, ':[0-9]+$', '') AS host,
@@ -67,11 +80,11 @@ ends AS (
 equal AS (
   SELECT cluster, topic_id, topic, partition, "offset", least(committed.first_us, read.first_us) AS first_us,
          greatest(committed.last_us, read.last_us) AS last_us
-  FROM committed JOIN read USING (cluster, partition, client_id, host, "offset")
+  FROM {few_alike("committed", _READ)} AS committed JOIN {few_alike("read", _READ)} AS read USING ({_READ})
   UNION ALL
   SELECT cluster, topic_id, topic, partition, "offset", least(ended.first_us, ends.first_us),
          greatest(ended.last_us, ends.last_us)
-  FROM ended JOIN ends USING (cluster, partition, "offset")
+  FROM {few_alike("ended", _END)} AS ended JOIN {few_alike("ends", _END)} AS ends USING ({_END})
   WHERE "offset" > 0 AND ends.first_us BETWEEN ended.first_us - {_NEAR_US} AND ended.last_us + {_NEAR_US}
 )
 SELECT cluster, topic_id, topic, count(DISTINCT (partition, "offset")) AS times, min(first_us) AS first_us,

@@ -48,6 +48,28 @@ def recreated_topics(n: int) -> Landing:
     return talk
 
 
+def names_and_ids(n: int) -> Landing:
+    """Topics that a group names times topics that it reads by id, all at one offset of partition 0."""
+    return _at_one_offset(n, server=0)
+
+
+def names_and_ids_of_two_servers(n: int) -> Landing:
+    """The same where the coordinator is another server, and no message says that both are of one cluster."""
+    return _at_one_offset(n, server=1)
+
+
+def _at_one_offset(n: int, server: int) -> Landing:
+    talk = Talk()
+    asked = [{"topicId": uuid(i), "partitions": [{"partition": 0, "fetchOffset": 7}]} for i in range(n)]
+    given = [{"topicId": uuid(i), "partitions": [{"partitionIndex": 0, "highWatermark": 9}]} for i in range(n)]
+    talk.say(ApiKey.FETCH, 13, {"topics": asked}, {"responses": given})
+    named = [{"name": f"t{i}", "partitions": [{"partitionIndex": 0, "committedOffset": 7}]} for i in range(n)]
+    taken = [{"name": f"t{i}", "partitions": [{"partitionIndex": 0}]} for i in range(n)]
+    group = {"groupId": "g", "memberId": "m", "generationIdOrMemberEpoch": 1, "topics": named}
+    talk.say(ApiKey.OFFSET_COMMIT, 8, group, {"topics": taken}, server=server)
+    return talk
+
+
 def days_of_a_session(n: int) -> Landing:
     """Partitions of a fetch session times days on which it fetches."""
     talk = Talk()

@@ -55,6 +55,7 @@ _ALL = (
     Address("group", "group", {"group": "billing"}),
     Address("transactions", "transactions", {"range": "all"}),
     Address("clients", "clients", {"range": "all"}),
+    Address("connections", "connections", {"range": "all"}),
     Address("mongodb", "mongodb", {"range": "all"}),
     Address("latency", "latency"),
     Address("exchanges", "exchanges"),
