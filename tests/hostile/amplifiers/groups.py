@@ -249,3 +249,14 @@ def poison(n: int) -> Landing:
             **who,
         )
     return talk
+
+
+def halts_and_requests(n: int) -> Landing:
+    """Members of one client that all stand still at one time, times requests of that client meanwhile."""
+    talk = Talk()
+    for code in (0, 25):
+        for i in range(n):
+            beat = {"groupId": "g", "generationId": 1, "memberId": f"m{i}"}
+            talk.say(ApiKey.HEARTBEAT, 3, beat, {"errorCode": code}, after_us=50_000)
+        talk.us += 60 * S
+    return talk

@@ -118,6 +118,20 @@ def sequences(n: int) -> Landing:
     return talk
 
 
+def sequences_of_one(n: int) -> Landing:
+    """Refused batches times batches written, all of one sequence number and one time."""
+    talk = Talk()
+    for code, count in ((10, 2), (45, 1), (0, 1)):
+        for i in range(n):
+            data = [{"index": 0, "records": batch([record(b"", b"")] * count, producer=(1, 0, 0))}]
+            told = [{"index": 0, "errorCode": code, "baseOffset": -1 if code else i}]
+            talk.say(
+                ApiKey.PRODUCE, 8, {"acks": -1, "timeoutMs": 1, "topicData": [{"name": "t", "partitionData": data}]},
+                {"responses": [{"name": "t", "partitionResponses": told}]}, after_us=50_000,
+            )  # fmt: skip
+    return talk
+
+
 def fenced_producers(n: int) -> Landing:
     """Producers of one transactional id that fence each other."""
     talk = Talk()

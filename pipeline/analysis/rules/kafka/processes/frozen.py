@@ -13,10 +13,11 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from decoder.fields import natural, parsed, text
@@ -141,15 +142,13 @@ _SESSIONS = f"""
     WHERE protocol = 'kafka' AND api_key = {int(ApiKey.JOIN_GROUP)} AND request_body IS NOT NULL ORDER BY ts
 """
 _ASKED = f"""
-    SELECT number, epoch_us(coalesce(x.request_ts, x.ts)) AS us
-    FROM exchanges AS x JOIN halts AS h ON x.client_ip = h.client_ip
-        AND x.client_id IS NOT DISTINCT FROM h.client_id AND epoch_us(coalesce(x.request_ts, x.ts)) >= h.since_us
-        AND epoch_us(coalesce(x.request_ts, x.ts)) <= h.asked_us
-        AND (h.twin IS NULL OR {ADDRESS["client"].replace("client_", "x.client_")} = h.twin)
-    ORDER BY number, us
+    SELECT client_ip, client_id, {ADDRESS["client"]} AS address, epoch_us(coalesce(request_ts, ts)) AS us
+    FROM exchanges SEMI JOIN halts ON exchanges.client_ip = halts.client_ip
+        AND exchanges.client_id IS NOT DISTINCT FROM halts.client_id
+    WHERE us IS NOT NULL ORDER BY us
 """
-"""What a process asked from when its member was accepted last to when it was refused; where another member has its
-client id and host, on its own connection alone."""
+"""What processes asked: of a halt what counts is from when its member was accepted last to when it was refused; where
+another member has its client id and host, on its own connection alone."""
 _LOST = f"""
     SELECT DISTINCT number FROM gaps AS g
     JOIN (SELECT DISTINCT connection_id, client_ip, client_id FROM exchanges) AS x USING (connection_id)
@@ -189,18 +188,21 @@ def halts(tables: Tables) -> list[Halt]:
         "number": list(range(len(signs))), "client_ip": [one.client_ip for one in signs],
         "client_id": pa.array([one.client_id for one in signs], pa.string()),
         "since_us": [one.since_us for one in signs], "asked_us": [one.asked_us for one in signs],
-        "twin": pa.array([one.client if twin else None for one, twin in zip(signs, twins, strict=True)], pa.string()),
     }))  # fmt: skip
-    asked: defaultdict[int, list[int]] = defaultdict(list)
+    asked: defaultdict[tuple[str, str | None, str | None], list[int]] = defaultdict(list)
     for row in tables.rows(_ASKED):
-        asked[row.number].append(row.us)
+        asked[row.client_ip, row.client_id, None].append(row.us)
+        asked[row.client_ip, row.client_id, row.address].append(row.us)
+    pauses = {whose: _Pauses(times_us) for whose, times_us in asked.items()}
+    nobody = _Pauses(())
     lossy = {row.number for row in tables.rows(_LOST)}
     unheard = tables.rows(_UNHEARD)
     sessions = _sessions(tables)
     found: dict[tuple[str, str, str | None, int], Halt] = {}
     for number, sign in enumerate(signs):
         stated_us = sessions.get((sign.group_id, sign.client_id))
-        begin_us, end_us = _longest([sign.since_us, *asked[number]])
+        whose = sign.client_ip, sign.client_id, sign.client if twins[number] else None
+        begin_us, end_us = pauses.get(whose, nobody).longest(sign.since_us, sign.asked_us)
         least_us = _UNSTATED_US if stated_us is None else stated_us
         is_long = sign.asked_us - sign.since_us >= least_us and end_us - begin_us >= _SHARE * least_us
         if number in lossy or not is_long:
@@ -236,8 +238,33 @@ def _has_twin(sign: Row, of_client: Sequence[Row]) -> bool:
     return any(one.client != sign.client and one.member_id != sign.member_id for one in meanwhile)
 
 
-def _longest(times_us: Sequence[int]) -> tuple[int, int]:
-    return max(pairwise(times_us), key=lambda both: both[1] - both[0], default=(times_us[0], times_us[0]))
+class _Pauses:
+    """The pauses between some times, with the longest of each run of 1, 2, 4 … of them, for halts that overlap."""
+
+    def __init__(self, times_us: Sequence[int]) -> None:
+        self._times_us = times_us
+        self._pauses = np.diff(np.array(times_us, np.int64))
+        self._longest = [np.arange(len(self._pauses))]
+        size = 1
+        while 2 * size <= len(self._pauses):
+            left, right = self._longest[-1][:-size], self._longest[-1][size:]
+            self._longest.append(np.where(self._pauses[left] >= self._pauses[right], left, right))
+            size *= 2
+
+    def longest(self, since_us: int, until_us: int) -> tuple[int, int]:
+        """The first longest pause from a time on, which counts as one of them, to another time."""
+        begin, end = bisect_left(self._times_us, since_us), bisect_right(self._times_us, until_us)
+        if begin >= end:
+            return since_us, since_us
+        first = since_us, self._times_us[begin]
+        number = end - begin - 1
+        if not number:
+            return first
+        level = self._longest[number.bit_length() - 1]
+        left, right = int(level[begin]), int(level[end - 1 - (1 << (number.bit_length() - 1))])
+        best = left if self._pauses[left] >= self._pauses[right] else right
+        found = self._times_us[best], self._times_us[best + 1]
+        return found if found[1] - found[0] > first[1] - first[0] else first
 
 
 def _sessions(tables: Tables) -> Mapping[tuple[str, str | None], int]:

@@ -88,11 +88,13 @@ def taken_later(tables: Tables, episodes: Sequence[Episode]) -> set[Episode]:
             SELECT * FROM batches WHERE source = 'produce' AND producer_id >= 0
         ), refused AS (
             SELECT * FROM produced WHERE base_offset IS NULL AND exchange_id IN (SELECT unnest($ids))
+        ), taken AS (
+            SELECT cluster, topic, partition, producer_id, producer_epoch, base_sequence, max(ts) AS last_ts
+            FROM produced WHERE base_offset IS NOT NULL GROUP BY ALL
         )
         SELECT DISTINCT refused.exchange_id, refused.topic, refused.topic_id, refused.partition
-        FROM produced AS taken JOIN refused
-            USING (cluster, topic, partition, producer_id, producer_epoch, base_sequence)
-        WHERE taken.base_offset IS NOT NULL AND taken.ts > refused.ts
+        FROM taken JOIN refused USING (cluster, topic, partition, producer_id, producer_epoch, base_sequence)
+        WHERE taken.last_ts > refused.ts
         """,
         ids=_exchanges(episodes),
     )
@@ -142,16 +144,19 @@ def split_later(tables: Tables, episodes: Sequence[Episode]) -> set[str]:
         WITH refused AS (
             SELECT * FROM batches
             WHERE source = 'produce' AND base_offset IS NULL AND exchange_id IN (SELECT unnest($ids))
+        ), taken AS (
+            SELECT cluster, topic, partition, client_id, base_timestamp, ts, min(size) AS size FROM batches
+            WHERE source = 'produce' AND base_offset IS NOT NULL GROUP BY ALL
+        ), since AS (
+            SELECT * REPLACE (min(size) OVER (
+                PARTITION BY cluster, topic, partition, client_id, base_timestamp ORDER BY ts DESC
+            ) AS size) FROM taken
         ), pieces AS (
-            SELECT refused.exchange_id, refused.topic, refused.partition, refused.ordinal, bool_or(
-                coalesce(piece.ts > refused.ts AND piece.size < refused.size, false)
-            ) AS is_taken
-            FROM refused LEFT JOIN batches AS piece
-                ON piece.cluster = refused.cluster AND piece.topic = refused.topic
-                AND piece.partition = refused.partition AND piece.client_id IS NOT DISTINCT FROM refused.client_id
-                AND piece.base_timestamp = refused.base_timestamp
-                AND piece.source = 'produce' AND piece.base_offset IS NOT NULL
-            GROUP BY ALL
+            SELECT refused.exchange_id, coalesce(since.size < refused.size, false) AS is_taken
+            FROM refused ASOF LEFT JOIN since
+                ON since.cluster = refused.cluster AND since.topic = refused.topic
+                AND since.partition = refused.partition AND since.client_id IS NOT DISTINCT FROM refused.client_id
+                AND since.base_timestamp = refused.base_timestamp AND refused.ts < since.ts
         )
         SELECT exchange_id FROM pieces GROUP BY exchange_id HAVING bool_and(is_taken)
         """,
