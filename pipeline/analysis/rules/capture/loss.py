@@ -69,9 +69,9 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
                 AND connection_id NOT IN (SELECT connection_id FROM all_copies)
                 AND connection_id NOT IN (SELECT connection_id FROM gaps WHERE starts_with(method, '{SPEAKS}'))
         ), translated AS (
-            SELECT one.connection_id, min(other.server) AS answering FROM connections AS one JOIN connections AS other
-                ON one.client = other.client AND one.captured = 'requests' AND other.captured = 'responses'
-            GROUP BY ALL
+            SELECT connection_id, min(answering) AS answering FROM connections JOIN (
+                SELECT client, min(server) AS answering FROM connections WHERE captured = 'responses' GROUP BY client
+            ) USING (client) WHERE captured = 'requests' GROUP BY connection_id
         )
         SELECT agent_id, server, captured, sum(gaps)::BIGINT AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
             min(first_us) AS first_us, max(last_us) AS last_us, min(answering) AS answering,

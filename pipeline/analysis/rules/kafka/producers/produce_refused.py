@@ -9,7 +9,7 @@ large, and whoever repeats a batch sends the same.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -71,6 +71,8 @@ _ATTEMPTS = f"""
     ORDER BY e.cluster, e.topic, e.client_id, host, e.partition, us, e.exchange_id, ordinal
 """
 """Each batch that such a client wrote to such a topic, with the broker's verdict: the first where a request has two."""
+_MOST_WAITING = 200
+"""Batches refused last, of one client and partition, that an accepted one may carry: its pieces follow it at once."""
 _MOST_TWINS = 100
 """Processes of one client id on one host that one connection is compared with."""
 _ANY = "SELECT kind FROM events WHERE kind = 'produce_rejected' LIMIT 1"
@@ -128,6 +130,7 @@ def refused_batches(attempts: Iterable[Row], twins: Twins) -> tuple[list[Refused
         twins: see :func:`twins_of`.
     """
     refused: list[Refused] = []
+    waiting: deque[Refused] = deque(maxlen=_MOST_WAITING)
     again: dict[tuple[object, ...], Refused] = {}
     accepted: dict[str, Accepted] = {}
     for row in attempts:
@@ -135,7 +138,7 @@ def refused_batches(attempts: Iterable[Row], twins: Twins) -> tuple[list[Refused
         if not row.error_code:  # None: the answer was not seen, and may have been a good one
             if row.error_code is not None:
                 accepted[row.client] = Accepted(row.us, row.client)
-            _carry([one for one in refused if _is_own(row.client, one, twins)], row.records, spans)
+            _carry((one for one in waiting if _is_own(row.client, one, twins)), row.records, spans)
             continue
         if row.error_code not in (*REPEATED, *FINAL):
             continue
@@ -144,6 +147,7 @@ def refused_batches(attempts: Iterable[Row], twins: Twins) -> tuple[list[Refused
         if one is None:
             one = Refused(row.host, row.records, row.size, row.records, row.error_code, row.error_name, spans)
             refused.append(one)
+            waiting.append(one)
             if one.is_repeated:
                 again[same] = one
         one.tries.append((row.us, row.exchange_id))
@@ -178,7 +182,7 @@ def _is_own(connection: str, one: Refused, twins: Twins) -> bool:
     return connection in one.connections or one.connections.isdisjoint(twins.get(connection, ()))
 
 
-def _carry(refused: Sequence[Refused], records: int, spans: tuple[int, int] | None) -> None:
+def _carry(refused: Iterable[Refused], records: int, spans: tuple[int, int] | None) -> None:
     """An accepted batch carries the records of the first refused one that its timestamps lie in."""
     for one in refused:
         if one.missing and spans and one.spans and one.spans[0] <= spans[0] and spans[1] <= one.spans[1]:
