@@ -28,6 +28,8 @@ CONTROL = {"is_control": (True, True)}
 """Of record batches only markers count."""
 
 _FOR_EVER = 2**62
+_SLOT_US = 10_000_000
+"""Windows end where a multiple of ten seconds does."""
 _BY_SLOT = "SELECT epoch_us(ts) - epoch_us(ts) % $slot AS slot, count(*) AS events FROM rows GROUP BY ALL ORDER BY ALL"
 _AROUND = """
     WITH stood AS (
@@ -58,10 +60,10 @@ def of_hour(hour_us: int) -> Wanted:
 
 
 def events_by_slot(rows: Rows, first: int) -> list[tuple[int, int]]:
-    """Slots of five minutes from ``first`` on (both µs since the epoch), and how many events each has."""
+    """Slots of ten seconds from ``first`` on (both µs since the epoch), and how many events each has."""
     return [
         (row.slot, row.events)
-        for row in rows.ask(Wanted.since(OFFSET_EVENTS, first, once=True), _BY_SLOT, slot=LATE_US)
+        for row in rows.ask(Wanted.since(OFFSET_EVENTS, first, once=True), _BY_SLOT, slot=_SLOT_US)
     ]
 
 
