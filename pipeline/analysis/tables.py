@@ -19,6 +19,7 @@ from decoder.model import CONNECTION, NO_LOSS, FrameFlags
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a second one gains nothing on what fits a group, and would change the order of sums of doubles
     "default_null_order": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",
+    "asof_loop_join_threshold": 0,  # a join by time compares all rows with all where DuckDB expects few, and errs
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,

@@ -43,7 +43,7 @@ _HELD = """
     )
 """
 _MOST_LEADERS = 8
-"""Brokers that took records of a partition, the last ones, that are told apart: many groups may hold it."""
+"""Brokers that took records of a partition, the last ones, that are kept apart: many groups may hold it."""
 _SINCE_EACH = """
     SELECT cluster, topic, partition, server, us AS first_us, max(us) OVER w AS last_us, sum(records) OVER w AS written,
         first_exchange, first_value(last_exchange) OVER w AS last_exchange

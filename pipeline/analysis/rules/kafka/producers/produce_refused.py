@@ -55,7 +55,7 @@ _REFUSED = f"""
     WHERE kind = 'produce_rejected' AND error_code IN {(*REPEATED, *FINAL)} AND topic IS NOT NULL
 """
 _ATTEMPTS = f"""
-    WITH refused AS ({_REFUSED}), said AS (
+    WITH refused AS ({_REFUSED}), outcomes AS (
         SELECT * FROM events WHERE kind IN ('produced', 'produce_rejected')
         QUALIFY row_number() OVER (PARTITION BY exchange_id, topic, partition ORDER BY ordinal) = 1
     )
@@ -63,7 +63,7 @@ _ATTEMPTS = f"""
         epoch_us(e.ts) AS us, e.exchange_id, e.kind, e.error_code, e.error_name, coalesce(b.ordinal, 0) AS ordinal,
         coalesce(b.records, e.records, 0) AS records, coalesce(b.size, 0) AS size, b.base_timestamp, b.max_timestamp,
         b.base_sequence
-    FROM said AS e
+    FROM outcomes AS e
         SEMI JOIN refused AS r ON e.cluster = r.cluster AND e.topic = r.topic
             AND e.client_id IS NOT DISTINCT FROM r.client_id
         LEFT JOIN (SELECT * FROM batches WHERE source = 'produce') AS b
