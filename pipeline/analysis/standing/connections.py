@@ -12,27 +12,27 @@ from pipeline.analysis.tables import ADDRESS, Tables
 MOST_ENDS = 100
 """Listed, the most frequent; a screen shows fewer."""
 
-SIDES = ("client", "server")
-STALLED_US = 5_000_000
+_SIDES = ("client", "server")
+_STALLED_US = 5_000_000
 """A side that asks to be sent nothing for so long holds the other one up, µs."""
 
-UNHEARD_US = 1_000_000
+_UNHEARD_US = 1_000_000
 """Who sends again for so long after the other side's last word gets no acknowledgement, µs."""
 
 _UNMADE = "(alert IS NOT NULL OR how IN ('refused', 'unanswered'))"
 _BY_SERVER = "(is_failed AND coalesce(reset_by, closed_by) = 'server')"
 _UNHEARD = [
     f"(is_failed AND {side}_sent_again > 1 AND {side}_unacknowledged > 0 "
-    f"AND epoch_us({side}_spoke_ts) - epoch_us({other}_spoke_ts) >= {UNHEARD_US})"
-    for side, other in (SIDES, SIDES[::-1])
+    f"AND epoch_us({side}_spoke_ts) - epoch_us({other}_spoke_ts) >= {_UNHEARD_US})"
+    for side, other in (_SIDES, _SIDES[::-1])
 ]
-_FULL = " OR ".join(f"{side}_stalled_us >= {STALLED_US}" for side in SIDES)
+_FULL = " OR ".join(f"{side}_stalled_us >= {_STALLED_US}" for side in _SIDES)
 _FAILED = f"""
     SELECT coalesce({ADDRESS["server"]}, '') AS server,
         CASE WHEN {_UNHEARD[0]} THEN 'the server acknowledges nothing'
             WHEN {_UNHEARD[1]} THEN 'the client acknowledges nothing'
             WHEN is_failed OR NOT coalesce({_FULL}, false) THEN ended
-            WHEN client_stalled_us >= {STALLED_US} THEN 'the client does not read' ELSE 'the server does not read'
+            WHEN client_stalled_us >= {_STALLED_US} THEN 'the client does not read' ELSE 'the server does not read'
         END AS ended,
         sum(connections)::BIGINT AS connections, count(DISTINCT client_ip) AS hosts, max(epoch_us(last_ts)) AS last_us,
         coalesce(min(client_ip), '') AS host,

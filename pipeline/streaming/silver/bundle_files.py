@@ -21,7 +21,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.analysis.pairing import newest
 from pipeline.settings import StreamSettings
 from pipeline.streaming.silver.exchanges import CLOCKS
-from pipeline.streaming.silver.stated import facts_table
+from pipeline.streaming.silver.stated import NAMED_AT_MOST, facts_table
 from pipeline.streaming.spark.failures import Failures, noting_in_worker
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import in_pieces
@@ -36,8 +36,6 @@ OUTPUT = f"about string, {LINE}, noted binary"
 _NO_FILE = (None,) * 6
 _MOST_LEFT = 50_000
 """Halves that a task takes on from piece to piece."""
-NAMED_AT_MOST = 200_000
-"""Statements of one batch that clusters, and names of topics known by their ids alone, are inferred from."""
 
 Lines = Sequence[tuple[Any, ...]]
 

@@ -22,7 +22,6 @@ from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, placed
 from pipeline.settings import StreamSettings
 from pipeline.streaming.silver.bundle_files import (
-    NAMED_AT_MOST,
     OUTPUT,
     WRITTEN,
     BundleFiles,
@@ -30,7 +29,7 @@ from pipeline.streaming.silver.bundle_files import (
     derived,
 )
 from pipeline.streaming.silver.exchanges import pair_here
-from pipeline.streaming.silver.stated import STEP, Stated
+from pipeline.streaming.silver.stated import NAMED_AT_MOST, STEP, Stated
 from pipeline.streaming.spark.failures import failures_of
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import NewFile, paths_here

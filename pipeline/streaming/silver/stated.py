@@ -40,7 +40,7 @@ _FACT = (*FACT, Column("first_us", "bigint", ""), Column("last_us", "bigint", ""
 """Of each Fact, in its order."""
 STEP = "statements of exchanges"
 """What fails where these functions do."""
-_STATEMENTS_COMPARED = 200_000
+NAMED_AT_MOST = 200_000
 """Statements of one batch that clusters, and names of topics known by their ids alone, are inferred from."""
 
 
@@ -124,7 +124,7 @@ def _with_inferred(known: Facts, rows: DataFrame) -> Facts:
     of_server = F.col("event").isNotNull() & ~F.array_contains(servers, F.col("server"))
     if rows.where(of_event & ~F.array_contains(names, F.col("event.topic_id")) | of_member | of_server).isEmpty():
         return known
-    first = rows.where("event IS NOT NULL OR subscription IS NOT NULL").limit(_STATEMENTS_COMPARED).toArrow()
+    first = rows.where("event IS NOT NULL OR subscription IS NOT NULL").limit(NAMED_AT_MOST).toArrow()
     stated = KafkaStatements.in_columns(first)
     return with_inferred(known, stated.table("event", known), stated.subscriptions())
 

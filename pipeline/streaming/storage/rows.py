@@ -86,12 +86,10 @@ class Rows:
 
     def ask(self, wanted: Wanted, sql: str, **parameters: object) -> list[Row]:
         """What a query gives of ``rows`` on this machine; of them is read what it needs."""
-        copies = self._held_copies() if wanted.once else None
-        tables = Tables({"all_rows": self.lying(wanted)})
+        has_copies = wanted.once and self._held_copies().num_rows
+        tables = Tables({"all_rows": self.lying(wanted), **({"copies": self._held_copies()} if has_copies else {})})
         try:
-            if copies is not None:
-                tables.add("copies", copies)
-            tables.view("rows", "FROM all_rows" if copies is None else counted_sql("all_rows", "copies"))
+            tables.view("rows", counted_sql("all_rows", "copies") if has_copies else "FROM all_rows")
             return tables.rows(sql, **parameters)
         finally:
             tables.close()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pipeline.analysis.claims.kafka.commits import ACCEPTED, AT_PLACE, COMMITS, NO_COMMIT, REFUSED
 from pipeline.analysis.claims.model import Claim, seen, silent
 
+_ASSIGNED = seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response")
+_WRITTEN = seen("records that were written", "Produce", names=("topic",), half="response")
+_REFUSED_FETCH = seen("the refused fetch", "Fetch", names=("topic",), half="response", where=REFUSED)
 _NOT_FETCHED_SINCE = (
-    seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
+    _ASSIGNED,
     seen("the refused commit or OffsetFetch", "OffsetCommit", "OffsetFetch", names=("group",), where=REFUSED,
          half="response"),
-    seen("records that were written", "Produce", names=("topic",), half="response"),
+    _WRITTEN,
     silent("no fetch of it on any connection of the client", "Fetch", names=("client",)),
 )  # fmt: skip
 _HEARTBEATS = seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", names=("group",))
@@ -55,7 +58,7 @@ CLAIMS = (
         r"OFFSET_OUT_OF_RANGE",
         "A partition was refused with OFFSET_OUT_OF_RANGE, and is not read since.",
         (
-            seen("the refused fetch", "Fetch", names=("topic",), half="response", where=REFUSED),
+            _REFUSED_FETCH,
             silent("no fetch of it on any connection of the client", "Fetch", names=("topic",)),
         ),
     ),
@@ -70,8 +73,8 @@ CLAIMS = (
         r"has never fetched it",
         "A member holds a partition and has never fetched it, while it fetches others.",
         (
-            seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
-            seen("records that were written", "Produce", names=("topic",), half="response"),
+            _ASSIGNED,
+            _WRITTEN,
             silent("no fetch of it on any connection of the client", "Fetch", names=("topic",)),
         ),
     ),
@@ -98,8 +101,8 @@ CLAIMS = (
         r"has fetched nothing at all",
         "A member was given partitions, and has fetched nothing at all since.",
         (
-            seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response"),
-            seen("records that were written", "Produce", names=("topic",), half="response"),
+            _ASSIGNED,
+            _WRITTEN,
             silent("no fetch on any connection of the client", "Fetch", names=("topic",)),
         ),
     ),
@@ -108,7 +111,7 @@ CLAIMS = (
         r"since .* got OFFSET_OUT_OF_RANGE|It asked for offset|wait there\.",
         "A member was refused with OFFSET_OUT_OF_RANGE, and has fetched nothing since.",
         (
-            seen("the refused fetch", "Fetch", names=("topic",), half="response", where=REFUSED),
+            _REFUSED_FETCH,
             silent("no fetch on any connection of the client", "Fetch", names=("topic",)),
         ),
     ),

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,7 +13,6 @@ from pipeline.dashboard.sql import query
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
-from pipeline.streaming.job import run_stream
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
 from tests.pipeline.analysis.rules.kafka.positions.silent_stages import silent
@@ -25,6 +23,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     refused_once,
     since_refused,
 )
+from tests.pipeline.streaming.streamed import streamed_lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -42,11 +41,7 @@ def test_the_stream_finds_what_a_diagnosis_finds(spark: SparkSession, tmp_path: 
         captures.append(tmp_path / f"{number}.pcap")
         captures[-1].write_bytes(stage.on(f"10.1.{number}.").pcap())
     landed = read_inputs([str(path) for path in captures])
-    folder = tmp_path / "landing" / "date=2026-01-01"
-    folder.mkdir(parents=True)
-    pq.write_table(landed.frames, folder / "part.parquet")
-    settings, lake = StreamSettings(rows_in_one_process=rows_in_one_process), tmp_path / "lake"
-    run_stream(tmp_path / "landing", lake, once=True, spark=spark, settings=settings)
+    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(rows_in_one_process=rows_in_one_process))
     found = _in_any_order(query(lake, f"SELECT {', '.join(COLUMNS)} FROM gold.findings").to_pylist())
     assert found == _in_any_order(diagnose(landed, StreamSettings()).findings.select(COLUMNS).to_pylist())
     rules = {"stopped", "partition_dropped_from_commits", "rewound", "offset_reset", "stalled"}

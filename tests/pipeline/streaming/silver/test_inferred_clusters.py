@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,8 +11,8 @@ from pipeline.dashboard.sql import query
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
-from pipeline.streaming.job import run_stream
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import reads_on
+from tests.pipeline.streaming.streamed import streamed_lake
 
 pytestmark = pytest.mark.spark
 
@@ -23,12 +22,7 @@ def test_the_stream_infers_clusters(spark: SparkSession, tmp_path: Path, rows_in
     capture = tmp_path / "apart.pcap"
     capture.write_bytes(reads_on().by_coordinator().pcap())
     landed = read_inputs([str(capture)])
-    folder = tmp_path / "landing" / "date=2026-01-01"
-    folder.mkdir(parents=True)
-    pq.write_table(landed.frames, folder / "part.parquet")
-    settings = StreamSettings(rows_in_one_process=rows_in_one_process)
-    lake = tmp_path / "lake"
-    run_stream(tmp_path / "landing", lake, once=True, spark=spark, settings=settings)
+    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(rows_in_one_process=rows_in_one_process))
 
     servers = query(lake, "SELECT server, cluster, is_inferred FROM silver.brokers").to_pylist()
     assert servers == [{"server": "10.0.0.9:9092", "cluster": "10.0.0.10:9092", "is_inferred": True}]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.dashboard.sql import query
 from pipeline.settings import StreamSettings
-from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.rows import Rows
 from tests.pipeline.analysis.test_inferred_names import without_names
+from tests.pipeline.streaming.streamed import streamed_lake
 
 pytestmark = pytest.mark.spark
 
@@ -23,12 +22,7 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize("rows_in_one_process", [0, 1_000_000])
 def test_the_stream_infers_names(spark: SparkSession, tmp_path: Path, rows_in_one_process: int) -> None:
     landed, truth = without_names("incidents/hung.pcap")
-    folder = tmp_path / "landing" / "date=2026-01-01"
-    folder.mkdir(parents=True)
-    pq.write_table(landed.frames, folder / "part.parquet")
-    settings = StreamSettings(rows_in_one_process=rows_in_one_process)
-    lake = tmp_path / "lake"
-    run_stream(tmp_path / "landing", lake, once=True, spark=spark, settings=settings)
+    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(rows_in_one_process=rows_in_one_process))
     topics = query(lake, "SELECT topic_id, topic, is_inferred FROM silver.topics").to_pylist()
     assert [(one["topic"], one["is_inferred"]) for one in topics] == [("jobs", True)]
     assert truth[topics[0]["topic_id"]] == "jobs"

@@ -196,7 +196,7 @@ def halts(tables: Tables) -> list[Halt]:
     pauses = {whose: _Pauses(times_us) for whose, times_us in asked.items()}
     nobody = _Pauses(())
     lossy = {row.number for row in tables.rows(_LOST)}
-    unheard = tables.rows(_UNHEARD)
+    cut_off = _CutOff(tables.rows(_UNHEARD))
     sessions = _sessions(tables)
     found: dict[tuple[str, str, str | None, int], Halt] = {}
     for number, sign in enumerate(signs):
@@ -207,9 +207,7 @@ def halts(tables: Tables) -> list[Halt]:
         is_long = sign.asked_us - sign.since_us >= least_us and end_us - begin_us >= _SHARE * least_us
         if number in lossy or not is_long:
             continue
-        if any(
-            one.client_ip == sign.client_ip and one.first_us < end_us and one.spoke_us > begin_us for one in unheard
-        ):
+        if cut_off.is_within(sign.client_ip, begin_us, end_us):
             continue  # its host sent all the while what nothing acknowledged
         halt = Halt(
             sign.cluster, sign.group_id, sign.client_id, sign.client, sign.member_id, begin_us, end_us,
@@ -236,6 +234,23 @@ def _has_twin(sign: Row, of_client: Sequence[Row]) -> bool:
     begin, end = bisect_right(of_client, sign.since_us, key=_us), bisect_left(of_client, sign.asked_us, key=_us)
     meanwhile = islice(of_client, begin, max(begin, end))
     return any(one.client != sign.client and one.member_id != sign.member_id for one in meanwhile)
+
+
+class _CutOff:
+    """Hosts whose packets nothing acknowledged, each from a connection's first packet to its last with data."""
+
+    def __init__(self, unheard: Iterable[Row]) -> None:
+        by_host = _by(sorted(unheard, key=attrgetter("first_us")), attrgetter("client_ip"))
+        self._spans = {
+            host: ([one.first_us for one in rows], list(accumulate((one.spoke_us for one in rows), max)))
+            for host, rows in by_host.items()
+        }
+
+    def is_within(self, host: str, begin_us: int, end_us: int) -> bool:
+        """Whether a span of a host meets the time between two, both exclusive."""
+        firsts, until = self._spans.get(host, ((), ()))
+        place = bisect_left(firsts, end_us)
+        return place > 0 and until[place - 1] > begin_us
 
 
 class _Pauses:
