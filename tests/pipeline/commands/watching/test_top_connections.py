@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.analysis.standing.connections import STALLED_US, EndNow, ends_now
+from pipeline.analysis.standing.connections import EndNow, ends_now
 from pipeline.analysis.standing.window import Window
 from pipeline.cli import app
 from pipeline.tables import CONNECTIONS
@@ -55,7 +55,7 @@ def row(number: int, **values: object) -> dict[str, object]:
 
 
 def test_what_is_outside_of_the_window_or_counts_elsewhere_is_left_out() -> None:
-    reads_not = {"is_failed": False, "ended": "open", "how": "served", "server_stalled_us": STALLED_US}
+    reads_not = {"is_failed": False, "ended": "open", "how": "served", "server_stalled_us": 5 * SEC}
     rows = [
         row(1), row(2), row(3, connections=40), row(4, counted_connection_id="1"), row(-80), row(5, **reads_not),
         row(6, is_failed=False, ended="closed by the client", how="served"),
