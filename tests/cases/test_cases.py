@@ -73,7 +73,7 @@ JUDGED = [
           "Group orders-app had read there", "unclean.leader.election.enable=false"),
          ("nothing is lost", "retention.ms")),
     Case("same-group-instance-id/static_same_instance_id.pcap", 1,
-         ("10.0.0.5 and 10.0.0.6 both are w-0 (group.instance.id) in group orders-app and fence each other",
+         ("10.0.0.5 and 10.0.0.6 both use group.instance.id w-0 in group orders-app and fence each other",
           "give each its own group.instance.id"), (NOTHING,)),
     Case("offset-fetch-refused/redpanda_6423_unstable.pcap", 1,
          ("CRITICAL Group orders-app cannot begin: an open transaction holds its offsets", "find-hanging"), (NOTHING,)),

@@ -88,7 +88,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("poison_record", (CLIENT,), "who dies of a record connects anew", "connection_churn"),
     *_edges("poll_interval_exceeded", _IN_GROUP, "who is put out comes back, and all join anew",
             "rebalance_storm", "slow_rebalance"),
-    *_edges("poll_interval_exceeded", _BY_MEMBER, "who was put out commits in vain, or over others", *_PUT_OUT,
+    *_edges("poll_interval_exceeded", _BY_MEMBER, "commits of a removed member are refused or out of date", *_PUT_OUT,
             "competing_committers", "stuck_commit", "commit_regressed"),
     *_edges("poll_interval_exceeded", _IN_GROUP, _AWAY, *_STANDSTILL),
     *_edges("rebalance_storm", _IN_GROUP, "commits that meet a rebalance are refused", *_PUT_OUT),

@@ -19,8 +19,9 @@ from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _FETCH: Final = (
-    "Now: compare the limits of the client with the answer: the largest response that it takes (librdkafka: "
-    "receive.message.max.bytes) must be larger than fetch.max.bytes, and its request timeout longer than the answer "
+    "Now: compare the limits of the client with the answer: the largest response that it takes "
+    "(receive.message.max.bytes in librdkafka) must be larger than fetch.max.bytes, and its request timeout longer "
+    "than the answer "
     "takes. Fix: raise that limit, or lower fetch.max.bytes and max.partition.fetch.bytes. The capture is whole: the "
     "client itself closed each connection."
 )

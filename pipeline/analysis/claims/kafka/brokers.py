@@ -92,7 +92,7 @@ CLAIMS = (
     ),
     Claim(
         "request_refused",
-        r"^\w+ means: ",
+        r"\b\w+ means: ",
         "What the code of the error means.",
         (seen("the broker's errors", names=_CLIENT, where=REFUSED, half="response", least=3),),
     ),

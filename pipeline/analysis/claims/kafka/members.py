@@ -81,7 +81,7 @@ CLAIMS = (
     ),
     Claim(
         "zombie_member",
-        r"went on as a member|works on for group",
+        r"went on as a member|kept working for group",
         "A client kept working after it was removed from its group.",
         (seen("the coordinator's refusals", "OffsetCommit", "TxnOffsetCommit", *_BEATS, "SyncGroup", "JoinGroup",
               names=_IN_GROUP, where=REFUSED, half="response", least=2),),

@@ -14,7 +14,7 @@ _ENDS = ("Produce", "Fetch", "ListOffsets")
 CLAIMS = (
     Claim(
         "instance_id_shared",
-        r"both are \S+ \(group\.instance\.id\)",
+        r"both use group\.instance\.id \S+",
         "Two processes use one group.instance.id and are put out by each other.",
         (
             seen("requests that name it", *_NAMING, names=_IN_GROUP, half="request", least=2),

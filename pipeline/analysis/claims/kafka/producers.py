@@ -6,6 +6,7 @@ from pipeline.analysis.claims.kafka.commits import REFUSED
 from pipeline.analysis.claims.model import Claim, seen, silent
 
 _TRANSACTION = ("transaction",)
+_OF_PRODUCER = ("client", "transaction")
 _TOPIC = ("topic",)
 _OF_CLIENT = ("topic", "client")
 _BEGIN = ("AddPartitionsToTxn", "Produce", "AddOffsetsToTxn", "TxnOffsetCommit")
@@ -22,7 +23,7 @@ CLAIMS = (
         "hanging_transaction",
         r"othing (?:of it )?was seen|is open for",
         "Nothing was seen of it since; it was not ended.",
-        (silent("no EndTxn, and nothing else, on its producer's connections", names=_TRANSACTION),),
+        (silent("no EndTxn, and nothing else, on its producer's connections", names=_OF_PRODUCER),),
     ),
     Claim(
         "hanging_transaction",
@@ -43,7 +44,7 @@ CLAIMS = (
         (
             seen("the timeout of InitProducerId", "InitProducerId", names=_TRANSACTION, half="request"),
             seen("its end, in WriteTxnMarkers or a response to a reader", "WriteTxnMarkers", "Fetch", names=_TOPIC),
-            silent("no EndTxn on its producer's connections", names=_TRANSACTION),
+            silent("no EndTxn on its producer's connections", names=_OF_PRODUCER),
         ),
     ),
     Claim(
@@ -61,10 +62,16 @@ CLAIMS = (
     ),
     Claim(
         "lso_stalled",
-        r"has held its transaction open",
+        r"\(transactional id [^)]*\) has held its transaction open",
         "Whose transaction it is.",
         (seen("the request that states its producer id, or its batches", "InitProducerId", *_BEGIN,
               names=_TRANSACTION),),
+    ),
+    Claim(
+        "lso_stalled",
+        r"has held its transaction open",
+        "A transaction is open.",
+        (seen("fetches that stop at it, or its batches", "Fetch", "ListOffsets", "Produce", names=_TOPIC),),
     ),
     Claim(
         "read_committed_starved",

@@ -51,7 +51,7 @@ ROWS: Final = (
         APPLICATION,
         "The topic wants more replicas than there are brokers, or less than one.",
         "ask for at most as many replicas as brokers are running, or start the missing brokers.",
-        "a replication factor that the cluster can give: -1 takes default.replication.factor of the brokers.",
+        "set a replication factor that the cluster can give: -1 takes default.replication.factor of the brokers.",
     ),
     row(
         KafkaError.INVALID_REPLICATION_FACTOR,
@@ -59,7 +59,7 @@ ROWS: Final = (
         OPERATOR,
         "The broker cannot create the topic by itself: default.replication.factor is above the number of brokers.",
         "create the topic with fewer replicas, or start the missing brokers.",
-        "default.replication.factor up to the number of brokers.",
+        "set default.replication.factor up to the number of brokers.",
         api=ApiKey.METADATA,
     ),
     row(
@@ -144,7 +144,7 @@ ROWS: Final = (
         OPERATOR,
         "The brokers do not allow topics to be deleted.",
         "delete the records instead: `kafka-delete-records.sh`.",
-        "delete.topic.enable=true, if topics may be deleted.",
+        "set delete.topic.enable=true, if topics may be deleted.",
     ),
     row(
         KafkaError.THROTTLING_QUOTA_EXCEEDED,
@@ -152,7 +152,7 @@ ROWS: Final = (
         APPLICATION,
         "The client changes more topics and partitions in a time than its quota allows.",
         RETRIES,
-        "fewer changes at once, or a higher controller_mutation_rate.",
+        "make fewer changes at once, or a higher controller_mutation_rate.",
         is_retried=True,
     ),
     row(
@@ -203,7 +203,7 @@ ROWS: Final = (
         APPLICATION,
         "The brokers do not run the new consumer protocol (KIP-848), or not with what the client asks of it.",
         "start the client with group.protocol=classic.",
-        "brokers of Kafka 4 with group.version=1: `kafka-features.sh --bootstrap-server BROKER describe`.",
+        "use brokers of Kafka 4 with group.version=1: `kafka-features.sh --bootstrap-server BROKER describe`.",
         area="version",
         api=ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ),

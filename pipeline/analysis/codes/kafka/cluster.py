@@ -20,7 +20,7 @@ from pipeline.analysis.codes.model import (
 _BY_ITSELF: Final = "nothing: brokers and controllers settle it among themselves."
 _CONTROLLER_LOG: Final = "if it stays, read the logs of this broker and of the controller."
 _QUORUM: Final = "`kafka-metadata-quorum.sh --bootstrap-server BROKER describe --replication` lists the voters."
-_DISK_FIX: Final = "one cluster id and one node id for each server; never copy the disk of another server."
+_DISK_FIX: Final = "use one cluster id and one node id for each server; never copy the disk of another server."
 
 ROWS: Final = (
     row(KafkaError.NONE, HEALTH, NOBODY, "No error."),
@@ -105,7 +105,7 @@ ROWS: Final = (
         OPERATOR,
         "The controller that registers is not one of the quorum.",
         _QUORUM,
-        "controller.quorum.voters or controller.quorum.bootstrap.servers alike on all nodes.",
+        "set controller.quorum.voters or controller.quorum.bootstrap.servers alike on all nodes.",
     ),
     row(
         KafkaError.INVALID_REGISTRATION,
@@ -129,7 +129,7 @@ ROWS: Final = (
         OPERATOR,
         "The controllers do not agree on who votes.",
         _QUORUM,
-        "controller.quorum.voters alike on all nodes.",
+        "set controller.quorum.voters alike on all nodes.",
     ),
     row(
         KafkaError.INVALID_VOTER_KEY,

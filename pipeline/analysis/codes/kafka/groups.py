@@ -37,7 +37,7 @@ _LATE_COMMIT_FIX: Final = (
     f"({WHEN_REVOKED}), and keep the work between two polls below max.poll.interval.ms (max.poll.records)."
 )
 _COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
-_INSTANCE_FIX: Final = "a group.instance.id for each instance, such as the pod's name in a StatefulSet."
+_INSTANCE_FIX: Final = "give each instance a group.instance.id of its own, such as the pod's name in a StatefulSet."
 
 ROWS: Final = (
     row(
@@ -57,7 +57,7 @@ ROWS: Final = (
         "The broker that coordinates this group or transactional id is not known: its partition has no leader, or "
         "the internal topic does not exist yet.",
         f"{RETRIES} {_COORDINATOR}",
-        "as many brokers as offsets.topic.replication.factor and transaction.state.log.replication.factor ask for.",
+        "run as many brokers as offsets.topic.replication.factor and transaction.state.log.replication.factor ask for.",
         area="coordinator",
         is_retried=True,
     ),
@@ -70,7 +70,7 @@ ROWS: Final = (
             "The coordinator could not write to __consumer_offsets: too few of its replicas are in sync, or the broker "
             "is shutting down.",
             f"{RETRIES} {_COORDINATOR}",
-            "three replicas of __consumer_offsets, and min.insync.replicas below their number.",
+            "keep three replicas of __consumer_offsets, and min.insync.replicas below their number.",
             area="coordinator",
             is_retried=True,
         ),
@@ -123,7 +123,8 @@ ROWS: Final = (
         APPLICATION,
         "The member offers no assignor that all members of the group know, or another protocol type.",
         "start this client with an assignor that all members of the group offer, or give it a group.id of its own.",
-        "partition.assignment.strategy alike in all members; to change it, deploy once with the old and the new one in "
+        "set partition.assignment.strategy alike in all members; to change it, deploy once with the old and the new "
+        "one in "
         "the list, then once with the new one alone.",
         area="join",
     ),
@@ -163,7 +164,8 @@ ROWS: Final = (
         APPLICATION,
         "The session timeout of the client is outside the range that the broker allows.",
         "restart the client with a session.timeout.ms that the broker takes.",
-        "between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms (1800000) of the brokers.",
+        "set session.timeout.ms between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms "
+        "(1800000) of the brokers.",
         area="join",
     ),
     row(
@@ -211,7 +213,7 @@ ROWS: Final = (
         "The coordinator knows no group of this id and type.",
         "correct the group's name, or use the protocol of its type (`kafka-groups.sh --bootstrap-server BROKER "
         "--list`).",
-        "a group.id that no group of another type uses, and one group.protocol for all of its members.",
+        "use a group.id that no group of another type uses, and one group.protocol for all of its members.",
         area="join",
     ),
     row(
@@ -249,7 +251,7 @@ ROWS: Final = (
         "The group has as many members as the brokers allow.",
         "stop members that are not needed, or raise group.max.size of the brokers (by protocol "
         "group.consumer.max.size, group.share.max.size, group.streams.max.size).",
-        "no more members than partitions; look for leaked consumers that nobody closes.",
+        "start no more members than partitions; look for leaked consumers that nobody closes.",
         area="join",
     ),
     row(
@@ -315,7 +317,7 @@ ROWS: Final = (
         APPLICATION,
         "The brokers do not have the assignor that the member asks for.",
         "restart the client without group.remote.assignor.",
-        "one of group.consumer.assignors of the brokers (uniform, range).",
+        "name one of group.consumer.assignors of the brokers (uniform, range).",
         area="join",
     ),
     row(

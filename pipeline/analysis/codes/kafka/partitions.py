@@ -24,14 +24,15 @@ _LEADERLESS: Final = (
     "start the broker that holds the partition (`kafka-topics.sh --bootstrap-server BROKER --describe "
     "--unavailable-partitions` names leader and replicas)."
 )
-_LEADERLESS_FIX: Final = "three replicas of each topic on different racks, so that one broker may go."
+_LEADERLESS_FIX: Final = "keep three replicas of each topic on different racks, so that one broker may go."
 _OLD_METADATA_FIX: Final = (
     "update the library of a client that does not refresh its metadata; metadata.max.age.ms (librdkafka: "
     "topic.metadata.refresh.interval.ms) bounds how old metadata gets."
 )
 _NEW_SESSION: Final = "nothing: the client begins a new fetch session."
 _SESSIONS_FIX: Final = (
-    "one consumer instead of one for each read; raise max.incremental.fetch.session.cache.slots (1000) of the brokers "
+    "use one consumer instead of one for each read; raise max.incremental.fetch.session.cache.slots (1000) of the "
+    "brokers "
     "if many consumers share them."
 )
 
@@ -42,7 +43,7 @@ ROWS: Final = (
         APPLICATION,
         "The offset is not in the log: it lies before the log's start or beyond its end.",
         "compare it with the log's bounds: `kafka-get-offsets.sh --bootstrap-server BROKER --topic {topic}`.",
-        "a retention longer than the longest pause of the reader.",
+        "set a retention longer than the longest pause of the reader.",
         area="offset",
     ),
     row(
@@ -53,7 +54,8 @@ ROWS: Final = (
         "compare it with the log's bounds (`kafka-get-offsets.sh --bootstrap-server BROKER --topic {topic}`): below "
         "the start, retention deleted what was not read; beyond the end, the log lost records or the position was "
         "never in it.",
-        "retention.ms and retention.bytes longer than the longest pause of the reader; unclean.leader.election.enable="
+        "set retention.ms and retention.bytes longer than the longest pause of the reader; "
+        "unclean.leader.election.enable="
         "false; auto.offset.reset=none where neither skipping nor reading again is right.",
         area="offset",
         api=ApiKey.FETCH,
@@ -126,7 +128,7 @@ ROWS: Final = (
         APPLICATION,
         "The consumer asks for an impossible number of bytes.",
         "restart the consumer with positive sizes.",
-        "max.partition.fetch.bytes and fetch.max.bytes (librdkafka: fetch.message.max.bytes) above 0.",
+        "set max.partition.fetch.bytes and fetch.max.bytes (librdkafka: fetch.message.max.bytes) above 0.",
     ),
     row(
         KafkaError.LEADER_NOT_AVAILABLE,

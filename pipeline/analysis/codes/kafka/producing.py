@@ -31,7 +31,7 @@ _REPLICAS: Final = (
     "--under-min-isr-partitions`); until then acks=all cannot be met."
 )
 _REPLICAS_FIX: Final = (
-    "replication.factor above min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that "
+    "set replication.factor above min.insync.replicas, and a delivery.timeout.ms (librdkafka: message.timeout.ms) that "
     "outlasts a broker's restart."
 )
 
@@ -105,7 +105,7 @@ ROWS: Final = (
         APPLICATION,
         "The producer asks for a number of acknowledgements that does not exist.",
         "restart the producer with acks=all.",
-        "acks (librdkafka: request.required.acks) is 0, 1 or all (-1).",
+        "set acks (librdkafka: request.required.acks) to 0, 1 or all (-1).",
         area="record",
     ),
     row(
@@ -114,7 +114,7 @@ ROWS: Final = (
         APPLICATION,
         "The timestamp of a record is too far from the broker's clock.",
         "stop the producer or let it write the present time.",
-        "milliseconds, not seconds or microseconds, as the record's timestamp; or widen "
+        "write milliseconds, not seconds or microseconds, as the record's timestamp; or widen "
         "message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic, or set "
         "message.timestamp.type=LogAppendTime.",
         area="record",
@@ -125,7 +125,7 @@ ROWS: Final = (
         APPLICATION,
         "The broker's check of a record failed; the batch was not written.",
         "stop the producer and keep what it could not write.",
-        "a topic with cleanup.policy=compact takes no record without a key; give each record one, or write to a topic "
+        "give each record a key, without which a topic with cleanup.policy=compact takes none, or write to a topic "
         "with cleanup.policy=delete.",
         area="record",
     ),
@@ -203,7 +203,7 @@ ROWS: Final = (
         "The broker no longer knows the producer id: retention deleted all that this producer wrote, or its id "
         "expired.",
         "nothing if the producer was idle for longer than the topic's retention: it continues with a new sequence.",
-        "brokers and clients of Kafka 2.5 or later (KIP-360), or a retention longer than the producer's pauses.",
+        "use brokers and clients of Kafka 2.5 or later (KIP-360), or a retention longer than the producer's pauses.",
         area="sequence",
     ),
     row(
@@ -223,7 +223,8 @@ ROWS: Final = (
         "The replicas did not confirm the records within request.timeout.ms; the leader may have written them.",
         "look for slow replicas (`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions`)"
         "; a repeat writes the records twice unless the producer is idempotent.",
-        "enable.idempotence=true, and a delivery.timeout.ms (librdkafka: message.timeout.ms) longer than replicas lag.",
+        "set enable.idempotence=true, and a delivery.timeout.ms (librdkafka: message.timeout.ms) longer than "
+        "replicas lag.",
         area="timeout",
         is_retried=True,
         api=ApiKey.PRODUCE,
@@ -234,7 +235,7 @@ ROWS: Final = (
         OPERATOR,
         "The controller did not create or change the topic in time; it may still do so.",
         "list the topics before repeating it: `kafka-topics.sh --bootstrap-server BROKER --list`.",
-        "a longer timeout of the admin client (default.api.timeout.ms), and a look at the controller's load.",
+        "set a longer timeout of the admin client (default.api.timeout.ms), and a look at the controller's load.",
         area="timeout",
         is_retried=True,
         api=ApiKey.CREATE_TOPICS,
@@ -246,7 +247,8 @@ ROWS: Final = (
         "The offsets topic did not take the commit in time: too few of its replicas are in sync, or they are slow.",
         "look at the replicas of __consumer_offsets: `kafka-topics.sh --bootstrap-server BROKER --describe --topic "
         "__consumer_offsets --under-min-isr-partitions`.",
-        "three replicas of __consumer_offsets on brokers that keep up; offsets.commit.timeout.ms (5000) of the brokers "
+        "keep three replicas of __consumer_offsets on brokers that keep up; offsets.commit.timeout.ms (5000) of the "
+        "brokers "
         "bounds the wait.",
         area="timeout",
         is_retried=True,

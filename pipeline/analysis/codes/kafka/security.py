@@ -17,7 +17,7 @@ _LOGIN: Final = (
     "check the client's credentials. If nobody knows the client, somebody tries passwords: look at the address."
 )
 _LOGIN_FIX: Final = (
-    "sasl.jaas.config (librdkafka: sasl.username, sasl.password); rotate secrets so that "
+    "correct sasl.jaas.config (librdkafka: sasl.username, sasl.password); rotate secrets so that "
     "old and new are valid together."
 )
 
@@ -169,7 +169,7 @@ ROWS: Final = (
         APPLICATION,
         "The listener does not offer the SASL mechanism that the client asks for.",
         "set sasl.mechanism of the client to one that the answer lists, or connect to the listener that offers it.",
-        "sasl.mechanism (librdkafka: sasl.mechanisms) in sasl.enabled.mechanisms of the brokers.",
+        "set sasl.mechanism (librdkafka: sasl.mechanisms) to one of sasl.enabled.mechanisms of the brokers.",
         area="login",
     ),
     row(
@@ -179,7 +179,7 @@ ROWS: Final = (
         "The request does not fit the state of the login: it came before, within or instead of it.",
         "compare security.protocol of the client with the listener: one with SASL takes nothing before the login, and "
         "one without SASL takes no login.",
-        "security.protocol alike in the client and the broker's listener; update the client library.",
+        "set security.protocol alike in the client and the broker's listener; update the client library.",
         area="login",
     ),
     row(
@@ -197,7 +197,8 @@ ROWS: Final = (
         OPERATOR,
         "The broker has no authorizer, so that it keeps no ACLs; no login and no right was refused.",
         "skip ACLs on this cluster, or configure an authorizer.",
-        "authorizer.class.name (KRaft: org.apache.kafka.metadata.authorizer.StandardAuthorizer) on every broker and "
+        "set authorizer.class.name (KRaft: org.apache.kafka.metadata.authorizer.StandardAuthorizer) on every broker "
+        "and "
         "controller, if ACLs are wanted.",
         area="authorizer",
     ),
@@ -207,7 +208,7 @@ ROWS: Final = (
         OPERATOR,
         "The brokers do not issue delegation tokens.",
         "log in by another mechanism.",
-        "delegation.token.secret.key, alike on all brokers.",
+        "set delegation.token.secret.key, alike on all brokers.",
     ),
     row(
         KafkaError.DELEGATION_TOKEN_NOT_FOUND,
@@ -232,7 +233,7 @@ ROWS: Final = (
         APPLICATION,
         "Tokens are issued over authenticated connections only, and not to a client that logged in by a token.",
         "ask over a SASL or two-way TLS connection, with the credentials of a user.",
-        "security.protocol=SASL_SSL, and another mechanism than a token, for what creates tokens.",
+        "use security.protocol=SASL_SSL, and another mechanism than a token, for what creates tokens.",
     ),
     row(
         KafkaError.DELEGATION_TOKEN_EXPIRED,
@@ -264,6 +265,6 @@ ROWS: Final = (
         OPERATOR,
         "The controller could not read the principal that a broker forwards.",
         "compare principal.builder.class of brokers and controllers.",
-        "one principal.builder.class, which can be serialised, on all nodes.",
+        "use one principal.builder.class, which can be serialised, on all nodes.",
     ),
 )

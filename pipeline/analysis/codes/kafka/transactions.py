@@ -18,7 +18,7 @@ from pipeline.analysis.codes.model import (
 )
 
 _ONE_ID: Final = (
-    "one transactional.id per running instance (Streams and Connect derive it from application.id and task), and a "
+    "use one transactional.id per running instance (Streams and Connect derive it from application.id and task), and a "
     "transaction.timeout.ms longer than a transaction takes."
 )
 _ABORTED: Final = "what the transaction wrote is aborted: repeat it as a whole if its records are needed."
@@ -59,7 +59,7 @@ ROWS: Final = (
         "The producer id no longer belongs to the transactional id: the coordinator forgot it "
         "(transactional.id.expiration.ms), or gave the id to another producer.",
         f"restart the producer; {_ABORTED}",
-        "transactional.id.expiration.ms (7 days) of the brokers longer than the producer's pauses.",
+        "set transactional.id.expiration.ms (7 days) of the brokers longer than the producer's pauses.",
         area="transaction",
     ),
     row(

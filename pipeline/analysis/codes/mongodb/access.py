@@ -15,7 +15,8 @@ ROWS: Final = (
         "The user has no role that allows this command on this namespace, or the client has not logged in.",
         "if the application may do it, give its user the role: `db.grantRolesToUser(USER, [ROLE])`; if it sends no "
         "login, give it credentials.",
-        "one role per service, kept with its deployment; authSource of the connection string names the database that "
+        "give each service one role, kept with its deployment; authSource of the connection string names the "
+        "database that "
         "holds the user.",
         area="right",
     ),
@@ -36,7 +37,7 @@ ROWS: Final = (
         APPLICATION,
         "MongoDB Atlas refuses it: the login is wrong, or the cluster's tier does not allow the command.",
         f"{MESSAGE}; at a login check user, password and IP access list of the Atlas project.",
-        "database users and their rights kept in the Atlas project with the deployment.",
+        "keep database users and their rights in the Atlas project with the deployment.",
         area="login",
     ),
     row(
@@ -54,7 +55,7 @@ ROWS: Final = (
         APPLICATION,
         "The server does not offer the mechanism by which the client logs in.",
         "set authMechanism of the client to one that the server offers.",
-        "setParameter authenticationMechanisms of the server, alike on all members.",
+        "set authenticationMechanisms (setParameter) of the server alike on all members.",
         area="login",
     ),
     row(
@@ -72,7 +73,7 @@ ROWS: Final = (
         APPLICATION,
         "The token of the login has expired; the driver logs in again.",
         "nothing if the driver logs in again by itself.",
-        "a driver that supports MONGODB-OIDC, and tokens that live longer than an operation.",
+        "use a driver that supports MONGODB-OIDC, and tokens that live longer than an operation.",
         area="login",
     ),
     row(
@@ -81,7 +82,7 @@ ROWS: Final = (
         APPLICATION,
         "The token of the login is not valid.",
         "look at issuer, audience and clock of whoever issues the token.",
-        "oidcIdentityProviders of the server as the issuer has it.",
+        "set oidcIdentityProviders of the server as the issuer has it.",
         area="login",
     ),
     row(
@@ -90,7 +91,7 @@ ROWS: Final = (
         OPERATOR,
         "The server could not ask the LDAP server for the roles of the user.",
         "look whether the LDAP server answers.",
-        "more than one LDAP server in security.ldap.servers.",
+        "name more than one LDAP server in security.ldap.servers.",
         area="login",
     ),
     *family(
@@ -114,7 +115,7 @@ ROWS: Final = (
         CONFIGURATION,
         OPERATOR,
         "compare the TLS settings of client and server.",
-        "certificates that both sides trust, with the server's name in them, renewed in time.",
+        "use certificates that both sides trust, with the server's name in them, renewed in time.",
         {140: "A certificate or TLS setting is not valid.", 141: "The TLS handshake failed."},
     ),
     *family(

@@ -52,7 +52,7 @@ ROWS: Final = (
         APPLICATION,
         "Two requests use the same cursor at the same time.",
         "let one thread read a cursor.",
-        "one cursor per worker.",
+        "use one cursor per worker.",
         area="cursor",
     ),
     row(
@@ -61,7 +61,7 @@ ROWS: Final = (
         APPLICATION,
         "The capped collection has overwritten what the cursor was about to read.",
         "begin at the oldest record that is left, and count what is missing.",
-        "a larger capped collection (or oplog: replSetResizeOplog), or a faster reader.",
+        "use a larger capped collection (or oplog: replSetResizeOplog), or a faster reader.",
         area="stream lost",
     ),
     row(
@@ -123,7 +123,7 @@ ROWS: Final = (
         "The transaction is not known: it was aborted (as after 60 s, a conflict or a change of primary), or was "
         "never begun here.",
         _BEGIN_AGAIN,
-        "transactions shorter than transactionLifetimeLimitSeconds (60), and withTransaction() around them.",
+        "keep transactions shorter than transactionLifetimeLimitSeconds (60), and withTransaction() around them.",
         area="transaction",
     ),
     row(
@@ -147,7 +147,7 @@ ROWS: Final = (
         APPLICATION,
         "A newer transaction or write of the same session has begun.",
         "let one thread use a session.",
-        "one session per thread, and no repeat of an older write after a newer one.",
+        "use one session per thread, and no repeat of an older write after a newer one.",
         area="transaction",
     ),
     row(
@@ -156,7 +156,7 @@ ROWS: Final = (
         APPLICATION,
         "The transaction writes more than it may (16 MB before 4.2).",
         "divide the work into smaller transactions.",
-        "at most 1000 documents per transaction.",
+        "write at most 1000 documents per transaction.",
         area="transaction",
     ),
     row(
@@ -165,7 +165,7 @@ ROWS: Final = (
         OPERATOR,
         "The transaction does not fit into the storage engine's cache.",
         "divide the work into smaller transactions.",
-        "a larger cache (wiredTigerCacheSizeGB), or smaller transactions.",
+        "set a larger cache (wiredTigerCacheSizeGB), or smaller transactions.",
         area="transaction",
     ),
     row(
@@ -174,7 +174,7 @@ ROWS: Final = (
         APPLICATION,
         "The transaction took longer than transactionLifetimeLimitSeconds (60); the server aborted it.",
         f"{_BEGIN_AGAIN[:-1]}, but it takes as long again.",
-        "no remote calls and no user within a transaction; less work in each.",
+        "make no remote calls and no user within a transaction; less work in each.",
         area="transaction",
     ),
     row(
@@ -190,7 +190,7 @@ ROWS: Final = (
         TRANSIENT,
         APPLICATION,
         _BEGIN_AGAIN,
-        "withTransaction() around transactions, and short ones.",
+        "use withTransaction(), and keep transactions short.",
         {
             246: "The snapshot that the transaction reads is not available, as after a change of the collection.",
             239: "The snapshot is so old that the server no longer keeps it.",
@@ -211,14 +211,14 @@ ROWS: Final = (
         CLIENT,
         "The server no longer knows whether the write that is repeated was made.",
         "look whether the write is there before it is made again.",
-        "an oplog that is longer than the longest halt.",
+        "keep an oplog that is longer than the longest halt.",
         area="transaction",
     ),
     *family(
         REFUSAL,
         APPLICATION,
         "close sessions that are no longer used.",
-        "sessions closed where they are opened (`with client.start_session()`, try-with-resources).",
+        "close sessions where they are opened (`with client.start_session()`, try-with-resources).",
         {
             206: "The session is not known, or belongs to another user.",
             213: "The session exists already.",
@@ -231,7 +231,7 @@ ROWS: Final = (
         CONFIGURATION,
         OPERATOR,
         "compare the clocks of the servers, and the keys of the members.",
-        "NTP on all servers, one keyFile for all members.",
+        "run NTP on all servers, one keyFile for all members.",
         {
             106: "The clocks of the servers differ too much.",
             204: "The signature of the cluster time does not fit.",

@@ -16,7 +16,7 @@ ROWS: Final = (
         APPLICATION,
         "A document with the same value of a unique index exists; this one was not written.",
         "nothing if the application inserts only what is not there yet; else look which key comes twice.",
-        "an upsert (update with upsert=true) instead of an insert that may come twice; a key that is unique.",
+        "use an upsert (update with upsert=true) instead of an insert that may come twice; a key that is unique.",
         area="data state",
     ),
     row(
@@ -26,7 +26,7 @@ ROWS: Final = (
         "Another operation changed the same document first; the transaction must begin again.",
         "nothing if it is rare: the transaction is repeated. If it is frequent, pause some of the workers that write "
         "the same document.",
-        "short transactions, and work that does not meet in one document; withTransaction() repeats by itself.",
+        "keep transactions short, and work that does not meet in one document; withTransaction() repeats by itself.",
         area="conflict",
         is_retried=True,
     ),
@@ -54,7 +54,7 @@ ROWS: Final = (
         APPLICATION,
         "The document is larger than 16 MB.",
         "write a smaller document.",
-        "GridFS for large files, and no array that grows without bound.",
+        "use GridFS for large files, and no array that grows without bound.",
         area="document",
     ),
     *family(
@@ -98,7 +98,7 @@ ROWS: Final = (
         APPLICATION,
         "The server cannot read the command or the query: an unknown field or operator, or a wrong form.",
         f"{MESSAGE}. {_NEWER[0].upper()}{_NEWER[1:]}",
-        "a driver and queries no newer than the server, or a newer server.",
+        "use a driver and queries no newer than the server, or a newer server.",
         area="command",
     ),
     row(
@@ -108,7 +108,7 @@ ROWS: Final = (
         "The operation is not allowed here: on this server, this collection or in this state.",
         f"{MESSAGE}. If it is about transaction numbers, the server is no member of a replica set: set "
         "retryWrites=false in the connection string, or start it as a replica set.",
-        "the same kind of deployment (replica set) in tests and in production.",
+        "use the same kind of deployment (replica set) in tests and in production.",
         area="command",
     ),
     row(
@@ -117,7 +117,7 @@ ROWS: Final = (
         APPLICATION,
         "The server has no such command.",
         f"{_NEWER} If it is a tool or driver, use one that fits the server.",
-        "a driver that supports the server's release; services that imitate MongoDB have fewer commands.",
+        "use a driver that supports the server's release; services that imitate MongoDB have fewer commands.",
         area="command",
     ),
     *family(
@@ -210,7 +210,7 @@ ROWS: Final = (
         APPLICATION,
         "No plan can answer the query: notablescan is on, or a hint names no usable index.",
         "create the index that the query needs, or take the hint away.",
-        "indexes before the queries that hint at them.",
+        "create indexes before the queries that hint at them.",
     ),
     row(
         389,
@@ -226,7 +226,7 @@ ROWS: Final = (
         APPLICATION,
         "A write of encrypted fields was aborted by a conflict.",
         "repeat the write.",
-        "fewer writes of the same encrypted values at once.",
+        "make fewer writes of the same encrypted values at once.",
     ),
     row(
         63,

@@ -16,7 +16,7 @@ ROWS: Final = (
         APPLICATION,
         "The command took longer than its maxTimeMS (or timeoutMS), and the server stopped it.",
         "look at its plan with explain(): COLLSCAN is a missing index; see what else runs: `db.currentOp()`.",
-        "an index for the query, a limit, or a longer maxTimeMS for work that may take so long.",
+        "create an index for the query, set a limit, or a longer maxTimeMS for work that may take so long.",
         area="time limit",
     ),
     row(
@@ -60,7 +60,7 @@ ROWS: Final = (
         TRANSIENT,
         OPERATOR,
         _SLOWER,
-        "more capacity, cheaper queries, or fewer clients at once (maxPoolSize).",
+        "give it more capacity, make queries cheaper, or fewer clients at once (maxPoolSize).",
         {
             365: "The storage engine is short of cache and refused the operation.",
             402: "The server is short of a resource.",
@@ -74,7 +74,8 @@ ROWS: Final = (
         OPERATOR,
         "let the application send less for a while: wait for RetryAfterMs of the reply before each repeat. A restart "
         "of the application does not help.",
-        "a higher limit (Azure Cosmos DB: request units of the collection, or server-side retry), cheaper queries (an "
+        "set a higher limit (Azure Cosmos DB: request units of the collection, or server-side retry), cheaper "
+        "queries (an "
         "index for each filter and sort), smaller batches, and fewer clients at once (maxPoolSize).",
         {
             449: "More operations come than are allowed.",
@@ -87,7 +88,7 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         "let the query use less: an index for its sort, fewer fields, `allowDiskUse`.",
-        "an index that gives the order; $match and $project before $sort and $group.",
+        "create an index that gives the order; put $match and $project before $sort and $group.",
         {
             146: "The operation needs more memory than it may use.",
             292: "The query needs more memory than allowed, and may not use the disk (allowDiskUse).",
@@ -101,7 +102,7 @@ ROWS: Final = (
         OPERATOR,
         "The server's disk is full; the write was not made.",
         "free or add disk space now; writes are refused until then.",
-        "an alarm on free space well before it ends.",
+        "set an alarm on free space well before it ends.",
         area="disk",
     ),
     row(
@@ -110,7 +111,7 @@ ROWS: Final = (
         OPERATOR,
         "The server may open no more files.",
         "raise the limit (ulimit -n 64000) and restart the server.",
-        "limits in the service's unit, and fewer collections and indexes.",
+        "raise the limits in the service's unit, and fewer collections and indexes.",
     ),
     row(
         371,
@@ -155,7 +156,7 @@ ROWS: Final = (
         TRANSIENT,
         OPERATOR,
         "wait for the backup to finish.",
-        "one backup at a time.",
+        "run one backup at a time.",
         {268: "A backup cannot be made now.", 50915: "A checkpoint stands in the way of the backup."},
     ),
 )

@@ -18,7 +18,8 @@ from pipeline.analysis.codes.model import (
 from pipeline.analysis.codes.mongodb.rows import DRIVER_RETRIES, MESSAGE, SERVER_LOG, family, row
 
 _PRIMARY_FIX: Final = (
-    "retryWrites=true, a connection string that names the replica set (replicaSet=NAME) instead of one member, and "
+    "set retryWrites=true, use a connection string that names the replica set (replicaSet=NAME) instead of one "
+    "member, and "
     "`rs.status()` for an election that does not end."
 )
 _MEMBERS: Final = "see which members are up: `rs.status()`."
@@ -66,7 +67,7 @@ ROWS: Final = (
         OPERATOR,
         "nothing if it is rare: the driver repeats the operation once. If it stays, look at the network between the "
         "servers.",
-        "names that resolve and ports that are open between all members and mongos.",
+        "use names that resolve and open the ports between all members and mongos.",
         {
             6: "The server could not reach another server.",
             7: "The name of another server cannot be resolved.",
@@ -80,7 +81,7 @@ ROWS: Final = (
         TRANSIENT,
         OPERATOR,
         _MEMBERS,
-        "names that resolve and ports that are open between all servers.",
+        "use names that resolve and open the ports between all servers.",
         {
             202: "Another server did not answer in time.",
             145: "The server dropped its pooled connections to another one.",
@@ -99,7 +100,7 @@ ROWS: Final = (
         OPERATOR,
         "No member fits the read preference: no primary, or no secondary with these tags.",
         _MEMBERS,
-        "a read preference that some member always meets (primaryPreferred, secondaryPreferred).",
+        "use a read preference that some member always meets (primaryPreferred, secondaryPreferred).",
     ),
     row(
         134,
@@ -124,7 +125,7 @@ ROWS: Final = (
         OPERATOR,
         "The write is on the primary, but the write concern was not met within wtimeout: members lag or are down.",
         "see which members lag: `rs.status()`, `rs.printSecondaryReplicationInfo()`. The write was not undone.",
-        "enough members that keep up for w, and a wtimeout that outlasts a restart.",
+        "run enough members that keep up for w, and a wtimeout that outlasts a restart.",
         area="write concern",
     ),
     row(
@@ -133,7 +134,7 @@ ROWS: Final = (
         OPERATOR,
         "The write concern asks for more members, or for a tag, than the replica set has.",
         "ask for w=majority, or add members.",
-        "w up to the number of members that hold data; a tag that is configured.",
+        "set w up to the number of members that hold data, or name a tag that is configured.",
         area="write concern",
     ),
     row(
@@ -142,14 +143,14 @@ ROWS: Final = (
         APPLICATION,
         "The write concern has a name that the replica set does not know.",
         "use w=majority or a number.",
-        "settings.getLastErrorModes of the replica set names the others.",
+        "define other names in settings.getLastErrorModes of the replica set.",
         area="write concern",
     ),
     *family(
         REFUSAL,
         APPLICATION,
         f"{MESSAGE}.",
-        "a write concern and read concern that this command and this server take.",
+        "use a write concern and read concern that this command and this server take.",
         {
             75: "The write concern of an old form is met only in part.",
             187: "A linearizable read could not be confirmed by the primary.",
@@ -200,7 +201,7 @@ ROWS: Final = (
         LOSS,
         OPERATOR,
         "copy the member's data again (initial sync).",
-        "an oplog that is longer than the longest halt of a member: `replSetResizeOplog`.",
+        "keep an oplog that is longer than the longest halt of a member: `replSetResizeOplog`.",
         {
             138: "The member is so far behind that the oplog of the others no longer reaches back.",
             127: "The member cannot undo what the others do not have.",
@@ -213,7 +214,7 @@ ROWS: Final = (
         OPERATOR,
         "The server found damaged data.",
         "take the member out, check its disk, and copy its data again (initial sync).",
-        "sound disks, and backups that are tested.",
+        "use sound disks, and backups that are tested.",
     ),
     *family(
         HEALTH,

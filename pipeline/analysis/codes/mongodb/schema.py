@@ -16,7 +16,7 @@ from pipeline.analysis.codes.model import (
 )
 from pipeline.analysis.codes.mongodb.rows import MESSAGE, family, row
 
-_INDEX_FIX: Final = "one place that creates indexes, with fixed names and options; drop an index before it changes."
+_INDEX_FIX: Final = "create indexes in one place, with fixed names and options; drop an index before it changes."
 
 ROWS: Final = (
     row(
@@ -59,7 +59,8 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         f"{MESSAGE}.",
-        "names without a dollar sign, not empty, up to 255 bytes with the database; databases spelt alike everywhere.",
+        "use names without a dollar sign, not empty, up to 255 bytes with the database; databases spelt alike "
+        "everywhere.",
         {
             73: "The name of the collection or database is not allowed.",
             13297: "A database of this name exists in other capitals.",
@@ -72,7 +73,7 @@ ROWS: Final = (
         TRANSIENT,
         NOBODY,
         "nothing: repeat the command when the other one has finished.",
-        "one change of a collection at a time.",
+        "make one change of a collection at a time.",
         {
             215: "The database is being dropped.",
             12586: "An index is being built in the database.",
@@ -122,7 +123,7 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         "ask the collection that the view is made of.",
-        "views on views at most 20 deep, pipelines within 16 MB.",
+        "keep views on views at most 20 deep, pipelines within 16 MB.",
         {
             165: "Views are made of views too deeply.",
             166: "The command does not work on a view.",
@@ -176,7 +177,7 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         f"{MESSAGE}.",
-        "the shard key in each document and query; commands of sharding against mongos only.",
+        "put the shard key into each document and query; commands of sharding against mongos only.",
         {
             61: "The document or query has no shard key.",
             70: "There is no such shard.",
@@ -195,7 +196,7 @@ ROWS: Final = (
         TRANSIENT,
         OPERATOR,
         "look at the config servers: `rs.status()` there.",
-        "three config servers on different machines.",
+        "run three config servers on different machines.",
         {
             56846: "The config servers cannot be reached.",
             83: "Results of another server are not available.",

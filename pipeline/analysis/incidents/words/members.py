@@ -188,8 +188,8 @@ MEMBERS: dict[str, Words] = {
     ),
     "zombie_member": Words(
         lambda case: (
-            f"{case.who} works on for group {case.group} although the coordinator has put it out ({case.kinds}): "
-            "what it does may be done twice"
+            f"{case.who} kept working for group {case.group} after the coordinator removed it ({case.kinds}): "
+            "its work may be done twice"
         ),
         lambda case: (
             refusals.now(case)

@@ -16,9 +16,9 @@ def _shared(case: Case) -> str:
     if _is_alone(case):
         return (
             f"{_names(case)} is refused in group {case.group} ({case.kinds}): another process, which was not captured, "
-            f"is {instance} (group.instance.id), too"
+            f"uses group.instance.id {instance}, too"
         )
-    both = f"{_names(case)} both are {instance} (group.instance.id) in group {case.group}"
+    both = f"{_names(case)} both use group.instance.id {instance} in group {case.group}"
     if case.details.get("each_other"):
         return f"{both} and fence each other, {count(case.times, 'time')}: give each its own group.instance.id"
     return (

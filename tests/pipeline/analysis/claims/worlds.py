@@ -55,6 +55,8 @@ from tests.pipeline.commands.test_other_protocol import FIN, closing
 
 Row = dict[str, Any]
 _SETTINGS = StreamSettings()
+_NAMELESS = "an application without name"
+"""What findings call a MongoDB client whose handshake is not in the capture."""
 LOSS = "capture lost"
 """What the reasons of an incident say where bytes of it were lost."""
 
@@ -153,7 +155,7 @@ class World:
     def _names_of(self, finding: Known) -> Mapping[str, set[str]]:
         found: defaultdict[str, set[str]] = defaultdict(set)
         for kind, name, *_ in finding.entities:
-            if name != "?":
+            if name != "?" and not name.startswith(_NAMELESS):
                 found[kind].add(name)
         for (_, topic_id), seen in self.derived.facts.topics.items():
             if seen.value in found["topic"]:

@@ -103,7 +103,7 @@ def test_two_processes_with_one_instance_id_are_not_restarted() -> None:
     taken = found("zombie_member", "g/app", group="g", clients=["app at h"], kinds=["FENCED_INSTANCE_ID"])
     (row,) = grouped([taken]).incidents
     assert row["do_now"].startswith("Stop one of the two processes that use this group.instance.id")
-    assert row["fix"].startswith("A group.instance.id for each instance")
+    assert row["fix"].startswith("Give each instance a group.instance.id")
 
 
 def test_the_right_is_that_of_the_api_that_was_refused() -> None:

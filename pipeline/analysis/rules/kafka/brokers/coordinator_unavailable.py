@@ -192,6 +192,7 @@ def _keys(version: int | None, request: Json, answer: Json) -> Iterator[tuple[st
 def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
     places = wave.places
     shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+    shown = shown[:1].upper() + shown[1:]
     silent, brokers = _never_asking(wave, sources, settings), _few_brokers(wave, sources)
     is_elsewhere = bool(silent) and {one.by for one in wave.refused} == set(silent)
     what = f"{shown} asked a broker that is not its coordinator" if is_elsewhere else f"{shown} had no coordinator"

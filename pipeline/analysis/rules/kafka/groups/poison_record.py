@@ -47,7 +47,7 @@ SHARE_ADVICE = (
     "(share.acknowledgement.mode=explicit) each record needs its own acknowledge() before the lock ends "
     "(group.share.record.lock.duration.ms). librdkafka: its share consumer has the same acknowledge types; the "
     "properties of groups are set at the broker (`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type "
-    "groups --entity-name {group} --add-config group.share.delivery.count.limit=N`)."
+    "groups --entity-name {group} --add-config share.delivery.count.limit=N`)."
 )
 RULE = Rule(
     "poison_record",

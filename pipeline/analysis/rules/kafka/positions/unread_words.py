@@ -30,8 +30,9 @@ _DESCRIBE = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --gro
 _RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
 ADVICE: Mapping[str, str] = {
     UNCOMMITTED: (
-        f"Now: restart {{who}}: it reads again from the last commit of {{place}} (`{_DESCRIBE}` states it): see "
-        "first that processing its records twice does no harm. Fix: mark or store the offset of each record that was "
+        f"Now: see first that processing records twice does no harm (`{_DESCRIBE}` states what is committed), then "
+        "restart {who}: it reads again from the last commit, or where there is none from where auto.offset.reset "
+        "says. Fix: mark or store the offset of each record that was "
         f"processed, for every partition that is assigned ({STORED_BY}): with asynchronous acknowledgements one that "
         "is missing holds back all behind it. Drop what belongs to a generation that is over when partitions are "
         f"revoked ({WHEN_REVOKED}), and end the process when the worker of a partition ends."
@@ -171,10 +172,11 @@ def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_w
         have = "has" if len(whos) == 1 else "have"
         since = clock(min(one["since_us"] for one in alike))
         return f"{first_of(whos)} of group {group} {have} fetched nothing at all of {places} since {since} UTC"
-    since = _since(alike, first_of(whos))
     if is_whole:
-        return f"Group {group} reads nothing of {places} any more {since}"
-    return f"{first_of(whos)} of group {group} {'fetches' if len(whos) == 1 else 'fetch'} nothing any more {since}"
+        return f"Group {group} reads nothing of {places} any more {_since(alike, first_of(whos))}"
+    fetch, they = ("fetches", "it") if len(whos) == 1 else ("fetch", "they")
+    since = _since(alike, they if shape == OUT_OF_RANGE else first_of(whos))
+    return f"{first_of(whos)} of group {group} {fetch} nothing any more {since}"
 
 
 def _since(alike: Sequence[Details], name: str) -> str:

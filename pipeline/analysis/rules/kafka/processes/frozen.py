@@ -40,8 +40,8 @@ _SHARE = 2 / 3
 _ADVICE = (
     "Now: {again}look at what held {who} from {begin} to {end} UTC: its garbage collection log, the host's journal "
     "(suspended, migrated, SIGSTOP), CPU limits (nr_throttled) and swapping. Fix: shorten that halt (heap, CPU limit, "
-    "no live migration), or set session.timeout.ms above the longest one (group.consumer.session.timeout.ms of the "
-    "group with group.protocol=consumer)."
+    "no live migration), or set session.timeout.ms above the longest one (with group.protocol=consumer: "
+    "group.consumer.session.timeout.ms of the brokers, or consumer.session.timeout.ms of the group)."
 )
 _BACK, _AWAY = "nothing has to be restarted, it has joined again; ", "restart it if it does not join again by itself; "
 RULE = Rule(

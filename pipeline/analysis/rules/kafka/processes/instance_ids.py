@@ -235,12 +235,12 @@ def _finding(
     state = sources.state(cluster, first_us, last_us, len(run))
     loser = names[next((n for n, one in enumerate(rivals) if one.process == run[-1].process), 0)]
     how = "fence each other" if each_other else f"the coordinator refuses {loser}"
-    who = f"{joined(names)} both are {instance} (group.instance.id) in group {group}, and {how}"
+    who = f"{joined(names)} both use group.instance.id {instance} in group {group}, and {how}"
     if is_alone:
         names = [f"{rivals[0].client_id or NAMELESS} at {names[0]}"]
         who = (
-            f"{names[0]} is refused in group {group}: another process, which was not captured, is {instance} "
-            "(group.instance.id), too"
+            f"{names[0]} is refused in group {group}: another process, which was not captured, uses "
+            f"group.instance.id {instance}, too"
         )
     return Finding(
         rule=RULE.name, severity="warning" if state == "closed" else "critical", subject=f"{group}/{instance}",

@@ -155,7 +155,7 @@ def asks(n: float, by: str = "reader", ip: str = "10.0.0.8", **more: Any) -> Row
 
 def test_a_client_that_does_not_look_for_its_coordinator_is_to_be_restarted():
     (found,) = look(COORDINATOR, states=elsewhere(), exchanges=[asks(0.5), asks(5, by="other", ip="10.0.0.9")])
-    assert found.summary.startswith("group g asked a broker that is not its coordinator for ")
+    assert found.summary.startswith("Group g asked a broker that is not its coordinator for ")
     assert found.advice.startswith("Now: restart reader at 10.0.0.8: ")
     assert found.details["never_asked"] == ["reader at 10.0.0.8"]
 
@@ -183,7 +183,7 @@ def test_commits_to_the_wrong_broker_are_found_beside_heartbeats_to_the_right_on
         COORDINATOR, states=[heartbeat(n + 0.5) for n in range(30)],
         events=[commits(0, **accepted), *(commits(2 * n, 16, **rejected) for n in range(1, 15))],
     )  # fmt: skip
-    assert found.summary.startswith("group g asked a broker that is not its coordinator for 26 s")
+    assert found.summary.startswith("Group g asked a broker that is not its coordinator for 26 s")
     assert (found.details["times"], found.details["never_asked"]) == (14, ["reader at 10.0.0.8"])
 
 
@@ -201,7 +201,7 @@ def test_who_is_accepted_between_is_at_the_right_broker():
 @pytest.mark.parametrize("asked", [[asks(5)], [asks(5, client_id="")]])
 def test_a_client_that_looks_for_its_coordinator_needs_no_restart(asked: list[Row]):
     (found,) = look(COORDINATOR, states=elsewhere(by=asked[0]["client_id"]), exchanges=asked)
-    assert found.summary.startswith("group g had no coordinator")
+    assert found.summary.startswith("Group g had no coordinator")
     assert "never_asked" not in found.details
     assert "need no restart" in found.advice
 
@@ -217,7 +217,7 @@ def test_of_two_clients_the_one_that_does_not_ask_is_named():
     states = [*elsewhere(), *elsewhere(by="asker", client="10.0.0.7:1")]
     (found,) = look(COORDINATOR, states=states, exchanges=[asks(5, by="asker", ip="10.0.0.7")])
     assert found.details["never_asked"] == ["reader at 10.0.0.8"]
-    assert found.summary.startswith("group g had no coordinator")
+    assert found.summary.startswith("Group g had no coordinator")
 
 
 def listed(brokers: int) -> Row:

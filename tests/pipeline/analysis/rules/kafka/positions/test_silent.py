@@ -54,7 +54,7 @@ def test_who_may_still_begin_is_no_such_member(less: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("other", "whose"), [
     (False, "Group orders-app reads nothing of orders any more since worker at 10.0.0.5 got"),
-    (True, "worker at 10.0.0.5 of group orders-app fetches nothing any more since worker at 10.0.0.5 got"),
+    (True, "worker at 10.0.0.5 of group orders-app fetches nothing any more since it got"),
 ])  # fmt: skip
 def test_a_member_that_is_silent_since_it_was_out_of_range(other: bool, whose: str) -> None:
     stage = silent(refused_at=60, other=other)

@@ -42,14 +42,14 @@ def test_two_hosts_that_fence_each_other_are_both_named(by: str, names_it: bool)
     story = Story()
     (row,) = found(fight(story, story.peer("w-0"), story.peer("w-0", "10.0.0.6"), by=by, names_it=names_it))
     assert (row["severity"], row["state"], row["subject"]) == ("critical", "open", "orders-app/w-0")
-    assert "10.0.0.5 and 10.0.0.6 both are w-0 (group.instance.id)" in row["summary"]
+    assert "10.0.0.5 and 10.0.0.6 both use group.instance.id w-0" in row["summary"]
     assert "fence each other" in row["summary"]
 
 
 def test_two_processes_of_one_host_are_told_apart_by_port() -> None:
     story = Story()
     (row,) = found(fight(story, story.peer("w-0", port=1111), story.peer("w-0", port=2222)))
-    assert "10.0.0.5:1111 and 10.0.0.5:2222 both are w-0" in row["summary"]
+    assert "10.0.0.5:1111 and 10.0.0.5:2222 both use group.instance.id w-0" in row["summary"]
 
 
 def test_processes_that_are_restarted_come_by_new_connections() -> None:
@@ -84,8 +84,8 @@ def test_the_other_one_need_not_be_captured() -> None:
         story.beat(3 * beat, old, "m0", instance="w-0", code=FENCED)
     (row,) = found(story)
     assert (
-        "a at 10.0.0.5 is refused in group orders-app: another process, which was not captured, is w-0"
-        in (row["summary"])
+        "a at 10.0.0.5 is refused in group orders-app: another process, which was not captured, uses "
+        "group.instance.id w-0, too" in (row["summary"])
     )
     assert "--describe --group orders-app --members` shows where it runs" in row["advice"]
 
