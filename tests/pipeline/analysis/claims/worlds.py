@@ -46,7 +46,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     refused_once,
     since_refused,
 )
-from tests.pipeline.analysis.rules.kafka.processes.fenced_stages import commits_elsewhere, fenced
+from tests.pipeline.analysis.rules.kafka.processes.fenced_stages import cannot_begin, commits_elsewhere, fenced
 from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
 from tests.pipeline.analysis.rules.old_server import polls
 from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
@@ -253,6 +253,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "refused_once": lambda: refused_once().pcap(),
     "looped_uncommitted": lambda: loops(records_again, ill=70, after=3).pcap(),
     "fenced_alone": lambda: fenced().pcap(),
+    "cannot_begin": lambda: cannot_begin().pcap(),
     "commits_elsewhere": lambda: commits_elsewhere().pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
     "doors": lambda: pcap(packets(*doors())),

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pipeline.analysis.libraries import COOPERATIVELY, OR_CONSUMER_PROTOCOL
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.rebalances.outcomes import SYNC_ADVICE, have_read_all, refused_each_time
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
@@ -61,7 +62,7 @@ RULE = Rule(
     "A group rebalances again and again.",
     ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "patience_periods"),
     ("exchanges", "states", "timeline"),
-    advice=(_ADVICE, _ADVICE_DEPLOY, _ADVICE_AGAIN, _ADVICE_UNSEEN, LOOP_ADVICE),
+    advice=(_ADVICE, _ADVICE_DEPLOY, _ADVICE_AGAIN, _ADVICE_UNSEEN, LOOP_ADVICE, SYNC_ADVICE),
 )
 
 
@@ -108,6 +109,11 @@ class Explained:
     alone: int = 0
 
     @property
+    def is_alone(self) -> bool:
+        """Whether the group's only member joins again and again."""
+        return self.alone * 2 > self.total
+
+    @property
     def is_of_several(self) -> bool:
         """Whether several instances that run side by side came or went: a deploy and a change of scale look so."""
         return self.at_once > 1 and max(len(set(map(_exact, self.changed))), at_once(self.changed)) > 1
@@ -123,19 +129,26 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     joins = _joins(sources.tables, many)
     explanations = {episode: _explained(episode, lives, joins) for episode in many}
     storms = [episode for episode in many if _is_storm(episode, *explanations[episode], settings)]
+    alone = [one for one in many if one not in storms and explanations[one][0].is_alone]
+    refused = refused_each_time(sources.tables, alone)
+    storms += refused
     stormy = {(episode.cluster, episode.subject) for episode in storms}
     deploys = [episode for episode in many if (episode.cluster, episode.subject) not in stormy]
-    read_all = _have_read_all(sources.tables, last_of_each(storms))
+    read_all = have_read_all(sources.tables, last_of_each(storms))
     for episode in last_of_each([*storms, *deploys]):
         is_storm = (episode.cluster, episode.subject) in stormy
         explained, unstable_us = explanations[episode]
         summary = _summary(episode, explained, unstable_us, is_storm=is_storm)
         severity, advice = ("warning", _ADVICE) if is_storm else ("info", _advice(explained))
+        errors = refused.get(episode, "")
+        if errors:
+            summary = f"{summary} The group has no other member, and each SyncGroup was refused ({errors})."
+            advice = SYNC_ADVICE.format(group=episode.subject)
         made = finding(episode, severity, summary, advice, sources, settings.storm_generations)
         more = {
             "generations": explained.total, "unexplained": explained.unexplained, "instances": explained.instances,
             "unstable_us": unstable_us, "comers": dict(explained.comers), "is_deploy": not is_storm,
-            "has_read_all": read_all.get((episode.cluster, episode.subject)),
+            "has_read_all": read_all.get((episode.cluster, episode.subject)), "sync_errors": errors or None,
         }  # fmt: skip
         yield replace(made, details={**made.details, **more})
 
@@ -191,7 +204,7 @@ def _reason(explained: Explained) -> str:
     if explained.is_of_several:
         why = "as in a deploy, a change of scale or a rollback"
         return f", because {count(explained.instances, 'member')} came or went, {why}"
-    if explained.alone * 2 > explained.total:
+    if explained.is_alone:
         return f"; its only member joined again {count(explained.alone, 'time')}"
     if not explained.changed:
         return "; no member was seen to come or go"
@@ -204,32 +217,9 @@ def _reason(explained: Explained) -> str:
 def _advice(explained: Explained) -> str:
     if explained.is_of_several:
         return _ADVICE_DEPLOY
-    return _ADVICE_AGAIN if explained.changed and explained.alone * 2 <= explained.total else _ADVICE_UNSEEN
+    return _ADVICE_AGAIN if explained.changed and not explained.is_alone else _ADVICE_UNSEEN
 
 
-def _have_read_all(tables: Tables, episodes: Sequence[Episode]) -> dict[tuple[str, str], bool]:
-    """Whether groups (cluster, name) had no lag at their last commits within an episode, where their lag is known."""
-    asked = [
-        {"cluster": one.cluster, "group": one.subject, "first_us": one.first_us, "last_us": one.last_us}
-        for one in episodes
-    ]
-    answers = tables.of_each(_LAST_LAG, asked)
-    return {
-        (one.cluster, one.subject): row.lag == 0
-        for one, (row,) in zip(episodes, answers, strict=True)
-        if row.lag is not None
-    }
-
-
-_LAST_LAG = """
-    WITH last AS (
-        SELECT arg_max(lag, (ts, ordinal)) AS lag FROM timeline
-        WHERE cluster = $cluster AND group_id = $group AND lag IS NOT NULL
-            AND epoch_us(ts) BETWEEN $first_us AND $last_us
-        GROUP BY topic, partition
-    )
-    SELECT sum(lag) AS lag FROM last
-"""
 _Lives = defaultdict[tuple[str, str], list[Life]]
 
 

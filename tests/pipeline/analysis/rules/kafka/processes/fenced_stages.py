@@ -1,11 +1,11 @@
-"""A member that another process fences, and one that commits to a broker which does not coordinate its group."""
+"""Members that another process fences, that commit to another broker, and whose SyncGroup is refused."""
 
 from __future__ import annotations
 
-from tests.pipeline.analysis.rules.kafka.positions.stage import HEARTBEAT, Client, Stage, records
+from tests.pipeline.analysis.rules.kafka.positions.stage import HEARTBEAT, JOIN, SYNC, Client, Stage, records
 
 GROUP = "orders-app"
-FENCED, NOT_COORDINATOR = 82, 16
+FENCED, NOT_COORDINATOR, REBALANCING = 82, 16, 27
 
 
 def fenced(*, seconds: int = 60) -> Stage:
@@ -28,4 +28,19 @@ def commits_elsewhere(*, seconds: int = 150, well: int = 20) -> Stage:
         if second % 5 == 4:
             stage.commit(second + 0.7, worker, {0: end}, error=NOT_COORDINATOR if second > well else 0)
         stage.heartbeat(second + 0.8, worker)
+    return stage
+
+
+def cannot_begin(*, seconds: int = 60, code: int = REBALANCING, accepted: int = 0) -> Stage:
+    """A group's only member joins each second, and SyncGroup is refused, but for the first ones."""
+    stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
+    for second in range(seconds):
+        generation = second + 1
+        asked = {"groupId": GROUP, "sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 300_000, "memberId": worker.member,
+                 "protocolType": "consumer", "protocols": [{"name": "range", "metadata": b""}]}  # fmt: skip
+        answer = {"generationId": generation, "protocolName": "range", "leader": worker.member,
+                  "memberId": worker.member, "members": []}  # fmt: skip
+        stage.say(second, worker, JOIN, asked, answer)
+        asked = {"groupId": GROUP, "generationId": generation, "memberId": worker.member}
+        stage.say(second + 0.02, worker, SYNC, asked, {"errorCode": code if second >= accepted else 0})
     return stage
