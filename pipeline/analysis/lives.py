@@ -83,7 +83,7 @@ def lives(tables: Tables, name: str = "connections") -> list[Life]:
             {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state,
             coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version
         FROM {name} WHERE counted_connection_id IS NULL
-            AND (list_contains($troubles, how) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0)
+            AND (how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0)
         ORDER BY began_us, connection_id
     """, troubles=list(TROUBLES))  # fmt: skip
     return list(_once(Life(*row) for row in rows))

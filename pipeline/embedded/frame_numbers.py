@@ -22,7 +22,7 @@ WITH shown AS (
     FROM shown
 )
 SELECT exchange_id, min(number) AS number FROM numbered
-WHERE direction = 'request' AND alike = 1 AND list_contains($wanted, exchange_id) GROUP BY exchange_id
+WHERE direction = 'request' AND alike = 1 AND exchange_id IN (SELECT unnest($wanted)) GROUP BY exchange_id
 """
 
 

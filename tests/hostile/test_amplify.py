@@ -5,12 +5,15 @@ Counted are rows, which are the same each time; nothing is timed. ``python -m te
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+import pipeline
 from pipeline.analysis.tables import Row, Tables
 from pipeline.commands.incidents import MOST_IN_FULL, MOST_IN_SHORT
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
@@ -139,3 +142,13 @@ def test_of_several_samples_the_least_time_and_the_most_memory_count() -> None:
     quick, slow, broken = Cost(1.0, 10), Cost(3.0, 30), Cost(0.5, 5, "MemoryError")
     assert least([slow, quick]) == Cost(1.0, 30)
     assert least([quick, broken, slow]) is broken
+
+
+def test_no_query_searches_a_long_list_for_each_row() -> None:
+    """``list_contains($names, name)`` compares each row with each name; ``name IN (SELECT unnest($names))`` hashes."""
+    root = Path(pipeline.__file__).parent
+    assert [
+        str(path)
+        for path in root.rglob("*.py")
+        if re.search(r"list_contains\(\$\w+(::VARCHAR\[\])?, [a-z]", path.read_text())
+    ] == []

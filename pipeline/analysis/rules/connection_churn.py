@@ -223,7 +223,7 @@ def _lasting(sources: Sources, hosts: Collection[str]) -> dict[tuple[str, str, s
         f"""
         SELECT {ADDRESS["server"]} AS server, client_ip, coalesce(max(nullif(client_id, '')), '?') AS client,
             min(epoch_us(ts)) AS us
-        FROM exchanges WHERE protocol = 'kafka' AND api_key IS NOT NULL AND list_contains($hosts, client_ip)
+        FROM exchanges WHERE protocol = 'kafka' AND api_key IS NOT NULL AND client_ip IN (SELECT unnest($hosts))
         GROUP BY connection_id, server, client_ip
         HAVING count(*) > {_FEW_REQUESTS} AND arg_min(api_key, (ts, exchange_id)) IN {_KAFKA_BEGINS} ORDER BY us
         """,
@@ -233,7 +233,7 @@ def _lasting(sources: Sources, hosts: Collection[str]) -> dict[tuple[str, str, s
     mongodb = sources.tables.rows(
         f"""
         SELECT server, client_ip, coalesce(max(application), max(driver), '?') AS client, min(epoch_us(ts)) AS us
-        FROM commands WHERE command IS NOT NULL AND list_contains($hosts, client_ip)
+        FROM commands WHERE command IS NOT NULL AND client_ip IN (SELECT unnest($hosts))
         GROUP BY connection_id, server, client_ip
         HAVING count(*) > {_FEW_REQUESTS} AND arg_min(lower(command), (ts, exchange_id)) IN {_MONGO_BEGINS} ORDER BY us
         """,

@@ -59,7 +59,9 @@ def first_us(
             found = found.where(F.col("server").isin(list(servers)) | F.col("topic_id").isin(list(topic_ids)))
         least: int | None = found.agg(F.unix_micros(F.min("ts"))).collect()[0][0]
         return least
-    condition = "true" if servers is None else "list_contains($servers, server) OR list_contains($ids, topic_id)"
+    condition = (
+        "true" if servers is None else "server IN (SELECT unnest($servers)) OR topic_id IN (SELECT unnest($ids))"
+    )
     given = {} if servers is None else {"servers": list(servers), "ids": list(topic_ids)}
     (row,) = rows.ask(Wanted(table), f"SELECT min(epoch_us(ts)) AS us FROM rows WHERE {condition}", **given)
     return None if row.us is None else int(row.us)

@@ -22,7 +22,7 @@ AMPLIFIERS: dict[str, Amplifier] = {
         transactions.stalled_partitions, transactions.ends_and_groups, transactions.markers_and_transactions,
         transactions.markers_of_a_transaction, transactions.sequences,
         transactions.sequences_of_one, transactions.fenced_producers,
-        transactions.open_transactions,
+        transactions.open_transactions, transactions.introductions_of_an_id,
         refusals.refused_partitions, refusals.refused_topics, refusals.refused_groups, refusals.coordinators,
         refusals.throttled, refusals.long_names, refusals.unanswered, refusals.churn,
         offsets.clusters_of_a_server, offsets.ids_of_a_topic, offsets.recreated_topics, offsets.days_of_a_session,

@@ -193,3 +193,19 @@ def open_transactions(n: int) -> Landing:
             after_us=S,
         )
     return talk
+
+
+def introductions_of_an_id(n: int) -> Landing:
+    """Transactions of one transactional id that stay open times its introductions, by a client of many other ids."""
+    talk = Talk()
+    for i in range(n):
+        ids = {"v3AndBelowTransactionalId": "x", "v3AndBelowProducerId": i, "v3AndBelowProducerEpoch": 0}
+        for name in ("x", f"y{i}"):
+            asked = {"transactionalId": name, "transactionTimeoutMs": 1}
+            talk.say(ApiKey.INIT_PRODUCER_ID, 3, asked, {"producerId": i, "producerEpoch": 0})
+        talk.say(
+            ApiKey.ADD_PARTITIONS_TO_TXN, 3, {**ids, "v3AndBelowTopics": [{"name": "t", "partitions": [0]}]},
+            {"resultsByTopicV3AndBelow": [{"name": "t", "resultsByPartition": [{"partitionIndex": 0}]}]},
+            after_us=600 * S,
+        )  # fmt: skip
+    return talk

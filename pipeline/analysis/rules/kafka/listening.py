@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 
 from pipeline.analysis.rules.model import Sources
@@ -27,7 +28,10 @@ class Listening:
     def until_us(self, cluster: str, since_us: int) -> int:
         """Up to when a cluster was listened to without a break since ``since_us``."""
         until_us = self._sources.ends.get(cluster, since_us)
-        for first_us, next_us in self._breaks.get(cluster, ()):
+        breaks = self._breaks.get(cluster, [])
+        # One that began before can last beyond since_us; of those after it the first one counts.
+        place = bisect_right(breaks, since_us, key=lambda each: each[0])
+        for first_us, next_us in breaks[max(place - 1, 0) : place + 1]:
             if next_us - max(first_us, since_us) > DEAF_US:
                 until_us = min(until_us, max(first_us, since_us))
                 break

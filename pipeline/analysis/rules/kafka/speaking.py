@@ -20,7 +20,7 @@ _SOFTWARE: Final = """
 """
 _MEMBERS: Final = """
     SELECT DISTINCT group_id, client_id, host_of(client) AS host FROM states
-    WHERE kind IN ('join', 'heartbeat') AND list_contains($groups, group_id)
+    WHERE kind IN ('join', 'heartbeat') AND group_id IN (SELECT unnest($groups))
 """
 
 

@@ -30,7 +30,7 @@ _MEMBERS = """
         max(epoch_us(ts)) AS last_us, list(DISTINCT member_id) FILTER (coalesce(member_id, '') <> '') AS members,
         arg_max(member_id, ts) FILTER (coalesce(member_id, '') <> '') AS member_id
     FROM states WHERE group_id <> '' AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
-        AND list_contains($groups, group_id)
+        AND group_id IN (SELECT unnest($groups))
     GROUP BY ALL
 """
 """Connections by which members join and show that they live."""

@@ -15,7 +15,7 @@ MOST = 300
 
 _HELD = """
 WHERE first_ts <= $end AND (coalesce(state, 'open') <> 'closed' OR last_ts >= $start)
-  AND ($protocol IS NULL OR list_contains($rules, rule))
+  AND ($protocol IS NULL OR rule IN (SELECT unnest($rules)))
 """
 
 _COUNTS = f"""

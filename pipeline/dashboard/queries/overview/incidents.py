@@ -82,7 +82,7 @@ def incident(connection: duckdb.DuckDBPyConnection, incident_id: str) -> dict[st
 
 def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> list[IncidentFinding]:
     """The findings of an incident in its order, the root first, effects behind their causes."""
-    sql = "SELECT * FROM gold.findings WHERE list_contains($findings, finding_id)"
+    sql = "SELECT * FROM gold.findings WHERE finding_id IN (SELECT unnest($findings))"
     known = {found["finding_id"]: found for found in ask_rows(connection, sql, findings=row["findings"])}
     links = {link["finding"]: link for link in orjson.loads(row["links"])}
     depths: dict[str, int] = {}

@@ -68,7 +68,7 @@ ORDER BY ALL
 _EVIDENCE = """
 SELECT incident_id, list_distinct(flatten(list(evidence)))[:$most] AS ids
 FROM gold.findings
-WHERE list_contains($incidents::VARCHAR[], incident_id)
+WHERE incident_id IN (SELECT unnest($incidents::VARCHAR[]))
 GROUP BY incident_id
 """
 

@@ -114,7 +114,7 @@ WITH opened AS (
   FROM silver.record_batches
   WHERE date BETWEEN $since_day AND $last_day AND cluster = $cluster AND (topic = $topic OR topic_id = $topic)
     AND partition = $partition AND is_transactional AND NOT coalesce(is_control, false)
-    AND list_contains($offsets, base_offset)
+    AND base_offset IN (SELECT unnest($offsets))
   GROUP BY base_offset
 ),
 producers AS (

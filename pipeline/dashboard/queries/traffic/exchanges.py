@@ -25,7 +25,8 @@ LIST_COLUMNS = """
 """
 
 _OF_IDS = """
-date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY AND list_contains($ids::VARCHAR[], exchange_id)
+date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day + INTERVAL 1 DAY
+  AND exchange_id IN (SELECT unnest($ids::VARCHAR[]))
 """
 
 # The name of a MongoDB command is what a client sends: any number of them, of any length.

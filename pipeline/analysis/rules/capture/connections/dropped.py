@@ -77,7 +77,7 @@ def _asked(sources: Sources, ids: Sequence[str]) -> list[Row]:
 
 _ANSWERED: Final = f"""
     SELECT count(*) AS answers FROM exchanges
-    WHERE {ADDRESS["server"]} = $server AND client_ip = $host AND NOT list_contains($ids, connection_id)
+    WHERE {ADDRESS["server"]} = $server AND client_ip = $host AND NOT connection_id IN (SELECT unnest($ids))
         AND epoch_us(response_ts) BETWEEN $first AND $last
 """
 """What the server answered the same host on other connections meanwhile."""

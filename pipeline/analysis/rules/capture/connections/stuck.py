@@ -84,7 +84,9 @@ def _last(sources: Sources, ids: Sequence[str], half: str) -> list[Row]:
 
 def _largest(tables: Tables, stuck: Mapping[tuple[str, str, str], Sequence[Row]], half: str) -> list[int]:
     """Of each server, client and host the largest message of that direction that arrived; 0: none did."""
-    is_last = "max(response_ts) OVER (PARTITION BY connection_id) = response_ts AND list_contains($ids, connection_id)"
+    is_last = (
+        "max(response_ts) OVER (PARTITION BY connection_id) = response_ts AND connection_id IN (SELECT unnest($ids))"
+    )
     sql = f"""
         SELECT max(size) AS size FROM (
             SELECT {half}_size AS size, {is_last if half == "response" else "false"} AS is_stuck

@@ -143,8 +143,8 @@ def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSetting
         f"""
         WITH answers AS (
             SELECT {ADDRESS["server"]} AS server, api_name, {SERVICE_US} AS took_us, epoch_us(ts) AS us FROM exchanges
-            WHERE protocol = 'kafka' AND {SERVICE_US} IS NOT NULL AND list_contains($apis, api_name)
-                AND list_contains($servers, {ADDRESS["server"]})
+            WHERE protocol = 'kafka' AND {SERVICE_US} IS NOT NULL AND api_name IN (SELECT unnest($apis))
+                AND {ADDRESS["server"]} IN (SELECT unnest($servers))
         ), begun AS (
             SELECT server, first_us, max(last_us) OVER (PARTITION BY server ORDER BY first_us) AS last_us
             FROM slow_spans
@@ -201,7 +201,7 @@ def on_settled_connections(found: Sequence[Shown], tables: Tables) -> list[Shown
     rows = tables.rows(
         """
         SELECT connection_id, min(epoch_us(ts)) AS us FROM exchanges
-        WHERE list_contains($slow, connection_id) GROUP BY connection_id
+        WHERE connection_id IN (SELECT unnest($slow)) GROUP BY connection_id
         """,
         slow=slow,
     )

@@ -83,7 +83,7 @@ def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str],
     rows = tables.rows(
         f"""
         SELECT cluster, {_PLACE} AS place, list(epoch_us(ts) ORDER BY ts) AS times FROM events
-        WHERE kind IN ('produced', 'fetched') AND coalesce(error_code, 0) = 0 AND list_contains($topics, topic)
+        WHERE kind IN ('produced', 'fetched') AND coalesce(error_code, 0) = 0 AND topic IN (SELECT unnest($topics))
         GROUP BY ALL
         """,
         topics=sorted({one.place.rpartition("-")[0] for one in refused}),

@@ -254,7 +254,7 @@ def _asked(tables: Tables, refused: set[tuple[str, str | None]]) -> defaultdict[
 _OTHERS = """
     SELECT DISTINCT cluster, group_id FROM states
     WHERE kind IN ('join', 'heartbeat', 'assignment') AND error_code = 0 AND group_id IS NOT NULL
-        AND list_contains($groups, group_id)
+        AND group_id IN (SELECT unnest($groups))
 """
 """Groups that have members."""
 

@@ -178,7 +178,7 @@ _REFUSED = """
 """
 _BEGUN = """
     SELECT cluster, group_id, member_id, min(epoch_us(ts)) AS us FROM states
-    WHERE kind = 'heartbeat' AND error_code = 0 AND list_contains($members, member_id)
+    WHERE kind = 'heartbeat' AND error_code = 0 AND member_id IN (SELECT unnest($members))
     GROUP BY ALL ORDER BY ALL
 """
 """When members of which no JoinGroup was seen sent their first heartbeat."""

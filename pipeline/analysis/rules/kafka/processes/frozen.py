@@ -179,7 +179,7 @@ def halts(tables: Tables) -> list[Halt]:
     if not signs:
         return []
     accepted = tables.rows(
-        f"SELECT * FROM ({_ACCEPTED}) WHERE list_contains($groups, group_id) ORDER BY us",
+        f"SELECT * FROM ({_ACCEPTED}) WHERE group_id IN (SELECT unnest($groups)) ORDER BY us",
         groups=sorted({one.group_id for one in signs}),
     )  # fmt: skip
     of_clients = _by(accepted, _client_of)

@@ -125,7 +125,7 @@ def _began(tables: Tables, connections: Sequence[str]) -> dict[str, int]:
     rows = tables.rows(
         """
         SELECT connection_id, min(epoch_us(ts)) AS us FROM exchanges
-        WHERE list_contains($connections, connection_id) GROUP BY connection_id
+        WHERE connection_id IN (SELECT unnest($connections)) GROUP BY connection_id
         """,
         connections=sorted(set(connections)),
     )
@@ -140,7 +140,7 @@ def _appended(tables: Tables, pairs: Sequence[tuple[Row, Row]]) -> Iterator[Twic
             f"""
             SELECT {_SAME}, base_offset FROM batches
             WHERE source = 'fetch' AND coalesce(producer_id, -1) < 0 AND base_offset IS NOT NULL
-                AND list_contains($timestamps, base_timestamp)
+                AND base_timestamp IN (SELECT unnest($timestamps))
             """,
             timestamps=sorted({first.base_timestamp for first, _ in pairs}),
         )

@@ -11,18 +11,18 @@ another question: ``lso_stalled`` answers it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.listening import Listening
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
+from pipeline.analysis.rules.kafka.producers.introductions import Introduced, Introductions, introductions
 from pipeline.analysis.rules.model import Finding, Sources, State, brief, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
@@ -48,25 +48,6 @@ _ENOUGH = 3
 """Transactions that it takes to know how long they usually are open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Introduced:
-    """An accepted InitProducerId. Times are µs.
-
-    Attributes:
-        timeout_us: transaction.timeout.ms that it asks for.
-        host: address of the client.
-        server: the broker that accepted it, its coordinator.
-    """
-
-    us: int
-    transactional_id: str
-    timeout_us: int
-    client_id: str | None
-    host: str
-    exchange_id: str
-    server: str = ""
-
-
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: of each transactional id the last transaction that hangs or has hung."""
@@ -80,7 +61,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     doubtful = [row for row in rows if _may_hang(row, sources, settings)]
     if not doubtful:
         return []
-    usual, introduced = _usual_us(rows), _introductions(sources)
+    usual, introduced = _usual_us(rows), introductions(sources)
     ended = _ends_asked_for(sources, doubtful)
     listening = Listening(sources)
     found = (_judge(row, usual, introduced[row.cluster], ended, listening, sources, settings) for row in doubtful)
@@ -118,33 +99,13 @@ def _usual_of(row: Row, usual: Mapping[tuple[str, str], int]) -> int | None:
     )
 
 
-def _introductions(sources: Sources) -> defaultdict[str, list[Introduced]]:
-    """By cluster, in order of time."""
-    rows = sources.tables.rows(f"""
-        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body
-        FROM exchanges
-        WHERE protocol = 'kafka' AND api_key = {ApiKey.INIT_PRODUCER_ID} AND coalesce(len(error_codes), 0) = 0
-            AND request_body IS NOT NULL
-        ORDER BY us, exchange_id
-    """)
-    found: defaultdict[str, list[Introduced]] = defaultdict(list)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
-    for cluster, row in zip(clusters, rows, strict=True):
-        body = parsed(row.request_body)
-        if name := text(body, "transactionalId"):
-            timeout_us = (natural(body, "transactionTimeoutMs") or 0) * 1000
-            one = Introduced(row.us, name, timeout_us, row.client_id, row.client_ip, row.exchange_id, row.server)
-            found[cluster].append(one)
-    return found
-
-
 def _ends_asked_for(sources: Sources, doubtful: Sequence[Row]) -> frozenset[str]:
     """Of the exchanges that ended them, those in which their producer asked for it, or took the id anew."""
     ids = sorted({row.end_exchange_id for row in doubtful if row.end_exchange_id})
     rows = sources.tables.rows(
         f"""
         SELECT exchange_id FROM exchanges
-        WHERE list_contains($ids, exchange_id) AND api_key IN ({_END_TXN}, {ApiKey.INIT_PRODUCER_ID})
+        WHERE exchange_id IN (SELECT unnest($ids)) AND api_key IN ({_END_TXN}, {ApiKey.INIT_PRODUCER_ID})
         """,
         ids=ids,
     )
@@ -154,29 +115,31 @@ def _ends_asked_for(sources: Sources, doubtful: Sequence[Row]) -> frozenset[str]
 def _judge(
     row: Row,
     usual: Mapping[tuple[str, str], int],
-    introduced: Sequence[Introduced],
+    introduced: Introductions,
     ended: frozenset[str],
     listening: Listening,
     sources: Sources,
     settings: FindingSettings,
 ) -> _Hanging | None:
     end_us = sources.ends.get(row.cluster, row.last_us)
-    own = [one for one in introduced if one.transactional_id == row.transactional_id]
-    timeout_us = max((one.timeout_us for one in own if one.us <= row.first_us + 1_000_000), default=0)
+    timeout_us = introduced.timeout_us(row.transactional_id, row.first_us + 1_000_000)
     if row.state != "ongoing":
         by_coordinator = row.end_exchange_id not in ended and timeout_us and row.end_us - row.first_us >= timeout_us
-        retaken = any(row.first_us < one.us <= row.end_us for one in own)
-        if not by_coordinator or retaken:
+        if not by_coordinator or introduced.is_taken_anew(row.transactional_id, row.first_us, row.end_us):
             return None
         why = f"The coordinator aborted it after transaction.timeout.ms ({seconds(timeout_us)})"
         return _Hanging(row, row.end_us, why, "closed", timeout_us)
     known_us = listening.until_us(row.cluster, row.last_us)
     host = (row.client or "").rpartition(":")[0].strip("[]")
-    heir = next((one for one in _heirs(row, host, introduced) if one.us <= known_us), None)
+    heir = introduced.heir(row.client_id, host, row.last_us)
+    if heir is not None and heir.us > known_us:
+        heir = None
     silent_us, usual_us = known_us - row.last_us, _usual_of(row, usual)
-    if not own or silent_us < max(settings.hanging_seconds * 1_000_000, settings.hanging_ratio * (usual_us or 0)):
+    coordinator = introduced.coordinator(row.transactional_id, row.first_us)
+    if coordinator is None or silent_us < max(
+        settings.hanging_seconds * 1_000_000, settings.hanging_ratio * (usual_us or 0)
+    ):
         return None
-    coordinator = max(own, key=lambda one: (one.us <= row.first_us, one.us)).server
     unheard_us = listening.silent_since_us(coordinator, known_us)
     grace_us = timeout_us + _COORDINATOR_CHECKS_US
     if heir is not None:
@@ -195,15 +158,6 @@ def _judge(
         return None
     state: State = "open" if known_us == end_us and unheard_us is None else "unknown"
     return _Hanging(row, known_us, why, state, timeout_us, heir, usual_us, unheard_us)
-
-
-def _heirs(row: Row, host: str, introduced: Sequence[Introduced]) -> Iterator[Introduced]:
-    """The same client, later, under an id that it did not have while this transaction was written."""
-    before = {one.transactional_id for one in introduced if one.us <= row.last_us}
-    for one in introduced:
-        is_same = one.client_id == row.client_id and one.client_id is not None and one.host == host
-        if one.us > row.last_us and is_same and one.transactional_id not in before:
-            yield one
 
 
 @dataclass(frozen=True, slots=True)

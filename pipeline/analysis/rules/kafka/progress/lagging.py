@@ -208,7 +208,7 @@ def _coordinators_seen(sources: Sources, open_ones: Sequence[_Found]) -> dict[st
     if not ids:
         return {}
     rows = sources.tables.rows(
-        f"SELECT exchange_id, {ADDRESS['server']} AS server FROM exchanges WHERE list_contains($ids, exchange_id)",
+        f"SELECT exchange_id, {ADDRESS['server']} AS server FROM exchanges WHERE exchange_id IN (SELECT unnest($ids))",
         ids=ids,
     )
     return {row.exchange_id: sources.server_ends[row.server] for row in rows if row.server in sources.server_ends}

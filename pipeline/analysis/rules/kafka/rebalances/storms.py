@@ -236,7 +236,7 @@ def lives_of(tables: Tables, groups: Sequence[str]) -> _Lives:
             coalesce(arg_min(client, ts) FILTER (own), '') AS client, bool_or(kind = 'leave') AS has_left
         FROM stated
         WHERE kind IN ('join', 'heartbeat', 'assignment', 'leave') AND coalesce(error_code, 0) = 0
-            AND coalesce(member_id, '') <> '' AND list_contains($groups, group_id)
+            AND coalesce(member_id, '') <> '' AND group_id IN (SELECT unnest($groups))
         GROUP BY cluster, group_id, member_id ORDER BY first_us, member_id
         """,
         groups=list(groups),
@@ -268,7 +268,7 @@ def _joins(tables: Tables, episodes: Sequence[Episode]) -> _Joins:
         SELECT joined.cluster, group_id, generation, list(DISTINCT member_id) AS members,
             min(epoch_us(coalesce(exchanges.request_ts, joined.ts))) AS first_us, max(epoch_us(joined.ts)) AS last_us
         FROM states AS joined LEFT JOIN exchanges USING (exchange_id)
-        WHERE joined.kind = 'join' AND error_code = 0 AND list_contains($groups, group_id)
+        WHERE joined.kind = 'join' AND error_code = 0 AND group_id IN (SELECT unnest($groups))
             AND coalesce(generation, -1) >= 0
         GROUP BY ALL ORDER BY last_us, generation
         """,

@@ -292,7 +292,7 @@ def _written(tables: Tables, topics: Iterable[str]) -> dict[tuple[str, str, int]
         WITH ends AS (
             SELECT cluster, topic, partition, epoch_us(ts) AS us,
                 max(greatest(coalesce(next_offset, 0), coalesce(high_watermark, 0))) AS written
-            FROM events WHERE kind IN ('produced', 'fetched') AND list_contains($topics, topic) GROUP BY ALL
+            FROM events WHERE kind IN ('produced', 'fetched') AND topic IN (SELECT unnest($topics)) GROUP BY ALL
         ), so_far AS (
             SELECT * REPLACE (max(written) OVER (PARTITION BY cluster, topic, partition ORDER BY us) AS written)
             FROM ends
