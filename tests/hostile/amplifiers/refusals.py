@@ -154,6 +154,17 @@ def unanswered(n: int) -> Landing:
     return talk
 
 
+def unanswered_beside_answers(n: int) -> Landing:
+    """Clients that a server leaves without answers times those that it answers meanwhile."""
+    talk = Talk()
+    for turn in range(6):
+        for i in range(n):
+            who = {"connection": 2 * i + turn % 2, "client_id": f"c{i}"}
+            answer = {} if turn % 2 else None
+            talk.say(ApiKey.METADATA, 1, {}, answer, **who, after_us=30 * S if i == 0 else 1000)
+    return talk
+
+
 def churn(n: int) -> Landing:
     """Connections that each ask once, at one moment."""
     talk = Talk()

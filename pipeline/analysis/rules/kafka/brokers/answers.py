@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from pipeline.analysis.rules.capture.connections.failed import explained
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.coming_again import moments
@@ -95,8 +97,10 @@ def _in_vain(
     connections = tables.of_each(
         _CONNECTIONS, [{**one, "client": client} for one, client in zip(times, clients_of, strict=True)]
     )
-    others = tables.of_each(_OTHERS, times)
-    for episode, found, (row,) in zip(episodes, connections, others, strict=True):
+    servers, firsts, lasts = zip(*((one.server, one.first_us, one.last_us) for one in episodes), strict=True)
+    spans = {"number": range(len(episodes)), "server": servers, "first_us": firsts, "last_us": lasts}
+    tables.add("spans", pa.table({name: list(values) for name, values in spans.items()}))
+    for episode, found, row in zip(episodes, connections, tables.rows(_OTHERS), strict=True):
         yield episode, _waited_for(found, row.answered, without, settings)
 
 
@@ -133,10 +137,20 @@ _CONNECTIONS = f"""
 """
 """Connections that ended without some answers: when the first request of them and when the last of all was sent."""
 _OTHERS = f"""
-    SELECT count(*) AS answered FROM exchanges
-    WHERE protocol = 'kafka' AND status = 'paired' AND {ADDRESS["server"]} = $server
-        AND epoch_us(ts) BETWEEN $first AND $last
+    WITH answered AS (
+        SELECT {ADDRESS["server"]} AS server, epoch_us(ts) AS us FROM exchanges
+        WHERE protocol = 'kafka' AND status = 'paired'
+    ), counted AS (
+        SELECT server, us, sum(count(*)) OVER (PARTITION BY server ORDER BY us) AS n
+        FROM answered SEMI JOIN spans USING (server) GROUP BY server, us
+    )
+    SELECT (coalesce(until.n, 0) - coalesce(before.n, 0))::BIGINT AS answered
+    FROM (SELECT *, first_us - 1 AS before_us FROM spans) AS spans
+    ASOF LEFT JOIN counted AS until ON spans.server = until.server AND spans.last_us >= until.us
+    ASOF LEFT JOIN counted AS before ON spans.server = before.server AND spans.before_us >= before.us
+    ORDER BY spans.number
 """
+"""How many requests that a server was sent from the first to the last time it answered, by the number of a span."""
 _EVER = f"""
     SELECT count(*) FILTER (response_ts IS NOT NULL) AS answered,
         count(*) FILTER (response_ts IS NULL AND NOT {IS_SILENT}) AS waited

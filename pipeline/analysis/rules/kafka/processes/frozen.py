@@ -150,10 +150,14 @@ _ASKED = f"""
 """What processes asked: of a halt what counts is from when its member was accepted last to when it was refused; where
 another member has its client id and host, on its own connection alone."""
 _LOST = f"""
-    SELECT DISTINCT number FROM gaps AS g
-    JOIN (SELECT DISTINCT connection_id, client_ip, client_id FROM exchanges) AS x USING (connection_id)
-    JOIN halts AS h ON x.client_ip = h.client_ip AND x.client_id IS NOT DISTINCT FROM h.client_id
-    WHERE NOT {IS_CONNECTION} AND epoch_us(g.ts) BETWEEN h.since_us AND h.asked_us
+    WITH lost AS (
+        SELECT x.client_ip, coalesce(x.client_id, chr(0)) AS client_id, epoch_us(g.ts) AS us FROM gaps AS g
+        JOIN (SELECT DISTINCT connection_id, client_ip, client_id FROM exchanges) AS x USING (connection_id)
+        WHERE NOT {IS_CONNECTION}
+    )
+    SELECT number FROM (SELECT *, coalesce(client_id, chr(0)) AS whose FROM halts) AS h
+    ASOF JOIN lost ON h.client_ip = lost.client_ip AND h.whose = lost.client_id AND h.asked_us >= lost.us
+    WHERE lost.us >= h.since_us
 """
 _UNHEARD = """
     SELECT client_ip, epoch_us(first_ts) AS first_us,
