@@ -23,7 +23,7 @@ CLAIMS = (
     ),
     Claim(
         "instance_id_shared",
-        r"another process, which was not captured, is \S+ \(group\.instance\.id\)",
+        r"another process, which was not captured, uses group\.instance\.id \S+",
         "Another process, which was not captured, has the group.instance.id of a process that is refused.",
         (
             seen("the coordinator's refusals", *_NAMING, names=_IN_GROUP, where=REFUSED, half="response", least=3),
