@@ -92,14 +92,12 @@ def _of_brokers(tables: Tables, episodes: Sequence[Episode]) -> list[Episode]:
 def _in_vain(
     tables: Tables, episodes: Sequence[Episode], without: Collection[str], settings: FindingSettings
 ) -> Iterator[tuple[Episode, _InVain]]:
-    times = [{"server": one.server, "first": one.first_us, "last": one.last_us} for one in episodes]
+    times = [{"server": one.server, "first_us": one.first_us, "last_us": one.last_us} for one in episodes]
     clients_of = [one.subject.partition("/")[2] for one in episodes]
     connections = tables.of_each(
         _CONNECTIONS, [{**one, "client": client} for one, client in zip(times, clients_of, strict=True)]
     )
-    servers, firsts, lasts = zip(*((one.server, one.first_us, one.last_us) for one in episodes), strict=True)
-    spans = {"number": range(len(episodes)), "server": servers, "first_us": firsts, "last_us": lasts}
-    tables.add("spans", pa.table({name: list(values) for name, values in spans.items()}))
+    tables.add("spans", pa.Table.from_pylist([{**one, "number": number} for number, one in enumerate(times)]))
     for episode, found, row in zip(episodes, connections, tables.rows(_OTHERS), strict=True):
         yield episode, _waited_for(found, row.answered, without, settings)
 
@@ -133,7 +131,7 @@ _CONNECTIONS = f"""
         FROM asked GROUP BY connection_id, client_ip
     )
     SELECT head_us, connection_id, client_ip, last_us, requests FROM each
-    WHERE requests > 0 AND head NOT IN {WAITING_APIS} AND head_us BETWEEN $first AND $last
+    WHERE requests > 0 AND head NOT IN {WAITING_APIS} AND head_us BETWEEN $first_us AND $last_us
 """
 """Connections that ended without some answers: when the first request of them and when the last of all was sent."""
 _OTHERS = f"""
@@ -150,7 +148,7 @@ _OTHERS = f"""
     ASOF LEFT JOIN counted AS before ON spans.server = before.server AND spans.before_us >= before.us
     ORDER BY spans.number
 """
-"""How many requests that a server was sent from the first to the last time it answered, by the number of a span."""
+"""How many requests sent to the server of each span, from its first to its last time, were answered."""
 _EVER = f"""
     SELECT count(*) FILTER (response_ts IS NOT NULL) AS answered,
         count(*) FILTER (response_ts IS NULL AND NOT {IS_SILENT}) AS waited

@@ -13,20 +13,22 @@ from pipeline.analysis.tables import Tables
 SYNC_ADVICE: Final = (
     "Now: look in the log of the group's coordinator for why it refuses SyncGroup, and whether a member that was not "
     "captured begins each rebalance (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} "
-    "--members`); until it is accepted the group reads nothing. Fix: set session.timeout.ms above what the member "
-    "takes "
-    "from JoinGroup to SyncGroup, and update a client library that does not look for the coordinator (FindCoordinator) "
-    "after NOT_COORDINATOR."
+    "--members`); until it is accepted the group reads nothing. Fix: set session.timeout.ms above the time from "
+    "JoinGroup to SyncGroup, and update a client library that does not send FindCoordinator after NOT_COORDINATOR."
 )
+
+
+def _questions(episodes: Sequence[Episode]) -> list[dict[str, object]]:
+    """The group and the time of each episode."""
+    return [
+        {"cluster": one.cluster, "group": one.subject, "first_us": one.first_us, "last_us": one.last_us}
+        for one in episodes
+    ]
 
 
 def have_read_all(tables: Tables, episodes: Sequence[Episode]) -> dict[tuple[str, str], bool]:
     """Whether groups (cluster, name) had no lag at their last commits within an episode, where their lag is known."""
-    asked = [
-        {"cluster": one.cluster, "group": one.subject, "first_us": one.first_us, "last_us": one.last_us}
-        for one in episodes
-    ]
-    answers = tables.of_each(_LAST_LAG, asked)
+    answers = tables.of_each(_LAST_LAG, _questions(episodes))
     return {
         (one.cluster, one.subject): row.lag == 0
         for one, (row,) in zip(episodes, answers, strict=True)
@@ -44,7 +46,6 @@ _LAST_LAG = """
     SELECT sum(lag) AS lag FROM last
 """
 
-
 _SYNCS = f"""
     WITH joined AS (
         SELECT DISTINCT exchanges.connection_id FROM states JOIN exchanges USING (exchange_id)
@@ -61,11 +62,7 @@ _SYNCS = f"""
 
 def refused_each_time(tables: Tables, episodes: Sequence[Episode]) -> dict[Episode, str]:
     """Episodes within which each SyncGroup on the group's connections was refused, and with which errors."""
-    asked = [
-        {"cluster": one.cluster, "group": one.subject, "first_us": one.first_us, "last_us": one.last_us}
-        for one in episodes
-    ]
-    answers = tables.of_each(_SYNCS, asked)
+    answers = tables.of_each(_SYNCS, _questions(episodes))
     return {
         one: ", ".join(error_name(code) for code in row.codes)
         for one, (row,) in zip(episodes, answers, strict=True)
