@@ -152,7 +152,7 @@ ROWS: Final = (
         APPLICATION,
         "The client changes more topics and partitions in a time than its quota allows.",
         RETRIES,
-        "make fewer changes at once, or a higher controller_mutation_rate.",
+        "make fewer changes at once, or raise controller_mutation_rate.",
         is_retried=True,
     ),
     row(

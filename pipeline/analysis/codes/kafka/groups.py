@@ -124,8 +124,7 @@ ROWS: Final = (
         "The member offers no assignor that all members of the group know, or another protocol type.",
         "start this client with an assignor that all members of the group offer, or give it a group.id of its own.",
         "set partition.assignment.strategy alike in all members; to change it, deploy once with the old and the new "
-        "one in "
-        "the list, then once with the new one alone.",
+        "one in the list, then once with the new one alone.",
         area="join",
     ),
     row(

@@ -32,8 +32,7 @@ _OLD_METADATA_FIX: Final = (
 _NEW_SESSION: Final = "nothing: the client begins a new fetch session."
 _SESSIONS_FIX: Final = (
     "use one consumer instead of one for each read; raise max.incremental.fetch.session.cache.slots (1000) of the "
-    "brokers "
-    "if many consumers share them."
+    "brokers if many consumers share them."
 )
 
 ROWS: Final = (

@@ -203,7 +203,7 @@ ROWS: Final = (
         "The broker no longer knows the producer id: retention deleted all that this producer wrote, or its id "
         "expired.",
         "nothing if the producer was idle for longer than the topic's retention: it continues with a new sequence.",
-        "use brokers and clients of Kafka 2.5 or later (KIP-360), or a retention longer than the producer's pauses.",
+        "use brokers and clients of Kafka 2.5 or later (KIP-360), or set a retention longer than the producer pauses.",
         area="sequence",
     ),
     row(
@@ -235,7 +235,7 @@ ROWS: Final = (
         OPERATOR,
         "The controller did not create or change the topic in time; it may still do so.",
         "list the topics before repeating it: `kafka-topics.sh --bootstrap-server BROKER --list`.",
-        "set a longer timeout of the admin client (default.api.timeout.ms), and a look at the controller's load.",
+        "raise default.api.timeout.ms of the admin client, and reduce the load of the controller.",
         area="timeout",
         is_retried=True,
         api=ApiKey.CREATE_TOPICS,
@@ -248,8 +248,7 @@ ROWS: Final = (
         "look at the replicas of __consumer_offsets: `kafka-topics.sh --bootstrap-server BROKER --describe --topic "
         "__consumer_offsets --under-min-isr-partitions`.",
         "keep three replicas of __consumer_offsets on brokers that keep up; offsets.commit.timeout.ms (5000) of the "
-        "brokers "
-        "bounds the wait.",
+        "brokers bounds the wait.",
         area="timeout",
         is_retried=True,
         api=ApiKey.OFFSET_COMMIT,

@@ -14,11 +14,12 @@ _RIGHT_FIX: Final = (
     "principal."
 )
 _LOGIN: Final = (
-    "check the client's credentials. If nobody knows the client, somebody tries passwords: look at the address."
+    "check the client's credentials. If you do not recognize the client, someone may be guessing passwords: "
+    "check its address."
 )
 _LOGIN_FIX: Final = (
-    "correct sasl.jaas.config (librdkafka: sasl.username, sasl.password); rotate secrets so that "
-    "old and new are valid together."
+    "correct sasl.jaas.config (librdkafka: sasl.username, sasl.password); rotate secrets with a period "
+    "in which both the old and the new one are valid."
 )
 
 
@@ -198,8 +199,7 @@ ROWS: Final = (
         "The broker has no authorizer, so that it keeps no ACLs; no login and no right was refused.",
         "skip ACLs on this cluster, or configure an authorizer.",
         "set authorizer.class.name (KRaft: org.apache.kafka.metadata.authorizer.StandardAuthorizer) on every broker "
-        "and "
-        "controller, if ACLs are wanted.",
+        "and controller, if ACLs are wanted.",
         area="authorizer",
     ),
     row(

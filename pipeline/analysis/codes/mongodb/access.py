@@ -15,9 +15,8 @@ ROWS: Final = (
         "The user has no role that allows this command on this namespace, or the client has not logged in.",
         "if the application may do it, give its user the role: `db.grantRolesToUser(USER, [ROLE])`; if it sends no "
         "login, give it credentials.",
-        "give each service one role, kept with its deployment; authSource of the connection string names the "
-        "database that "
-        "holds the user.",
+        "give each service one role, kept with its deployment; authSource of the connection string names the database "
+        "that holds the user.",
         area="right",
     ),
     row(
@@ -73,7 +72,7 @@ ROWS: Final = (
         APPLICATION,
         "The token of the login has expired; the driver logs in again.",
         "nothing if the driver logs in again by itself.",
-        "use a driver that supports MONGODB-OIDC, and tokens that live longer than an operation.",
+        "use a driver that supports MONGODB-OIDC, and tokens that outlive an operation.",
         area="login",
     ),
     row(
@@ -82,7 +81,7 @@ ROWS: Final = (
         APPLICATION,
         "The token of the login is not valid.",
         "look at issuer, audience and clock of whoever issues the token.",
-        "set oidcIdentityProviders of the server as the issuer has it.",
+        "set oidcIdentityProviders of the server to what the issuer states.",
         area="login",
     ),
     row(

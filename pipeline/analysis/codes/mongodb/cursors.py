@@ -61,7 +61,7 @@ ROWS: Final = (
         APPLICATION,
         "The capped collection has overwritten what the cursor was about to read.",
         "begin at the oldest record that is left, and count what is missing.",
-        "use a larger capped collection (or oplog: replSetResizeOplog), or a faster reader.",
+        "enlarge the capped collection (oplog: replSetResizeOplog), or make the reader faster.",
         area="stream lost",
     ),
     row(
@@ -123,7 +123,7 @@ ROWS: Final = (
         "The transaction is not known: it was aborted (as after 60 s, a conflict or a change of primary), or was "
         "never begun here.",
         _BEGIN_AGAIN,
-        "keep transactions shorter than transactionLifetimeLimitSeconds (60), and withTransaction() around them.",
+        "keep transactions shorter than transactionLifetimeLimitSeconds (60), and run them by withTransaction().",
         area="transaction",
     ),
     row(
@@ -147,7 +147,7 @@ ROWS: Final = (
         APPLICATION,
         "A newer transaction or write of the same session has begun.",
         "let one thread use a session.",
-        "use one session per thread, and no repeat of an older write after a newer one.",
+        "use one session per thread, and never repeat an older write after a newer one.",
         area="transaction",
     ),
     row(
@@ -165,7 +165,7 @@ ROWS: Final = (
         OPERATOR,
         "The transaction does not fit into the storage engine's cache.",
         "divide the work into smaller transactions.",
-        "set a larger cache (wiredTigerCacheSizeGB), or smaller transactions.",
+        "raise wiredTigerCacheSizeGB, or make transactions smaller.",
         area="transaction",
     ),
     row(
@@ -174,7 +174,7 @@ ROWS: Final = (
         APPLICATION,
         "The transaction took longer than transactionLifetimeLimitSeconds (60); the server aborted it.",
         f"{_BEGIN_AGAIN[:-1]}, but it takes as long again.",
-        "make no remote calls and no user within a transaction; less work in each.",
+        "make no remote calls and do not wait for a user within a transaction; do less work in each.",
         area="transaction",
     ),
     row(
@@ -231,7 +231,7 @@ ROWS: Final = (
         CONFIGURATION,
         OPERATOR,
         "compare the clocks of the servers, and the keys of the members.",
-        "run NTP on all servers, one keyFile for all members.",
+        "run NTP on all servers, and use one keyFile for all members.",
         {
             106: "The clocks of the servers differ too much.",
             204: "The signature of the cluster time does not fit.",

@@ -16,7 +16,7 @@ ROWS: Final = (
         APPLICATION,
         "A document with the same value of a unique index exists; this one was not written.",
         "nothing if the application inserts only what is not there yet; else look which key comes twice.",
-        "use an upsert (update with upsert=true) instead of an insert that may come twice; a key that is unique.",
+        "use an upsert (update with upsert=true) instead of an insert that may be repeated, or choose a unique key.",
         area="data state",
     ),
     row(
@@ -26,7 +26,7 @@ ROWS: Final = (
         "Another operation changed the same document first; the transaction must begin again.",
         "nothing if it is rare: the transaction is repeated. If it is frequent, pause some of the workers that write "
         "the same document.",
-        "keep transactions short, and work that does not meet in one document; withTransaction() repeats by itself.",
+        "keep transactions short, and do not let them write the same document; withTransaction() retries by itself.",
         area="conflict",
         is_retried=True,
     ),
@@ -54,7 +54,7 @@ ROWS: Final = (
         APPLICATION,
         "The document is larger than 16 MB.",
         "write a smaller document.",
-        "use GridFS for large files, and no array that grows without bound.",
+        "use GridFS for large files, and bound the length of each array.",
         area="document",
     ),
     *family(
@@ -98,7 +98,7 @@ ROWS: Final = (
         APPLICATION,
         "The server cannot read the command or the query: an unknown field or operator, or a wrong form.",
         f"{MESSAGE}. {_NEWER[0].upper()}{_NEWER[1:]}",
-        "use a driver and queries no newer than the server, or a newer server.",
+        "use a driver and queries that are no newer than the server, or upgrade the server.",
         area="command",
     ),
     row(

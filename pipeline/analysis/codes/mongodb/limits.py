@@ -16,7 +16,7 @@ ROWS: Final = (
         APPLICATION,
         "The command took longer than its maxTimeMS (or timeoutMS), and the server stopped it.",
         "look at its plan with explain(): COLLSCAN is a missing index; see what else runs: `db.currentOp()`.",
-        "create an index for the query, set a limit, or a longer maxTimeMS for work that may take so long.",
+        "create an index for the query, limit its results, or raise maxTimeMS where the work may take longer.",
         area="time limit",
     ),
     row(
@@ -60,7 +60,7 @@ ROWS: Final = (
         TRANSIENT,
         OPERATOR,
         _SLOWER,
-        "give it more capacity, make queries cheaper, or fewer clients at once (maxPoolSize).",
+        "add capacity, make queries cheaper, or reduce the number of concurrent clients (maxPoolSize).",
         {
             365: "The storage engine is short of cache and refused the operation.",
             402: "The server is short of a resource.",
@@ -74,9 +74,9 @@ ROWS: Final = (
         OPERATOR,
         "let the application send less for a while: wait for RetryAfterMs of the reply before each repeat. A restart "
         "of the application does not help.",
-        "set a higher limit (Azure Cosmos DB: request units of the collection, or server-side retry), cheaper "
-        "queries (an "
-        "index for each filter and sort), smaller batches, and fewer clients at once (maxPoolSize).",
+        "raise the limit (Azure Cosmos DB: request units of the collection, or server-side retry), make queries "
+        "cheaper (an index for each filter and sort), and use smaller batches and fewer concurrent clients "
+        "(maxPoolSize).",
         {
             449: "More operations come than are allowed.",
             462: "More requests come than the server takes.",
@@ -111,7 +111,7 @@ ROWS: Final = (
         OPERATOR,
         "The server may open no more files.",
         "raise the limit (ulimit -n 64000) and restart the server.",
-        "raise the limits in the service's unit, and fewer collections and indexes.",
+        "raise the service's limits, or use fewer collections and indexes.",
     ),
     row(
         371,

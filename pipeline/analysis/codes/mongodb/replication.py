@@ -19,8 +19,7 @@ from pipeline.analysis.codes.mongodb.rows import DRIVER_RETRIES, MESSAGE, SERVER
 
 _PRIMARY_FIX: Final = (
     "set retryWrites=true, use a connection string that names the replica set (replicaSet=NAME) instead of one "
-    "member, and "
-    "`rs.status()` for an election that does not end."
+    "member, and `rs.status()` for an election that does not end."
 )
 _MEMBERS: Final = "see which members are up: `rs.status()`."
 
@@ -125,7 +124,7 @@ ROWS: Final = (
         OPERATOR,
         "The write is on the primary, but the write concern was not met within wtimeout: members lag or are down.",
         "see which members lag: `rs.status()`, `rs.printSecondaryReplicationInfo()`. The write was not undone.",
-        "run enough members that keep up for w, and a wtimeout that outlasts a restart.",
+        "run enough members that keep up to satisfy w, and set a wtimeout that outlasts a restart.",
         area="write concern",
     ),
     row(
@@ -134,7 +133,7 @@ ROWS: Final = (
         OPERATOR,
         "The write concern asks for more members, or for a tag, than the replica set has.",
         "ask for w=majority, or add members.",
-        "set w up to the number of members that hold data, or name a tag that is configured.",
+        "set w to at most the number of members that hold data, or name a tag that is configured.",
         area="write concern",
     ),
     row(
@@ -214,7 +213,7 @@ ROWS: Final = (
         OPERATOR,
         "The server found damaged data.",
         "take the member out, check its disk, and copy its data again (initial sync).",
-        "use sound disks, and backups that are tested.",
+        "replace faulty disks, and test backups.",
     ),
     *family(
         HEALTH,

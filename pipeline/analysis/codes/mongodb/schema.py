@@ -123,7 +123,7 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         "ask the collection that the view is made of.",
-        "keep views on views at most 20 deep, pipelines within 16 MB.",
+        "keep views on views at most 20 deep, and pipelines within 16 MB.",
         {
             165: "Views are made of views too deeply.",
             166: "The command does not work on a view.",
@@ -177,7 +177,7 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         f"{MESSAGE}.",
-        "put the shard key into each document and query; commands of sharding against mongos only.",
+        "put the shard key into each document and query; send sharding commands to mongos only.",
         {
             61: "The document or query has no shard key.",
             70: "There is no such shard.",
