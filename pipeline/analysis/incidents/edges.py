@@ -146,6 +146,7 @@ EDGES: tuple[Edge, ...] = (
     *_edges("unsupported_version", (CLIENT,), "who is refused connects anew", "connection_churn"),
     *_edges("connection_churn", (CLIENT,), "each connection begins its fetch sessions anew", "fetch_session_churn"),
     *_edges("request_refused", (CLIENT,), "who is refused connects anew", "connection_churn"),
+    *_edges("request_refused", _IN_GROUP, "who is refused an assignment joins again", "rebalance_storm"),
     *_edges("request_refused", _ON_TOPIC, "what is refused is neither read nor committed", *_STANDSTILL),
     *_edges("request_refused", (CLIENT, TOPIC), "what is refused is neither read nor committed", *_STANDSTILL),
     # Producers

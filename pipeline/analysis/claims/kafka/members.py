@@ -25,12 +25,6 @@ CLAIMS = (
     ),
     Claim(
         "rebalance_storm",
-        r"each SyncGroup (?:was|is) refused",
-        "The group's only member is given no assignment.",
-        (seen("the coordinator's errors", "SyncGroup", names=("group",), where=REFUSED, half="response", least=2),),
-    ),
-    Claim(
-        "rebalance_storm",
         r"members? came or went",
         "The rebalances follow from members that came or went.",
         (seen("their joins and departures", *_JOINS, "LeaveGroup", names=_IN_GROUP, least=2),),

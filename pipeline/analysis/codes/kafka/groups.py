@@ -37,6 +37,11 @@ _LATE_COMMIT_FIX: Final = (
     f"({WHEN_REVOKED}), and keep the work between two polls below max.poll.interval.ms (max.poll.records)."
 )
 _COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
+_SYNC: Final = (ApiKey.SYNC_GROUP,)
+_WHO_ELSE: Final = (
+    "`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} --members` lists all members, "
+    "also those that were not captured"
+)
 _INSTANCE_FIX: Final = "give each instance a group.instance.id of its own, such as the pod's name in a StatefulSet."
 
 ROWS: Final = (
@@ -166,6 +171,46 @@ ROWS: Final = (
         "set session.timeout.ms between group.min.session.timeout.ms (6000) and group.max.session.timeout.ms "
         "(1800000) of the brokers.",
         area="join",
+    ),
+    *at(
+        _SYNC,
+        row(
+            KafkaError.UNKNOWN_MEMBER_ID,
+            TRANSIENT,
+            CLIENT,
+            "The coordinator removed the member between its JoinGroup and its SyncGroup; without an assignment it "
+            "reads nothing.",
+            f"find in the log of the group's coordinator why it removes the member; {_WHO_ELSE}.",
+            "set session.timeout.ms above the time from JoinGroup to SyncGroup.",
+            area="membership",
+        ),
+    ),
+    *at(
+        _SYNC,
+        row(
+            KafkaError.ILLEGAL_GENERATION,
+            TRANSIENT,
+            CLIENT,
+            "Another generation of the group began between the member's JoinGroup and its SyncGroup; without an "
+            "assignment it reads nothing.",
+            f"find who begins each generation: {_WHO_ELSE}.",
+            "update a client library that sends SyncGroup with the generation of an earlier JoinGroup.",
+            area="membership",
+        ),
+    ),
+    *at(
+        _SYNC,
+        row(
+            KafkaError.REBALANCE_IN_PROGRESS,
+            TRANSIENT,
+            CLIENT,
+            "Another rebalance began between the member's JoinGroup and its SyncGroup; without an assignment it reads "
+            "nothing.",
+            f"find who begins each rebalance, and stop the member that keeps coming: {_WHO_ELSE}.",
+            "set session.timeout.ms and max.poll.interval.ms above what the leader of the group takes to assign "
+            "partitions.",
+            area="membership",
+        ),
     ),
     row(
         KafkaError.REBALANCE_IN_PROGRESS,

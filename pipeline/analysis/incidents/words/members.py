@@ -32,11 +32,6 @@ def _storm(case: Case) -> str:
             f"{case.who} comes to group {case.group} and ends again and again, {count(case.times, 'time')}, usually "
             f"{seconds(every_us)} apart: the group rebalances each time"
         )
-    if errors := case.details.get("sync_errors"):
-        return (
-            f"Group {case.group} cannot begin: its only member joins again and again, {count(case.times, 'time')}, and "
-            f"each SyncGroup is refused ({errors})"
-        )
     generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
     many = count(generations, "generation") if generations else "again and again"
     return (
@@ -178,21 +173,15 @@ _SLOW_BROKER = (
     "collection; move partitions away from a broker that has too many."
 )
 
-_STEADIER = (
-    "Raise max.poll.interval.ms or lower max.poll.records if it is too slow, session.timeout.ms if it pauses; "
-    f"group.instance.id, {COOPERATIVE_ASSIGNOR} make what remains cheap."
-)
-
 MEMBERS: dict[str, Words] = {
     "rebalance_storm": Words(
         _storm,
         lambda case: (
-            begun(advised(case, "now"))
-            if case.details.get("sync_errors")
-            else f"Find the member that comes and goes ({case.clients}) and stop or mend that one: the others get on "
+            f"Find the member that comes and goes ({case.clients}) and stop or mend that one: the others get on "
             "without it."
         ),
-        lambda case: begun(advised(case, "fix")) if case.details.get("sync_errors") else _STEADIER,
+        "Raise max.poll.interval.ms or lower max.poll.records if it is too slow, session.timeout.ms if it pauses; "
+        f"group.instance.id, {COOPERATIVE_ASSIGNOR} make what remains cheap.",
         f"{SEEN}each join and each new generation. {WHY_IS_NOT}",
         REFUSED,
         is_cause=False,

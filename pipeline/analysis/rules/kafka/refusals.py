@@ -22,12 +22,15 @@ _HEARTBEATS = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT, Ap
 _COMMITS = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
 _COORDINATED = frozenset(
     (
-        *_HEARTBEATS, *_COMMITS, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP,
+        *_HEARTBEATS, *_COMMITS, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP,
         ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_FETCH, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_OFFSETS_TO_TXN,
         ApiKey.END_TXN,
     )
 )  # fmt: skip
-"""Of these the rule coordinator_unavailable judges what a coordinator that is away answers."""
+"""Of these the rule coordinator_unavailable judges what a coordinator that is away answers.
+
+Not of SyncGroup: whoever sends it was let in by JoinGroup, and each accepted JoinGroup shows that rule a coordinator.
+"""
 _AT_ANY: Final = KAFKA.of_area("login", "right", "version")
 """Rules judge these as the answer of any api: auth_failed, unsupported_version."""
 _FENCED: Final = KAFKA.of_area("fencing")
@@ -55,7 +58,7 @@ _ELSEWHERE: Final[Mapping[int, frozenset[int]]] = {
     ApiKey.JOIN_GROUP: frozenset(_JOINS),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: frozenset(_JOINS),
     **dict.fromkeys(_HEARTBEATS[1:], frozenset((*KAFKA.of_area("join"), KafkaError.FENCED_INSTANCE_ID))),
-    **dict.fromkeys((ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT), frozenset(_MEMBERSHIP)),
+    ApiKey.HEARTBEAT: frozenset(_MEMBERSHIP),
     **dict.fromkeys(_COMMITS, frozenset(KAFKA.of_area("membership", "commit", api=int(ApiKey.OFFSET_COMMIT)))),
 }  # fmt: skip
 """Codes that rules judge as the answer of an api, by api key."""
@@ -63,7 +66,7 @@ _NOT_REACHED: Final = KAFKA.of_area("coordinator")
 
 NAMING = (
     ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN,
-    ApiKey.END_TXN, ApiKey.OFFSET_FETCH, ApiKey.LEAVE_GROUP,
+    ApiKey.END_TXN, ApiKey.OFFSET_FETCH, ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP,
 )  # fmt: skip
 """Requests that differ by the group or transactional id that they name: one client asks for several."""
 THING: Final = r'"(?:groupId|transactionalId|v3AndBelowTransactionalId|key|coordinatorKeys)":\[?"((?:[^"\\]|\\.)*)"'

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pipeline.analysis.libraries import COOPERATIVELY, OR_CONSUMER_PROTOCOL
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
-from pipeline.analysis.rules.kafka.rebalances.outcomes import SYNC_ADVICE, have_read_all, refused_each_time
+from pipeline.analysis.rules.kafka.rebalances.outcomes import have_read_all
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
@@ -62,7 +62,7 @@ RULE = Rule(
     "A group rebalances again and again.",
     ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "patience_periods"),
     ("exchanges", "states", "timeline"),
-    advice=(_ADVICE, _ADVICE_DEPLOY, _ADVICE_AGAIN, _ADVICE_UNSEEN, LOOP_ADVICE, SYNC_ADVICE),
+    advice=(_ADVICE, _ADVICE_DEPLOY, _ADVICE_AGAIN, _ADVICE_UNSEEN, LOOP_ADVICE),
 )
 
 
@@ -129,9 +129,6 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     joins = _joins(sources.tables, many)
     explanations = {episode: _explained(episode, lives, joins) for episode in many}
     storms = [episode for episode in many if _is_storm(episode, *explanations[episode], settings)]
-    alone = [one for one in many if one not in storms and explanations[one][0].is_alone]
-    refused = refused_each_time(sources.tables, alone)
-    storms += refused
     stormy = {(episode.cluster, episode.subject) for episode in storms}
     deploys = [episode for episode in many if (episode.cluster, episode.subject) not in stormy]
     read_all = have_read_all(sources.tables, last_of_each(storms))
@@ -140,15 +137,11 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         explained, unstable_us = explanations[episode]
         summary = _summary(episode, explained, unstable_us, is_storm=is_storm)
         severity, advice = ("warning", _ADVICE) if is_storm else ("info", _advice(explained))
-        errors = refused.get(episode, "")
-        if errors:
-            summary = f"{summary} The group has no other member, and each SyncGroup was refused ({errors})."
-            advice = SYNC_ADVICE.format(group=episode.subject)
         made = finding(episode, severity, summary, advice, sources, settings.storm_generations)
         more = {
             "generations": explained.total, "unexplained": explained.unexplained, "instances": explained.instances,
             "unstable_us": unstable_us, "comers": dict(explained.comers), "is_deploy": not is_storm,
-            "has_read_all": read_all.get((episode.cluster, episode.subject)), "sync_errors": errors or None,
+            "has_read_all": read_all.get((episode.cluster, episode.subject)),
         }  # fmt: skip
         yield replace(made, details={**made.details, **more})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tests.pipeline.analysis.rules.kafka.positions.stage import HEARTBEAT, JOIN, SYNC, Client, Stage, records
 
 GROUP = "orders-app"
@@ -31,16 +33,33 @@ def commits_elsewhere(*, seconds: int = 150, well: int = 20) -> Stage:
     return stage
 
 
-def cannot_begin(*, seconds: int = 60, code: int = REBALANCING, accepted: int = 0) -> Stage:
-    """A group's only member joins each second, and SyncGroup is refused, but for the first ones."""
-    stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
-    for second in range(seconds):
-        generation = second + 1
-        asked = {"groupId": GROUP, "sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 300_000, "memberId": worker.member,
-                 "protocolType": "consumer", "protocols": [{"name": "range", "metadata": b""}]}  # fmt: skip
-        answer = {"generationId": generation, "protocolName": "range", "leader": worker.member,
-                  "memberId": worker.member, "members": []}  # fmt: skip
-        stage.say(second, worker, JOIN, asked, answer)
-        asked = {"groupId": GROUP, "generationId": generation, "memberId": worker.member}
-        stage.say(second + 0.02, worker, SYNC, asked, {"errorCode": code if second >= accepted else 0})
+def cannot_begin(
+    *, members: int = 1, times: int = 60, every_s: int = 1, code: int = REBALANCING, refused: Iterable[int] = (0, 1, 2),
+    accepted: int | None = None,
+) -> Stage:  # fmt: skip
+    """All members of a group join at once, again and again, and SyncGroup is refused.
+
+    Args:
+        refused: members whose SyncGroup is refused.
+        accepted: from this time on that of all is accepted; None: never.
+    """
+    stage = Stage()
+    workers = [
+        Client(f"worker-{number}", GROUP, 42_000, f"worker-{number}", host=f"10.0.0.{20 + number}")
+        for number in range(members)
+    ]
+    for turn in range(times):
+        at, generation = turn * every_s, turn + 1
+        for worker in workers:
+            asked = {"groupId": GROUP, "sessionTimeoutMs": 10_000, "rebalanceTimeoutMs": 300_000,
+                     "memberId": worker.member, "protocolType": "consumer",
+                     "protocols": [{"name": "range", "metadata": b""}]}  # fmt: skip
+            named = [{"memberId": one.member, "metadata": b""} for one in workers if worker is workers[0]]
+            answer = {"generationId": generation, "protocolName": "range", "leader": workers[0].member,
+                      "memberId": worker.member, "members": named}  # fmt: skip
+            stage.say(at, worker, JOIN, asked, answer)
+        for number, worker in enumerate(workers):
+            error = code if number in refused and (accepted is None or turn < accepted) else 0
+            asked = {"groupId": GROUP, "generationId": generation, "memberId": worker.member}
+            stage.say(at + 0.02, worker, SYNC, asked, {"errorCode": error})
     return stage
