@@ -139,6 +139,10 @@ class Tables:
         kind = _row_type(tuple(column[0] for column in found.description))
         return [kind._make(row) for row in found.fetchall()]
 
+    def any(self, sql: str, **parameters: object) -> bool:
+        """Whether a query gives any row."""
+        return bool(self._connection.execute(f"SELECT EXISTS ({sql})", parameters or None).fetchall()[0][0])
+
     def of_each(self, sql: str, questions: Iterable[Mapping[str, Any]]) -> list[list[Row]]:
         """What a query gives for each of many questions, in the order of its columns.
 

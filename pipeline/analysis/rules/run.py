@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from decoder.protocols import protocols
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.rules.budget import budget_of
@@ -61,9 +62,12 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
         settings: thresholds.
     """
     failed: set[str] = set()
+    present = _protocols(tables)
     sources = _sources(tables, facts, settings, failed)
     budget, found = budget_of(sources), list[Finding]()
     for family in families():
+        if all(rule.protocol in protocols() and rule.protocol not in present for rule in family.rules):
+            continue
         names = [rule.name for rule in family.rules]
         try:
             found += _stated(budget.kept(family.find(sources, settings)), failed)
@@ -88,6 +92,13 @@ def _stated(findings: Iterable[Finding], failed: set[str]) -> Iterator[Finding]:
             yield finding
 
 
+def _protocols(tables: Tables) -> frozenset[str]:
+    """The protocols of which there is anything to judge; all of them if that cannot be asked."""
+    asked = "SELECT DISTINCT protocol FROM exchanges UNION SELECT DISTINCT protocol FROM waiting"
+    rows = attempt("protocols", lambda: tables.rows(asked), lambda: None)
+    return frozenset(protocols() if rows is None else (row.protocol for row in rows))
+
+
 def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: set[str]) -> Sources:
     """What rules share; if a part of it fails, no rule has seen all that it should: all are ``failed``."""
 
@@ -99,7 +110,8 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: se
         return attempt(f"what rules share: {what}", work, otherwise)
 
     traffic = shared("traffic", partial(collect_traffic, tables, facts), list[Traffic])
-    ends = shared("ends of servers", lambda: _ends_of_servers(tables) | commands.ends(tables), dict[str, int])
+    of_commands = shared("ends of commands", partial(commands.ends, tables), dict[str, int])
+    ends = shared("ends of servers", lambda: _ends_of_servers(tables) | of_commands, dict[str, int])
     server_ends: dict[str, int] = {}
     for one in traffic:
         ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
@@ -108,7 +120,8 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: se
     def symptoms() -> list[Episode]:
         shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), facts)), tables)
         repaired = with_repairs(shown, tables, facts, ends, settings)
-        return list(collect_episodes([*repaired, *commands.command_symptoms(tables, settings)], facts, settings))
+        of_mongodb = commands.command_symptoms(tables, settings) if of_commands else ()
+        return list(collect_episodes([*repaired, *of_mongodb], facts, settings))
 
     episodes: defaultdict[str, list[Episode]] = defaultdict(list)
     for episode in shared("symptoms", symptoms, list[Episode]):

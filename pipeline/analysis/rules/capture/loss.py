@@ -23,6 +23,7 @@ FILE_LOST = (
 )
 ONE_WAY = f"Now: conclude nothing about these connections, also not that requests went unanswered. Fix: {BOTH_WAYS}."
 
+_OF_NO_CONNECTION = f"regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRANGERS})')"
 RULE = Rule(
     "capture_loss",
     "capture",
@@ -41,6 +42,8 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     Connections of which one direction alone was captured are findings of their own: TCP acknowledges bytes of the other
     direction, of which no frame was seen.
     """
+    if not sources.tables.any(f"FROM gaps WHERE {IS_LOSS} OR {_OF_NO_CONNECTION}"):
+        return []
     rows = sources.tables.rows(f"""
         WITH losses AS (
             SELECT connection_id, agent_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost,
@@ -65,7 +68,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             SELECT *, CASE WHEN server IS NULL THEN '' WHEN lost_responses AND NOT is_answered THEN 'requests'
                 WHEN lost_requests AND NOT is_asked THEN 'responses' ELSE '' END AS captured
             FROM losses LEFT JOIN touched USING (connection_id)
-            WHERE server IS NOT NULL OR NOT regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRANGERS})')
+            WHERE server IS NOT NULL OR NOT {_OF_NO_CONNECTION}
                 AND connection_id NOT IN (SELECT connection_id FROM all_copies)
                 AND connection_id NOT IN (SELECT connection_id FROM gaps WHERE starts_with(method, '{SPEAKS}'))
         ), translated AS (
@@ -84,7 +87,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     elsewhere = sources.tables.rows(f"""
         SELECT agent_id, connection_id, count(*) AS gaps, sum(bytes_lost)::BIGINT AS bytes_lost, max(seq) AS packets,
             min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
-        FROM gaps WHERE regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRANGERS})')
+        FROM gaps WHERE {_OF_NO_CONNECTION}
         GROUP BY agent_id, connection_id ORDER BY agent_id, connection_id
     """)
     return [_finding(row, sources, settings) for row in rows] + [_of_no_connection(row, sources) for row in elsewhere]

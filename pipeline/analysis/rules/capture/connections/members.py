@@ -26,6 +26,8 @@ _FEW: Final = 2
 
 def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """One for each client and server."""
+    if not sources.tables.any("FROM commands"):
+        return
     reached = None
     rows = _asking(sources, settings.connection_failures)
     for row, named in zip(rows, _named(sources.tables, rows), strict=True):

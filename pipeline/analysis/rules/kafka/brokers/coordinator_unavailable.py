@@ -20,6 +20,7 @@ from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting, lasting_waves
+from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
@@ -159,6 +160,8 @@ RefusedBy = Callable[[int | None, Json, Json], Iterable[tuple[str, int]]]
 
 
 def _in_bodies(api: ApiKey, refused_by: RefusedBy, sources: Sources) -> Iterator[Attempt]:
+    if api not in refused_apis(sources):
+        return
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,

@@ -18,6 +18,7 @@ from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
+from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import count, joined
 from pipeline.analysis.rules.rule import Rule, finds
@@ -93,6 +94,8 @@ def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str],
 
 def _without_leader(sources: Sources) -> Iterator[Attempt]:
     """What Metadata says of partitions without a leader."""
+    if ApiKey.METADATA not in refused_apis(sources):
+        return
     codes = " OR ".join(f"list_contains(error_codes, {code})" for code in _IN_METADATA)
     rows = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, response_body

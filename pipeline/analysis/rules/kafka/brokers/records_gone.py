@@ -64,27 +64,19 @@ _ASKED = f"""
     FROM ({_ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
 """
 """The same with when it was asked; ``whose``: see :func:`_of`."""
+_BEFORE = "ORDER BY us RANGE BETWEEN UNBOUNDED PRECEDING AND greatest(us - asked_us + 1, 0) PRECEDING"
 _SUSPECTS = f"""
-    WITH asked AS MATERIALIZED ({_ASKED}), steps AS (
-        SELECT cluster, topic, partition, 'acknowledged' AS by_whom, us AS at_us, true AS is_end, ended AS place
-        FROM asked
-        UNION ALL
-        SELECT cluster, topic, partition, 'acknowledged', asked_us, false, base FROM asked WHERE kind = 'produced'
-        UNION ALL
-        SELECT cluster, topic, partition, 'stated ' || whose, us, true, ended FROM asked WHERE kind <> 'produced'
-        UNION ALL
-        SELECT cluster, topic, partition, 'stated ' || whose, asked_us, false, ended FROM asked WHERE kind <> 'produced'
-    ), known AS (
-        SELECT cluster, topic, partition, is_end, place, max(CASE WHEN is_end THEN place END) OVER (
-            PARTITION BY cluster, topic, partition, by_whom ORDER BY at_us, is_end ROWS UNBOUNDED PRECEDING
-        ) AS reached
-        FROM steps
-    )
-    SELECT DISTINCT cluster, topic, partition FROM known WHERE NOT is_end AND place < reached
+    SELECT DISTINCT cluster, topic, partition FROM (
+        SELECT cluster, topic, partition, kind, base, ended,
+            max(ended) OVER (PARTITION BY cluster, topic, partition {_BEFORE}) AS acknowledged,
+            max(ended) FILTER (kind <> 'produced')
+                OVER (PARTITION BY cluster, topic, partition, whose {_BEFORE}) AS stated
+        FROM ({_ASKED})
+    ) WHERE CASE kind WHEN 'produced' THEN base < acknowledged ELSE ended < stated END
 """
 """Partitions whose log may have become shorter: a batch below what had been acknowledged when it was sent, or a
-watermark of a broker below what that had stated before it was asked. Each question stands in time before the answers of
-its microsecond, and sees the furthest end before it: one pass, where a join by time took twenty times as long."""
+watermark of a broker below what that had stated before it was asked. Each question sees the furthest end that was
+answered before its microsecond: one pass, where a join by time took twenty times as long."""
 _OF_SUSPECTS = f"""
     WITH asked AS ({_ASKED}), repeated AS (
         SELECT DISTINCT exchange_id, topic, partition FROM (

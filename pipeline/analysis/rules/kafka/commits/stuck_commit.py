@@ -41,17 +41,37 @@ _PASSED = (
     "a restart meanwhile reads again all that was finished behind it."
 )
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
+_SUSPECTS = """
+    WITH commits AS (
+        SELECT cluster, topic, partition, group_id, "offset" AS committed, count(*) AS times FROM events
+        WHERE kind = 'committed' AND "offset" IS NOT NULL
+        GROUP BY cluster, topic, partition, group_id, "offset", client_id, member_id, client
+    ), further AS (
+        SELECT cluster, topic, partition, group_id, max(reached) AS reached FROM (
+            SELECT cluster, topic, partition, group_id, committed AS reached FROM commits
+            UNION ALL
+            SELECT cluster, topic, partition, group_id, fetch_position FROM timeline
+            WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
+        ) GROUP BY ALL
+    )
+    SELECT DISTINCT c.cluster, c.topic, c.partition, c.group_id FROM commits AS c JOIN further AS f
+        ON c.cluster = f.cluster AND c.topic = f.topic AND c.partition = f.partition AND c.group_id = f.group_id
+    WHERE c.times >= $times AND c.committed < f.reached
+"""
+"""Where one committer repeats an offset, and the group gets further at any time."""
 _POSITIONS = """
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, "offset" AS committed,
         client_id, member_id, client, server, NULL::BIGINT AS fetched, NULL::BIGINT AS asked
-    FROM events WHERE kind = 'committed' AND "offset" IS NOT NULL
+    FROM events SEMI JOIN repeated USING (cluster, topic, partition, group_id)
+    WHERE kind = 'committed' AND "offset" IS NOT NULL
     UNION ALL BY NAME
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id,
         fetch_position AS fetched, event_offset AS asked
-    FROM timeline WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
+    FROM timeline SEMI JOIN repeated USING (cluster, topic, partition, group_id)
+    WHERE kind = 'fetched' AND fetch_position IS NOT NULL
     ORDER BY cluster, topic, partition, group_id, us, exchange_id, ordinal, committed
 """
-"""Accepted commits and fetch positions of each group and partition."""
+"""Of these, accepted commits and fetch positions."""
 
 
 _REMEMBERED = 200
@@ -135,6 +155,11 @@ RULE = Rule(
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
+    least = min(settings.stuck_commit_repeats, settings.stuck_commit_repeats_while_fetching)
+    suspects = sources.tables.table(_SUSPECTS, times=least)
+    if not suspects.num_rows:
+        return []
+    sources.tables.add("repeated", suspects)
     found = []
     for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
         repeats, last = _repeats(rows)

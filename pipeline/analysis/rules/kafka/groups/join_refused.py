@@ -140,7 +140,10 @@ _JOINS = f"""
     ORDER BY cluster, group_id, client_id, host, us, exchange_id
 """
 """Joins of clients that were ever refused."""
-_ANY = f"SELECT kind FROM states WHERE error_code IN {_CODES} LIMIT 1"
+_ANY = f"""
+    SELECT client_id FROM states WHERE error_code IN {_CODES} GROUP BY client_id HAVING count(*) >= $times
+"""
+"""Whether any client was refused often enough."""
 
 
 def knocks(joins: Iterable[Row]) -> Iterator[Knocking]:
@@ -189,9 +192,9 @@ def is_enough(run: Knocking, session_us: int, settings: FindingSettings) -> bool
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
-    rows = sources.tables.rows(_JOINS) if sources.tables.rows(_ANY) else []
-    if not rows:
+    if not sources.tables.any(_ANY, times=settings.join_refused_times):
         return []
+    rows = sources.tables.rows(_JOINS)
     asked = _asked(sources.tables, {(row.group_id, row.client_id) for row in rows if row.error_code})
     seen = _seen(sources.tables, {row.group_id for row in rows})
     found = []

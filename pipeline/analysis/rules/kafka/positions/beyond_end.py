@@ -30,22 +30,21 @@ _STATES_END = """coalesce(error_code, 0) = 0 AND topic IS NOT NULL AND (
     (kind = 'fetched' AND high_watermark >= 0)
     OR (kind = 'listed' AND list_timestamp = -1 AND "offset" >= 0 AND isolation_level = 'read_uncommitted'))"""
 _ENDED = """CASE kind WHEN 'fetched' THEN high_watermark ELSE "offset" END"""
+_CLAIMS = """kind IN ('committed', 'fetched_commit') AND group_id <> '' AND "offset" > 0"""
+_SUSPECTS = f"""
+    SELECT cluster, topic, partition, max(greatest(
+        CASE WHEN kind IN ('produced', 'fetched', 'listed') THEN greatest(high_watermark, next_offset) END,
+        CASE WHEN kind = 'listed' AND list_timestamp <> -2 THEN "offset" END
+    )) AS top
+    FROM events WHERE coalesce(error_code, 0) = 0 AND topic IS NOT NULL
+    GROUP BY ALL HAVING max("offset") FILTER ({_CLAIMS}) > top
+"""
+"""Partitions where a group stands beyond ``top``, the furthest end that is stated."""
 _BEYOND = f"""
     WITH claimed AS (
         SELECT cluster, topic, partition, group_id, kind, client_id, client, epoch_us(ts) AS us, exchange_id,
             "offset" AS stood
-        FROM events WHERE kind IN ('committed', 'fetched_commit') AND coalesce(error_code, 0) = 0 AND group_id <> ''
-            AND topic IS NOT NULL AND "offset" > 0
-    ), most AS (
-        SELECT cluster, topic, partition, max(stood) AS stood FROM claimed GROUP BY ALL
-    ), tops AS (
-        SELECT e.cluster, e.topic, e.partition, max(greatest(e.high_watermark, e.next_offset,
-            CASE WHEN e.kind = 'listed' AND e.list_timestamp <> -2 THEN e."offset" END)) AS top
-        FROM events AS e SEMI JOIN most USING (cluster, topic, partition)
-        WHERE e.kind IN ('produced', 'fetched', 'listed') AND coalesce(e.error_code, 0) = 0
-        GROUP BY ALL
-    ), suspects AS (
-        SELECT cluster, topic, partition, top FROM tops JOIN most USING (cluster, topic, partition) WHERE stood > top
+        FROM events WHERE {_CLAIMS} AND coalesce(error_code, 0) = 0 AND topic IS NOT NULL
     ), beyond AS (
         SELECT cluster, topic, partition, group_id, top, min(us) FILTER (stood > top) AS first_us,
             max(us) FILTER (stood > top) AS last_us, arg_max(stood, us) FILTER (stood > top) AS stood,
@@ -151,6 +150,10 @@ class Beyond:
 
 def beyond_ends(sources: Sources) -> Iterator[Beyond]:
     """Of each group and partition, those farthest beyond the end first."""
+    suspects = sources.tables.table(_SUSPECTS)
+    if not suspects.num_rows:
+        return
+    sources.tables.add("suspects", suspects)
     rows = [row for row in sources.tables.rows(_BEYOND) if not sources.made_anew.get((row.cluster, row.topic))]
     asked = [
         {

@@ -18,10 +18,10 @@ from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, STOPPED_RULE, finding_of
 from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_us
+from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
-from pipeline.analysis.tables import numbers
 from pipeline.finding_settings import FindingSettings
 
 _SCHEMA = pa.schema(
@@ -31,17 +31,17 @@ _SCHEMA = pa.schema(
     ]
 )  # fmt: skip
 _HELD = """
-    members AS (
+    WITH members AS (
         SELECT cluster, group_id, member_id, arg_max(client_id, ts) AS client_id, max(epoch_us(ts)) AS alive_us,
             arg_max(host_of(client), ts) AS host, arg_max(server, ts) AS coordinator FROM states
         WHERE member_id <> '' AND coalesce(error_code, 0) = 0
             AND (kind IN ('join', 'heartbeat') OR group_protocol <> 'classic')
         GROUP BY ALL
-    ), held AS (
-        SELECT o.*, m.client_id, m.host, m.coordinator, m.alive_us FROM owned AS o JOIN members AS m
-            USING (cluster, group_id, member_id)
     )
+    SELECT o.*, m.client_id, m.host, m.coordinator, m.alive_us FROM owned AS o JOIN members AS m
+        USING (cluster, group_id, member_id)
 """
+"""What members hold, and the members themselves."""
 _MOST_LEADERS = 8
 """Brokers that took records of a partition, the last ones, that are kept apart: many groups may hold it."""
 _SINCE_EACH = """
@@ -74,13 +74,17 @@ def _written(of: str, since: str) -> str:
     """
 
 
-_UNFETCHED = f"""
-    WITH {_HELD}, fetches AS (
+_UNFETCHED = """
+    WITH fetches AS (
         SELECT DISTINCT cluster, topic, partition, client_id FROM events WHERE kind IN ('fetched', 'fetch_rejected')
-    ), writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}), unfetched AS (
-        FROM held AS h ANTI JOIN fetches AS f ON f.cluster = h.cluster AND f.topic = h.topic
-            AND f.partition = h.partition AND f.client_id IS NOT DISTINCT FROM h.client_id
-    ), written AS ({_written("unfetched", "since_us")}), others AS (
+    )
+    FROM held AS h ANTI JOIN fetches AS f ON f.cluster = h.cluster AND f.topic = h.topic
+        AND f.partition = h.partition AND f.client_id IS NOT DISTINCT FROM h.client_id
+"""
+"""What members hold and no client of their name fetches."""
+_NEVER_FETCHED = f"""
+    WITH writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}),
+    written AS ({_written("unfetched", "since_us")}), others AS (
         SELECT cluster, topic, server, client_id, host, us, max(us) OVER w AS fetched_us,
             sum(exchanges) OVER w AS others, first_value(last_exchange) OVER w AS last_exchange
         FROM (
@@ -96,23 +100,26 @@ _UNFETCHED = f"""
         AND e.client_id IS NOT DISTINCT FROM w.client_id AND e.host = w.host AND w.since_us < e.us
     ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
 """
-_ALL_SILENT = f"""
-    WITH {_HELD}, readers AS (
-        SELECT client_id, client_ip AS host, server_ip, max(epoch_us(ts)) AS us FROM exchanges
+_SILENT = f"""
+    WITH reading AS (
+        SELECT client_id, client_ip AS host, max(epoch_us(ts)) AS us FROM exchanges
         WHERE api_key = {int(ApiKey.FETCH)} GROUP BY ALL
-    ), reading AS (
-        SELECT client_id, host, max(us) AS us FROM readers GROUP BY ALL
     ), own AS (
         SELECT cluster, topic, partition, client_id, max(epoch_us(ts)) AS us FROM events
         WHERE kind IN ('fetched', 'fetch_rejected') GROUP BY ALL
-    ), silent AS (
-        SELECT h.* FROM held AS h
-            ANTI JOIN reading AS r ON r.host = h.host AND r.client_id IS NOT DISTINCT FROM h.client_id
-                AND r.us > h.since_us
-            ANTI JOIN reading AS s ON s.host = h.host AND s.us > h.since_us
-                AND s.client_id = regexp_replace(h.client_id, '-consumer$', '-restore-consumer')
-            ANTI JOIN own AS e ON e.cluster = h.cluster AND e.topic = h.topic AND e.partition = h.partition
-                AND e.client_id IS NOT DISTINCT FROM h.client_id AND e.us > h.since_us
+    )
+    SELECT h.* FROM held AS h
+        ANTI JOIN reading AS r ON r.host = h.host AND r.client_id IS NOT DISTINCT FROM h.client_id
+            AND r.us > h.since_us
+        ANTI JOIN reading AS s ON s.host = h.host AND s.us > h.since_us
+            AND s.client_id = regexp_replace(h.client_id, '-consumer$', '-restore-consumer')
+        ANTI JOIN own AS e ON e.cluster = h.cluster AND e.topic = h.topic AND e.partition = h.partition
+            AND e.client_id IS NOT DISTINCT FROM h.client_id AND e.us > h.since_us
+"""
+"""What members hold that fetch nothing at all."""
+_ALL_SILENT = f"""
+    WITH readers AS (
+        SELECT client_ip AS host, server_ip FROM exchanges WHERE api_key = {int(ApiKey.FETCH)} GROUP BY ALL
     ), writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}), written AS ({_written("silent", "since_us")}), seen AS (
         SELECT server_ip, min(host) AS least, max(host) AS greatest FROM readers GROUP BY server_ip
     )
@@ -122,12 +129,8 @@ _ALL_SILENT = f"""
 """
 """What members hold that fetch nothing at all, of any topic or broker, where the capture sees others fetch from the
 broker that took the records, or the broker is their coordinator. Kafka Streams restores its state by another client."""
-_REFUSALS = f"""
-    SELECT count(*) AS times FROM exchanges
-    WHERE api_key IN {numbers(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH)} AND coalesce(len(error_codes), 0) > 0
-"""
 _SINCE_REFUSED = f"""
-    WITH {_HELD}, answers AS (
+    WITH answers AS (
         SELECT cluster, group_id, topic, partition, client_id, host_of(client) AS host, epoch_us(ts) AS us, exchange_id,
             coalesce(error_code, 0) AS code, kind FROM events
         WHERE kind IN ('commit_rejected', 'fetched_commit')
@@ -197,10 +200,11 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     owned = _owned(sources)
     if not owned.num_rows:
         return
-    sources.tables.add("owned", owned)
+    tables = sources.tables
+    tables.add("owned", owned)
+    tables.add("held", tables.table(_HELD))
     refused: set[str] = set()
-    (refusals,) = sources.tables.rows(_REFUSALS)
-    if refusals.times:
+    if refused_apis(sources) & {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}:
         for finding in _since_refused(sources, settings):
             refused.add(finding.subject)
             yield finding
@@ -211,7 +215,11 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
 
 def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     patience = patience_us(2 * settings.fetched_again_seconds, 0)
-    for row in sources.tables.rows(_UNFETCHED):
+    unfetched = sources.tables.table(_UNFETCHED)
+    if not unfetched.num_rows:
+        return
+    sources.tables.add("unfetched", unfetched)
+    for row in sources.tables.rows(_NEVER_FETCHED):
         until_us = min(row.last_us, row.fetched_us, row.alive_us)
         if (row.written or 0) < settings.behind_records or until_us - row.first_us < patience:
             continue
@@ -227,6 +235,10 @@ def _silent(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """The partition of each member and topic with the lowest number stands for all."""
     patience = patience_us(settings.poll_seconds, 0)
     known: set[tuple[str, str, str, str]] = set()
+    silent = sources.tables.table(_SILENT)
+    if not silent.num_rows:
+        return
+    sources.tables.add("silent", silent)
     for row in sources.tables.rows(_ALL_SILENT):
         until_us = min(row.last_us, row.alive_us)
         whose = (row.cluster, row.group_id, row.topic, row.member_id)

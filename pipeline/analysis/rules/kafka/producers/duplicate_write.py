@@ -40,6 +40,11 @@ RULE = Rule(
 _IN_DOUBT = (KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 """The leader has appended what it refuses."""
 _SAME = "cluster, topic, partition, base_timestamp, max_timestamp, records, size"
+_WITHOUT_ID = """
+    source = 'produce' AND coalesce(producer_id, -1) < 0 AND topic IS NOT NULL AND base_timestamp IS NOT NULL
+    AND records > 0
+"""
+"""Batches of producers without idempotence, as SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +89,12 @@ def _apart(some: Sequence[Twice], pause_us: int) -> Iterator[list[Twice]]:
 
 def _sent(tables: Tables) -> list[Row]:
     """Batches without a producer id that came more than once, batch by batch in order of time."""
+    if not tables.any(f"FROM batches WHERE {_WITHOUT_ID}"):
+        return []
     return tables.rows(f"""
         WITH twice AS (
             SELECT {_SAME}, client_id, base_offset, exchange_id FROM batches
-            WHERE source = 'produce' AND coalesce(producer_id, -1) < 0 AND topic IS NOT NULL
-                AND base_timestamp IS NOT NULL AND records > 0
+            WHERE {_WITHOUT_ID}
             QUALIFY count(*) OVER (PARTITION BY {_SAME}, client_id) > 1
         )
         SELECT {_SAME}, twice.client_id, base_offset, exchange_id, exchanges.connection_id, client_ip, server_ip,

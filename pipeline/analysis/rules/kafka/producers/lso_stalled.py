@@ -124,8 +124,21 @@ class _End:
         return cls(state, "info", words or "Too few transactions were seen here to know how long they usually are open")
 
 
+_HELD_BACK = """
+    SELECT last_stable_offset FROM events
+    WHERE kind = 'fetched' AND high_watermark > last_stable_offset
+    GROUP BY cluster, topic, partition, last_stable_offset
+    HAVING max(epoch_us(ts)) - min(epoch_us(ts)) >= $lasting
+        AND max(high_watermark)::HUGEINT - min(high_watermark) >= $growing
+"""
+"""Partitions in which the LSO was the same for so long, whatever it was in between."""
+
+
 def _stalls(tables: Tables, settings: FindingSettings) -> list[Row]:
     """The spans of each partition in which the LSO stays below a growing high watermark."""
+    least = {"lasting": int(settings.lso_stalled_seconds * 1_000_000), "growing": settings.lso_stalled_records}
+    if not tables.any(_HELD_BACK, **least):
+        return []
     return tables.rows(
         """
         WITH seen AS (
@@ -150,8 +163,7 @@ def _stalls(tables: Tables, settings: FindingSettings) -> list[Row]:
         HAVING last_us - first_us >= $lasting AND hw_last::HUGEINT - hw_first >= $growing
         ORDER BY cluster, topic, partition, span
         """,
-        lasting=int(settings.lso_stalled_seconds * 1_000_000),
-        growing=settings.lso_stalled_records,
+        **least,
     )
 
 

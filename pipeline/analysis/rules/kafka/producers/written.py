@@ -39,6 +39,12 @@ OLD_FORMAT = Rule(
     advice=(_OLD_ADVICE, _STORED_ADVICE, _READ_ADVICE),
 )
 
+_UNANSWERED = f"""
+    SELECT exchange_id FROM exchanges
+    WHERE protocol = 'kafka' AND api_key = {int(ApiKey.PRODUCE)} AND status = 'unanswered'
+        AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM exchanges WHERE status = 'paired')
+"""
+
 
 @finds(CRC_MISMATCH, OLD_FORMAT, BATCH_SIZES)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
@@ -57,13 +63,10 @@ def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
     What a broker left without an answer, while it answered others, it may not have taken: Kafka 4 closes the connection
     on requests as old as v0 and v1 are.
     """
+    is_old = tables.any(f"FROM batches WHERE magic < {_V2} AND source = 'produce'")
     return tables.rows(
         f"""
-        WITH unanswered AS (
-            SELECT exchange_id FROM exchanges
-            WHERE protocol = 'kafka' AND api_key = {ApiKey.PRODUCE} AND status = 'unanswered'
-                AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM exchanges WHERE status = 'paired')
-        ), marked AS (
+        WITH unanswered AS ({_UNANSWERED if is_old else "SELECT NULL AS exchange_id WHERE false"}), marked AS (
             SELECT cluster, topic, partition, client_id, source, epoch_us(ts) AS us, exchange_id, records, magic,
                 coalesce(NOT crc_valid, false) AS is_bad, coalesce(magic < {_V2}, false)
                     AND (source <> 'produce' OR exchange_id NOT IN (SELECT exchange_id FROM unanswered)) AS is_old

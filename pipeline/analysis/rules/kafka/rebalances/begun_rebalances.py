@@ -39,6 +39,8 @@ class Begun:
     evidence: tuple[str, ...]
 
 
+_ASKED = f"FROM states WHERE kind = 'heartbeat' AND error_code = {int(KafkaError.REBALANCE_IN_PROGRESS)}"
+"""Heartbeats that asked a member to rejoin."""
 _QUERY = f"""
     WITH classic AS (
         SELECT cluster, group_id, kind, member_id, client_id, client, exchange_id, epoch_us(ts) AS us,
@@ -59,6 +61,8 @@ _QUERY = f"""
 
 def begun_rebalances(tables: Tables, least_us: int) -> Iterator[Begun]:
     """Those that lasted for so long after the capture began."""
+    if not tables.any(_ASKED):
+        return
     for _, rows in groupby(tables.rows(_QUERY, least_us=least_us), key=attrgetter("cluster", "group_id")):
         some = list(rows)
         late = _late(some)
