@@ -89,13 +89,13 @@ def _apart(some: Sequence[Twice], pause_us: int) -> Iterator[list[Twice]]:
 
 def _sent(tables: Tables) -> list[Row]:
     """Batches without a producer id that came more than once, batch by batch in order of time."""
-    if not tables.any(f"FROM batches WHERE {_WITHOUT_ID}"):
+    of_one = f"{_SAME}, client_id"
+    if not tables.any(f"SELECT {of_one} FROM batches WHERE {_WITHOUT_ID} GROUP BY {of_one} HAVING count(*) > 1"):
         return []
     return tables.rows(f"""
         WITH twice AS (
-            SELECT {_SAME}, client_id, base_offset, exchange_id FROM batches
-            WHERE {_WITHOUT_ID}
-            QUALIFY count(*) OVER (PARTITION BY {_SAME}, client_id) > 1
+            SELECT {of_one}, base_offset, exchange_id FROM batches WHERE {_WITHOUT_ID}
+            QUALIFY count(*) OVER (PARTITION BY {of_one}) > 1
         )
         SELECT {_SAME}, twice.client_id, base_offset, exchange_id, exchanges.connection_id, client_ip, server_ip,
             epoch_us(request_ts) AS us, epoch_us(response_ts) AS answered_us, error_codes

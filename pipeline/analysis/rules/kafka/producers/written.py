@@ -39,6 +39,15 @@ OLD_FORMAT = Rule(
     advice=(_OLD_ADVICE, _STORED_ADVICE, _READ_ADVICE),
 )
 
+_IS_TINY = """
+    source = 'produce' AND count(*) >= $tiny_batches AND coalesce(sum(records), 0) <= $tiny_records * count(*)
+"""
+_ANY = f"""
+    SELECT source FROM batches WHERE NOT coalesce(is_control, false)
+    GROUP BY cluster, topic, partition, client_id, source, epoch_us(ts) // {_WINDOW_US}
+    HAVING bool_or(NOT crc_valid) OR bool_or(magic < {_V2}) OR ({_IS_TINY})
+"""
+"""Whether there is anything to report."""
 _UNANSWERED = f"""
     SELECT exchange_id FROM exchanges
     WHERE protocol = 'kafka' AND api_key = {int(ApiKey.PRODUCE)} AND status = 'unanswered'
@@ -63,6 +72,9 @@ def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
     What a broker left without an answer, while it answered others, it may not have taken: Kafka 4 closes the connection
     on requests as old as v0 and v1 are.
     """
+    limits = {"tiny_batches": settings.tiny_batches, "tiny_records": settings.tiny_records}
+    if not tables.any(_ANY, **limits):
+        return []
     is_old = tables.any(f"FROM batches WHERE magic < {_V2} AND source = 'produce'")
     return tables.rows(
         f"""
@@ -82,14 +94,12 @@ def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
                 arg_min(exchange_id, (us, exchange_id)) FILTER (is_bad OR is_old),
                 arg_min(exchange_id, (us, exchange_id))
             ) AS evidence,
-            source = 'produce' AND count(*) >= $tiny_batches
-                AND coalesce(sum(records), 0) <= $tiny_records * count(*) AS tiny
+            {_IS_TINY} AS tiny
         FROM marked GROUP BY cluster, topic, partition, client_id, source, "window"
         HAVING bad > 0 OR old > 0 OR tiny
         ORDER BY cluster, topic, partition, client_id, source, "window"
         """,
-        tiny_batches=settings.tiny_batches,
-        tiny_records=settings.tiny_records,
+        **limits,
     )
 
 
