@@ -86,13 +86,14 @@ def _cut_off(case: Case) -> str:
     return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
 
 
-_LIKELY = frozenset({"sasl", "credentials", "idle", "limit", "too-large", "storm", "flood", "dropped"})
+_LIKELY = frozenset({"sasl", "credentials", "first-request", "idle", "limit", "too-large", "storm", "flood", "dropped"})
 _FAILED = {
     "refused": f"{SEEN}a reset answers each SYN.",
     "unanswered": f"{SEEN}each SYN was sent again, and nothing answered.",
     "closed": f"{SEEN}the server closed the connections before anything was sent. {not_why('server')}",
     "sasl": f"{SEEN}the server closed each connection after this request. {not_why('server')}",
     "credentials": f"{SEEN}the server closed each connection after the credentials. {not_why('server')}",
+    "first-request": f"{SEEN}the server closed each connection after ApiVersions, not others. {not_why('server')}",
     "controller": f"{SEEN}the server's own answer to ApiVersions lists what it serves.",
     "limit": f"{SEEN}the server closed these connections and served others meanwhile. {not_why('server')}",
     "too-large": f"{SEEN}the same segments are sent again and again, and nothing acknowledges them.",

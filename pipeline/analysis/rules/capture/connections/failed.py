@@ -67,12 +67,15 @@ def troubles(sources: Sources, settings: FindingSettings) -> list[Trouble]:
 
 def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
     known = seen(sources)
+    ended: frozenset[str] = frozenset()
     if known.lives:
         yield from opening.troubles(known, settings)
         crowd = list(crowds.troubles(sources, known, settings))
         yield from crowd
         stormed = {one.server for one in crowd if one.shape == "storm"}
-        yield from (one for one in limits.troubles(sources, known, settings) if one.server not in stormed)
+        limited = list(limits.troubles(sources, known, settings))
+        yield from (one for one in limited if one.server not in stormed)
+        ended = ended.union(*(one.ids for one in limited))
         explained = [
             *stuck.troubles(sources, known, settings),
             *full.troubles(sources, known, settings),
@@ -80,7 +83,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
         ]
         yield from explained
         yield from dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings)
-    yield from thrown_out.troubles(sources, known, settings)
+    yield from thrown_out.troubles(sources, known, ended, settings)
     yield from advertised.troubles(sources, known, settings)
     yield from members.troubles(sources, known, settings)
 

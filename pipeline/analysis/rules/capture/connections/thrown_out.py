@@ -1,4 +1,4 @@
-"""Clients that a server throws out by their first requests: no login, refused credentials, a controller's listener."""
+"""Clients that a server throws out by their first requests: no login, refused credentials, a controller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ CONTROLLER: Final = (
     "listener in bootstrap.servers; only administration (bootstrap.controllers, --bootstrap-controller) may go to a "
     "controller."
 )
-ADVICE: Final = (LOGIN, CREDENTIALS, CONTROLLER)
+FIRST: Final = (
+    "Now: look up the broker's version, and this client's host in its log: a broker older than 0.10 does not know "
+    "ApiVersions and closes the connection, and so may a proxy, or a limit for an address. Fix: upgrade the broker; "
+    "until then give librdkafka api.version.request=false and broker.version.fallback, or use a client library of the "
+    "broker's age."
+)
+ADVICE: Final = (LOGIN, CREDENTIALS, CONTROLLER, FIRST)
 
 _TOKEN: Final = -1
 """Stands for the api of a frame without a header: bytes of SASL behind SaslHandshake v0."""
@@ -61,12 +67,19 @@ class _Connection:
         """For which want the server closed it; empty for another one."""
         if self.open == {_TOKEN} and ApiKey.SASL_HANDSHAKE in self.answered:
             return "credentials"
+        if self.open == {ApiKey.API_VERSIONS} and not self.answered:
+            return "first"
         is_begun = self.open and not self.open & _BEGIN
         return "login" if is_begun and self.answered <= {ApiKey.API_VERSIONS} else ""
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
-    """One for each client and server."""
+def troubles(sources: Sources, known: Seen, explained: frozenset[str], settings: FindingSettings) -> Iterator[Trouble]:
+    """One for each client and server.
+
+    Args:
+        sources, known, settings: as of other shapes.
+        explained: ids of connections that a limit of the server ended.
+    """
     controllers = _controllers(sources)
     yield from _at_controllers(sources, controllers, settings)
     cut = {one.connection_id for one in known.lives if one.how == "spoke" and one.closed_by == "server"}
@@ -79,10 +92,17 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     many = {whose: failed for whose, failed in by_client.items() if len(failed) >= settings.connection_failures}
     logging_in = _servers(sources, _LOGINS) if many else set()
     serving = _serving(sources) if many else set()
+    served = _served(sources) if any(whose[0] == "first" for whose in many) else set()
+    restart_us = int(settings.connection_restart_seconds * 1_000_000)
     for (wants, server, client, host), failed in sorted(many.items()):
         failed.sort(key=lambda one: (one.last_us, one.id))
         if wants == "credentials":
             yield _refused(server, client, host, failed)
+        elif wants == "first":
+            is_long = failed[-1].last_us - failed[0].last_us >= restart_us
+            is_new = not any(one.id in explained for one in failed) and (server, client, host) not in served
+            if is_long and is_new and server in known.answered:
+                yield _unread(server, client, host, failed)
         elif server not in serving and (server in logging_in or any(one.answered for one in failed)):
             yield _unexpected(server, client, host, failed, is_certain=server in logging_in)
 
@@ -121,6 +141,14 @@ def _refused(server: str, client: str, host: str, failed: Sequence[_Connection])
     return _made("credentials", (server, client, host), failed, summary, CREDENTIALS)
 
 
+def _unread(server: str, client: str, host: str, failed: Sequence[_Connection]) -> Trouble:
+    summary = (
+        f"{server} closes the connection of {who(client or None, host)} on its very first request (ApiVersions; "
+        f"{_span(failed)}), and answers other clients: it does not know this request, or does not want this client."
+    )
+    return _made("first-request", (server, client, host), failed, summary, FIRST)
+
+
 def _connections(sources: Sources, ids: set[str]) -> Iterable[_Connection]:
     rows: list[Row] = sources.tables.rows(
         f"""
@@ -152,6 +180,15 @@ def _servers(sources: Sources, apis: frozenset[ApiKey]) -> set[str]:
         "AND protocol = 'kafka' AND response_ts IS NOT NULL"
     )
     return {row.server for row in rows}
+
+
+def _served(sources: Sources) -> set[tuple[str, str, str]]:
+    """Servers, with name and host of clients whom they answered."""
+    rows = sources.tables.rows(
+        f"SELECT DISTINCT {ADDRESS['server']} AS server, coalesce(client_id, '') AS client, client_ip AS host "
+        "FROM exchanges WHERE response_ts IS NOT NULL"
+    )
+    return {(row.server, row.client, row.host) for row in rows}
 
 
 def _serving(sources: Sources) -> set[str]:

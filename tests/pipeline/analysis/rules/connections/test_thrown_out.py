@@ -84,3 +84,20 @@ def test_a_server_that_closes_while_it_stops(tmp_path: Path) -> None:
 
 def test_a_few_that_are_cut(tmp_path: Path) -> None:
     assert found(tmp_path, served(), *(cut(n, 3 * n, asks=True) for n in range(3))) == {}
+
+
+def thrown_out_at_once(number: int) -> Door:
+    some = door(number, 16 * number, name="newer", host="10.0.0.20").open()
+    some.ask(ApiKey.API_VERSIONS, 3).wait(2)
+    return some.closes(1)
+
+
+def test_a_client_whose_first_request_closes_each_connection(tmp_path: Path) -> None:
+    shown = found(tmp_path, served(120), *each(thrown_out_at_once))
+    assert shown == {f"{SERVER}:9092/first-request/newer/10.0.0.20": "critical"}
+
+
+def test_a_client_that_is_answered_later_waited_for_a_start(tmp_path: Path) -> None:
+    later = door(50, 115, name="newer", host="10.0.0.20").begun().beats(4).closes(0)
+    shown = rows(tmp_path, packets(served(120), later, *each(thrown_out_at_once)))
+    assert [row["rule"] for row in shown] == ["unanswered_requests"]
