@@ -37,6 +37,7 @@ _NUMBERS = {
 }  # fmt: skip
 """Numbers of ``life`` by the columns that they stand in."""
 _PAIRS = {
+    "isn": ("client_isn", "server_isn"),
     "packets": ("client_packets", "server_packets"), "bytes": ("client_bytes", "server_bytes"),
     "again": ("client_sent_again", "server_sent_again"),
     "unacknowledged": ("client_unacknowledged", "server_unacknowledged"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,9 @@ TROUBLES: Final = (*UNSPOKEN, "spoke")
 
 SAME_US: Final = 2_000_000
 """Two agents that see one connection begin do so within this time, µs."""
+
+TRANSLATED_US: Final = 50_000
+"""Address translation shows a SYN again within this time, µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Life:
         syns: how often the client asked for a connection.
         state: in what a connection that speaks ended: ``asking``, ``answering``, ``idle`` or ``unknown``.
         tls_offered, tls_version: the newest TLS version that the client offers, and the one that the server chose.
+        sent: bytes of client and server.
+        isn: initial sequence numbers of client and server; None where no SYN showed it.
     """
 
     connection_id: str
@@ -65,10 +71,17 @@ class Life:
     state: str = ""
     tls_offered: str = ""
     tls_version: str = ""
+    sent: tuple[int, int] = (0, 0)
+    isn: tuple[int | None, int | None] = (None, None)
 
 
 def lives(tables: Tables, name: str = "connections") -> list[Life]:
-    """What rules look at, in the order in which it began; copies behind address translation are left out.
+    """What rules look at, in the order in which it began, without copies. Arguments as of :func:`all_lives`."""
+    return once(all_lives(tables, name))
+
+
+def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
+    """What rules look at, in the order in which it began; of copies those that silver marks are left out.
 
     Args:
         tables: rows of ``silver.connections``.
@@ -81,12 +94,13 @@ def lives(tables: Tables, name: str = "connections") -> list[Life]:
             coalesce(unanswered, 0) AS unanswered, coalesce(asks, '') AS asks, coalesce(answers, '') AS answers,
             coalesce(alert, '') AS alert, coalesce(server_name, '') AS server_name, {_pair("sent_again")},
             {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state,
-            coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version
+            coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version,
+            (coalesce(client_bytes, 0), coalesce(server_bytes, 0)) AS sent, (client_isn, server_isn) AS isn
         FROM {name} WHERE counted_connection_id IS NULL
             AND (how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0)
         ORDER BY began_us, connection_id
     """, troubles=list(TROUBLES))  # fmt: skip
-    return list(_once(Life(*row) for row in rows))
+    return [Life(*row) for row in rows]
 
 
 def _pair(name: str) -> str:
@@ -94,11 +108,44 @@ def _pair(name: str) -> str:
     return f"(coalesce(client_{name}, 0), coalesce(server_{name}, 0)) AS {name}"
 
 
-def _once(some: Iterable[Life]) -> Iterator[Life]:
-    began: dict[tuple[str, int, str], int] = {}
+def once(some: Sequence[Life]) -> list[Life]:
+    """All without those that begin within moments of another one and have its ends, or its initial sequence numbers."""
+    translated = _translated(some)
+    by_ends: dict[tuple[str, int, str], Life] = {}
+    found: list[Life] = []
     for one in some:
-        ends = one.client_ip, one.client_port, one.server
-        if one.connections == 1 and one.began_us - began.get(ends, -SAME_US) < SAME_US:
+        if one.connections > 1:
+            found.append(one)
             continue
-        began[ends] = one.began_us
-        yield one
+        ends = one.client_ip, one.client_port, one.server
+        before = by_ends.get(ends)
+        if one.connection_id in translated or (before is not None and _is_same(one, before)):
+            continue
+        by_ends[ends] = one
+        found.append(one)
+    return found
+
+
+def _is_same(one: Life, before: Life) -> bool:
+    """Whether a connection with the same ends is this one; a port that is used again has other numbers."""
+    is_near = one.began_us - before.began_us < SAME_US
+    return is_near and all(
+        own is None or other is None or own == other for own, other in zip(one.isn, before.isn, strict=True)
+    )
+
+
+def _translated(some: Iterable[Life]) -> set[str]:
+    """Ids of those that have the initial sequence numbers of one that began just before.
+
+    Address translation keeps them. Numbers that come back later are constants of a program and show nothing.
+    """
+    alike: defaultdict[tuple[int | None, int | None], list[Life]] = defaultdict(list)
+    for one in some:
+        if one.connections == 1 and one.isn[0] is not None:
+            alike[one.isn].append(one)
+    return {
+        one.connection_id
+        for first, *others in alike.values()
+        if others and others[-1].began_us - first.began_us <= TRANSLATED_US
+        for one in others
+    }

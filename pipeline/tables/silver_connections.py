@@ -62,6 +62,12 @@ CONNECTIONS = Table(
         optional("alert", "string", "Who ended a TLS handshake, and the alert's name"),
         optional("is_proxied", "boolean", "Whether a PROXY header names the client"),
         optional("syns", "bigint", "SYNs of the client"),
+        optional(
+            "client_isn",
+            "bigint",
+            "Initial sequence number of the client; address translation keeps it, so copies have the same",
+        ),
+        optional("server_isn", "bigint", "Initial sequence number of the server; null without a SYN-ACK"),
         optional("round_trip_us", "bigint", "From the SYN to its answer, if it was sent once, microseconds"),
         optional("requests", "bigint", "Requests of Kafka or MongoDB"),
         optional("responses", "bigint", "Responses"),

@@ -221,6 +221,7 @@ class Lives:
             "client_ip": ends[client][0], "client_port": ends[client][1],
             "server_ip": ends[1 - client][0], "server_port": ends[1 - client][1],
             "began_us": connection.first_ts, "ended_us": ts, "syns": life.syns,
+            "isn": [connection.halves[client].isn, connection.halves[1 - client].isn],
             "round_trip_us": (life.answer_us or 0) - (life.syn_us or 0) if is_timed else None,
         }  # fmt: skip
 

@@ -46,14 +46,14 @@ STORIES = (
     _story(2, sick.unanswered, findings=_failed("unanswered")),
     _story(3, sick.tls_at_plaintext, findings=_failed("no-tls")),
     _story(4, sick.plaintext_at_tls, protocol="SSL", findings=_by("other_protocol", "{server}/Kafka/TLS")),
-    _story(5, sick.certificate_refused, protocol="SSL", findings=_failed("client-encrypted", "client-unknown_ca")),
+    _story(5, sick.certificate_refused, protocol="SSL", findings=_failed("client-certificate")),
     _story(
         6, sick.certificate_refused_tls12, protocol="SSL", settings=_ONLY_TLS12,
-        findings=_failed("client-certificate_unknown", "client-unknown_ca"),
+        findings=_failed("client-certificate"),
     ),
     _story(
         7, sick.client_certificate_missing, protocol="SSL", settings=("ssl.client.auth=required",),
-        findings=_failed("server-encrypted"),
+        findings=_failed("server-certificate"),
     ),
     _story(
         8, sick.tls_version, protocol="SSL", settings=("ssl.enabled.protocols=TLSv1.3",),

@@ -33,6 +33,8 @@ _IS_HEALTH: Final = " OR ".join(
 """Whether the reply is a part of normal operation, as SQL: a transaction that has ended need not be aborted."""
 _UNHEEDED: Final = ("endSessions",)
 """Drivers send it when they close, and do not look at the reply; not every server has it."""
+_COMMAND_NOT_FOUND: Final = 59
+"""Where the request was not captured it may be one of :data:`_UNHEEDED`."""
 LOGINS: Final = ("saslStart", "saslContinue", "authenticate")
 """Commands by which a client logs in."""
 NAMESPACE: Final = 'CASE WHEN "database" IS NOT NULL THEN concat_ws(\'.\', "database", "collection") END'
@@ -64,6 +66,7 @@ _SYMPTOMS: Final = f"""
         WHERE {HAS_FAILED} AND coalesce(error_code, 0) NOT IN {ORDINARY}
             AND NOT (coalesce(error_code, 0) IN {STREAM_LOST} AND coalesce(command, '') IN {READS_STREAMS})
             AND NOT list_contains({list(_UNHEEDED)}, coalesce(command, '')) AND NOT ({_IS_HEALTH})
+            AND NOT (command IS NULL AND coalesce(error_code, 0) = {_COMMAND_NOT_FOUND})
     ), repeated AS (
         SELECT *, '{RETRIES}' AS rule, '{REPEATED}' AS what, 0::DOUBLE AS value FROM placed
         WHERE txn_number IS NOT NULL AND NOT coalesce(is_transaction, false)

@@ -182,7 +182,7 @@ def test_other_ends_of_idle_connections_show_no_limit(tmp_path, flows):
 def test_an_alert_names_why_a_handshake_ends(tmp_path):
     some = [flow(n, n).open().send(0, HELLO).send(1, b"\x16\x03\x03\x00\x04\x02\0\0\0").send(0, UNKNOWN_CA).close()
             for n in range(4)]  # fmt: skip
-    assert found(tmp_path, packets(*some)) == {f"{SERVER}:9092/client-unknown_ca": "critical"}
+    assert found(tmp_path, packets(*some)) == {f"{SERVER}:9092/client-certificate": "critical"}
 
 
 CERTIFICATE = b"\x16\x03\x03\x00\x04\x02\0\0\0\x14\x03\x03\0\x01\x01\x17\x03\x03\x01\x00" + bytes(256)
@@ -211,7 +211,7 @@ def hidden(side: int) -> Callable[[int], Flow]:
 @pytest.mark.parametrize(("side", "who"), [(0, "client"), (1, "server")], ids=["client", "server"])
 def test_an_alert_that_is_encrypted_shows_by_its_size(tmp_path, side, who):
     some = packets(*map(hidden(side), range(4)))
-    assert found(tmp_path, some) == {f"{SERVER}:9092/{who}-encrypted": "critical"}
+    assert found(tmp_path, some) == {f"{SERVER}:9092/{who}-certificate": "critical"}
 
 
 def test_tls_that_ends_in_good_order(tmp_path):
@@ -264,3 +264,10 @@ def test_an_alert_behind_the_close_of_a_plain_listener_is_no_cause(tmp_path):
         return some
 
     assert found(tmp_path, packets(*map(closed, range(4)))) == {f"{SERVER}:9092/no-tls": "critical"}
+
+
+def test_a_certificate_refused_by_alerts_of_several_names_is_one_cause(tmp_path):
+    clear = [flow(n, n).open().send(0, HELLO).send(1, b"\x16\x03\x03\x00\x04\x02\0\0\0").send(0, UNKNOWN_CA).close()
+             for n in range(4)]  # fmt: skip
+    hid = [hidden(0)(10 + n) for n in range(4)]
+    assert found(tmp_path, packets(*clear, *hid)) == {f"{SERVER}:9092/client-certificate": "critical"}

@@ -60,12 +60,17 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
 
 def cut_at_once(known: Seen) -> frozenset[str]:
     """Ids of the connections that a server accepted and closed at once: no client waited for an answer there."""
-    return frozenset(one.connection_id for one in known.lives if is_cut(one))
+    return frozenset(one.connection_id for one in (*known.lives, *known.copies) if _is_closed_at_once(one))
 
 
 def is_cut(one: Life) -> bool:
     """Whether the server accepted it and closed it at once."""
-    is_at_once = one.ended_us - one.began_us <= AT_ONCE_US and one.opened == "yes" and one.connections == 1
+    return one.opened == "yes" and _is_closed_at_once(one)
+
+
+def _is_closed_at_once(one: Life) -> bool:
+    """Whether the server closed it within moments of its first packet, even if its begin was not captured."""
+    is_at_once = one.ended_us - one.began_us <= AT_ONCE_US and one.connections == 1
     by_server = one.closed_by == "server" or one.reset_by == "server"
     return is_at_once and by_server and (one.how == "silent" or (one.how == "spoke" and one.unanswered > 0))
 

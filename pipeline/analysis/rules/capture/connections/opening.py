@@ -67,6 +67,8 @@ _WHY: Final = {
     "server encrypted": "it does not accept the client's certificate, or misses one (TLS 1.3 hides the alert's name)",
 }
 """By alert, or by who sends it and alert, what it says of the two."""
+_CERTIFICATE: Final = ("unknown_ca", "certificate_required", "certificate_unknown", "bad_certificate", _HIDDEN)
+"""Alerts by which libraries say that a certificate is not trusted, or missing; the one that says most comes first."""
 _OF_VERSIONS: Final = frozenset({"protocol_version", "handshake_failure", "insufficient_security"})
 """Alerts to which the TLS versions that are offered may be the reason."""
 ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ALERT, NO_TLS)
@@ -95,11 +97,11 @@ def _is_ours(one: Life, known: Seen) -> bool:
 def _unreachable(
     server: str, how: str, failed: Sequence[Life], known: Seen, settings: FindingSettings
 ) -> Trouble | None:
+    if how == "unanswered":  # who sends one SYN did not wait: the server's packets may be missing in the capture
+        failed = [] if are_sent_once(failed) else [one for one in failed if one.syns != 1]
     number, times = number_of(failed), times_of(failed)
     if number < settings.connection_failures or not _is_ours(failed[0], known):
         return None
-    if how == "unanswered" and are_sent_once(failed):
-        return None  # no client waited: the server's packets may be missing in the capture
     begun_us, last_us = min(one.began_us for one in failed), times[-1]
     answered = known.answered.get(server)
     patience_us = int(settings.connection_restart_seconds * 1_000_000) if answered is not None else _LEAST_US
@@ -158,11 +160,17 @@ def _handshakes(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     for one in known.lives:
         if one.how == "other" and one.asks == TLS and one.answers == "nothing" and one.closed_by == "server":
             ended[one.server, ""].append(one)  # an alert of the client may follow: it expected more
-        elif one.how == "other" and one.alert and not _is_late(one):
-            ended[one.server, one.alert].append(one)
-    for (server, alert), failed in sorted(ended.items()):
+        elif one.how == "other" and one.alert and min(one.sent) and not _is_late(one):
+            ended[one.server, _cause(one.alert)].append(one)
+    for (server, cause), failed in sorted(ended.items()):
         if len(failed) >= settings.connection_failures:
-            yield _handshake(server, alert, failed, is_critical=server not in known.answered)
+            yield _handshake(server, cause, failed, is_critical=server not in known.answered)
+
+
+def _cause(alert: str) -> str:
+    """What an alert is about: one certificate that is refused is one cause, whichever alerts libraries send."""
+    who, _, what = alert.partition(" ")
+    return f"{who} certificate" if what in _CERTIFICATE else alert
 
 
 def _is_late(one: Life) -> bool:
@@ -170,17 +178,19 @@ def _is_late(one: Life) -> bool:
     return one.alert.endswith(_HIDDEN) and one.ended_us - one.began_us > _HANDSHAKE_US
 
 
-def _handshake(server: str, alert: str, failed: Sequence[Life], *, is_critical: bool) -> Trouble:
+def _handshake(server: str, cause: str, failed: Sequence[Life], *, is_critical: bool) -> Trouble:
     number, times = len(failed), times_of(failed)
     hosts = sorted({one.client_ip for one in failed})
     names = sorted({one.server_name for one in failed if one.server_name})
     span = f"{count(number, 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC"
-    if alert:
-        who, _, what = alert.partition(" ")
+    alerts = sorted({one.alert.partition(" ")[2] for one in failed}, key=_by_what_it_says) if cause else []
+    if cause:
+        who = cause.partition(" ")[0]
+        what = alerts[0]
         ends, other = (some(hosts), server) if who == "client" else (server, some(hosts))
         asked = f", asked for as {some(names)}" if names else ""
-        why = (_WHY.get(alert) or _WHY.get(what, "")) + _versions(what, failed)
-        named = "an encrypted alert" if what == _HIDDEN else f"the alert {what}"
+        why = (_WHY.get(f"{who} {what}") or _WHY.get(what, "")) + _versions(what, failed)
+        named = some("an encrypted alert" if one == _HIDDEN else f"the alert {one}" for one in alerts)
         summary = f"{ends} ends the TLS handshake with {other} with {named}{asked} ({span}){': ' if why else ''}{why}."
     else:
         summary = (
@@ -188,10 +198,14 @@ def _handshake(server: str, alert: str, failed: Sequence[Life], *, is_critical: 
             "not speak TLS, the client does."
         )
     return Trouble(
-        alert.replace(" ", "-") or "no-tls", server, "", times, number, is_critical, summary,
-        ALERT if alert else NO_TLS,
-        details={"hosts": hosts, "connections": _ids(failed), "alert": alert, "server_names": names},
+        cause.replace(" ", "-") or "no-tls", server, "", times, number, is_critical, summary,
+        ALERT if cause else NO_TLS,
+        details={"hosts": hosts, "connections": _ids(failed), "alerts": alerts, "server_names": names},
     )  # fmt: skip
+
+
+def _by_what_it_says(alert: str) -> tuple[int, str]:
+    return _CERTIFICATE.index(alert) if alert in _CERTIFICATE else -1, alert
 
 
 def _versions(alert: str, failed: Sequence[Life]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from pipeline.analysis.lives import Life, lives
+from pipeline.analysis.lives import Life, all_lives, once
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.finding_settings import FindingSettings
@@ -77,11 +77,13 @@ class Seen:
         lives: what became of connections whose frames do not show it.
         answered: by server when it answered first and last, µs since the epoch.
         ports: on which Kafka or MongoDB was spoken.
+        copies: what is left out of ``lives`` as a copy of one of them.
     """
 
     lives: Sequence[Life]
     answered: Mapping[str, tuple[int, int]]
     ports: frozenset[int]
+    copies: Sequence[Life] = ()
 
     def by_server(self, is_wanted: Callable[[Life], bool]) -> dict[str, list[Life]]:
         """Some of them by the server's address."""
@@ -133,7 +135,10 @@ def _seen(sources: Sources) -> Seen:
     """)
     answered = {row.server: (row.first_us, row.last_us) for row in rows if row.last_us is not None}
     ports = frozenset(row.server_port for row in rows if row.server_port is not None)
-    return Seen(lives(sources.tables), answered, ports)
+    every = all_lives(sources.tables)
+    known = once(every)
+    counted = {id(one) for one in known}
+    return Seen(known, answered, ports, [one for one in every if id(one) not in counted])
 
 
 def are_sent_once(some: Iterable[Life]) -> bool:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from typer.testing import CliRunner
 
@@ -91,7 +92,8 @@ def door(
     number: int, seconds: float, *, port: int = 9092, host: str = HOST, name: str = "app", server: str = SERVER
 ) -> Door:
     """A connection that begins so late."""
-    some = Door(client=(host, 41_000 + number), server=(server, port), ts=START + int(seconds * SEC))
+    own = crc32(f"{host} {number} {server} {port}".encode())
+    some = Door((host, 41_000 + number), (server, port), (own, own ^ 0x5555_5555), START + int(seconds * SEC))
     some.name = name
     return some
 

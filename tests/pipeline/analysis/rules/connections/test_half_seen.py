@@ -138,3 +138,36 @@ def test_sequence_numbers_that_wrap(tmp_path: Path) -> None:
 
 def test_resets_amid_requests_are_no_limit(tmp_path: Path) -> None:
     assert claims(tmp_path, packets(served(), *each(resets, 4))) == {}
+
+
+def moved(some: list[Packet], begin: bytes) -> list[Packet]:
+    """The packets once more, 30 µs later, with other addresses."""
+
+    def address(four: bytes) -> bytes:
+        return begin + four[2:]
+
+    def again(packet: Packet) -> Packet:
+        at = _IP_AT + 12
+        ends = address(packet.data[at : at + 4]) + address(packet.data[at + 4 : at + 8])
+        data = packet.data[:at] + ends + packet.data[at + 8 :]
+        return Packet(packet.ts_us + 30, packet.linktype, data, len(data))
+
+    return sorted([*some, *map(again, some)], key=lambda packet: packet.ts_us)
+
+
+def test_copies_behind_address_translation_count_once(tmp_path: Path) -> None:
+    some = ILL["refused"]()
+    assert claims(tmp_path, moved(some, b"\x0a\x60")) == claims(tmp_path, some)
+
+
+def test_a_program_with_constant_sequence_numbers_has_many_connections(tmp_path: Path) -> None:
+    def one(number: int) -> Door:
+        some = door(number, number / 2)
+        some.add(0, 1000, 0, SYN)
+        some.add(1, 0, 1001, RST | ACK)
+        return some
+
+    some = packets(*each(one, 10))
+    assert claims(tmp_path, some) == {f"{SERVER}:9092/refused": "critical"}
+    (row,) = (row for row in rows(tmp_path, some) if row["rule"] == NAME)
+    assert json.loads(row["details"])["connections_seen"] == 10

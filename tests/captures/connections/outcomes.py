@@ -1,0 +1,118 @@
+"""What becomes of each recording when it is twisted; ``python -m tests.captures.connections.outcomes`` writes the table
+of docs/connections.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from decoder.model import Gap
+from pipeline.analysis.rules.run import finding_rows
+from pipeline.capture.fast_path.block import read_blocks
+from pipeline.capture.packets.sources import read_packets
+from pipeline.capture.runs.agent import Agent
+from pipeline.capture.runs.block_agent import BlockAgent
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.settings import StreamSettings
+from tests.captures.connections.record import HERE
+from tests.captures.connections.stories import STORIES
+from tests.captures.connections.story import Pair, Story
+from tests.captures.connections.twisted import NODE, SERVICE, TWISTS, Twist
+from tests.captures.variants import pcap_of
+from tests.paths import ROOT
+
+PAGE = ROOT / "docs" / "connections.md"
+_HEAD = "| input | found as recorded | found in part | unknown | healthy: above info |\n|---|---|---|---|---|\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was found in a twisted recording.
+
+    Attributes:
+        loud: rules and subjects above info, without what is stated of the capture itself.
+        expected: those of the recording as it is.
+    """
+
+    loud: frozenset[Pair]
+    expected: frozenset[Pair]
+
+    @property
+    def claims(self) -> set[Pair]:
+        """What is found beside the recording's own findings."""
+        return set(self.loud - self.expected)
+
+    @property
+    def kept(self) -> str:
+        """How much of the recording's own findings is left."""
+        left = self.loud & self.expected
+        return "all" if left == self.expected else "some" if left else "none"
+
+
+def statements(path: Path) -> tuple[list[Gap], list[Gap]]:
+    """What is landed of the connections of a capture: packet by packet, and by the block."""
+    one_by_one, blocks = Agent(), BlockAgent(Agent())
+    for packet in read_packets(str(path)):
+        list(one_by_one.take(packet))
+    for block in read_blocks(str(path)):
+        list(blocks.take_block(block))
+    for agent in (one_by_one, blocks):
+        list(agent.finish())
+    return _in_order(one_by_one.lives.take()), _in_order(blocks.lives.take())
+
+
+def _in_order(some: Iterable[Gap]) -> list[Gap]:
+    return sorted(some, key=lambda row: (row.connection_id, row.seq, row.ts))
+
+
+def outcome(path: Path, story: Story) -> Outcome:
+    """What is found in a twisted recording. That the capture holds one direction only is no claim about a client."""
+    rows = finding_rows(diagnose(read_inputs([str(path)]), StreamSettings()).findings)
+    loud = {
+        (row["rule"], row["subject"]) for row in rows if row["severity"] != "info" and row["rule"] != "capture_loss"
+    }
+    return Outcome(frozenset(loud), frozenset(story.named(story.findings)))
+
+
+def translated_names(pairs: Iterable[Pair], story: Story) -> set[Pair]:
+    """Findings by the addresses that address translation gives."""
+    return {(rule, subject.replace(story.host, SERVICE).replace(story.client, NODE)) for rule, subject in pairs}
+
+
+def make(story: Story, twist: Twist, folder: Path) -> Path:
+    """The twisted recording."""
+    path = folder / "twisted.pcap"
+    path.write_bytes(twist.make(pcap_of(story.capture(HERE))))
+    return path
+
+
+def _row(twist: Twist, folder: Path) -> str:
+    kept: Counter[str] = Counter()
+    loud = 0
+    for story in STORIES:
+        found = outcome(make(story, twist, folder), story)
+        if story.findings:
+            kept[found.kept] += 1
+        else:
+            loud += len(found.loud)
+    return f"| {twist.name} | {kept['all']} | {kept['some']} | {kept['none']} | {loud} |\n"
+
+
+def table() -> str:
+    """The table of docs/connections.md: of each twist in how many sick recordings what is found."""
+    with TemporaryDirectory() as folder:
+        return _HEAD + "".join(_row(twist, Path(folder)) for twist in TWISTS)
+
+
+def _write() -> None:
+    before, _, rest = PAGE.read_text().partition(_HEAD)
+    after = rest[rest.index("\n\n") :] if "\n\n" in rest else "\n"
+    PAGE.write_text(before + table().rstrip("\n") + after)
+
+
+if __name__ == "__main__":
+    _write()

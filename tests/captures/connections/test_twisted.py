@@ -1,0 +1,53 @@
+"""Half-seen, copied or odd connections: no claim but the recording's own, and both ways of reading agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.captures.connections.outcomes import PAGE, make, outcome, statements, table, translated_names
+from tests.captures.connections.stories import STORIES
+from tests.captures.connections.story import Story
+from tests.captures.connections.twisted import TWISTS, Twist
+
+QUICK = {
+    ("nobody_listens", "copies with other addresses"),
+    ("tls_at_plaintext", "client's side only"),
+    ("tls_at_plaintext", "no FIN, no RST"),
+    ("plaintext_at_tls", "server's side only"),
+    ("certificate_refused", "ports used again"),
+    ("healthy_checks", "opened by both sides"),
+    ("healthy_idle_at_broker", "sequence numbers wrap"),
+}
+"""Those that have been wrong once, and some healthy ones."""
+TWICE = ("other_protocol", "auth_failed", "controller", "advertised", "members")
+"""Found at both addresses: connections so short that their messages hold no id by which a copy is known."""
+
+
+@pytest.mark.parametrize(
+    ("story", "twist"),
+    [
+        pytest.param(
+            story, twist, id=f"{story.name}, {twist.name}",
+            marks=() if (story.name, twist.name) in QUICK else pytest.mark.slow,
+        )
+        for story in STORIES
+        for twist in TWISTS
+    ],
+)  # fmt: skip
+def test_a_twisted_recording_shows_no_other_cause(tmp_path: Path, story: Story, twist: Twist) -> None:
+    path = make(story, twist, tmp_path)
+    by_packet, by_block = statements(path)
+    assert by_block == by_packet
+    found = outcome(path, story)
+    again = translated_names(found.expected, story) if twist.copies else set()
+    assert all(any(name in "/".join(pair) for name in TWICE) for pair in found.claims)
+    assert found.claims <= again
+    if not twist.hides:
+        assert found.loud >= found.expected
+
+
+@pytest.mark.slow
+def test_the_page_states_what_is_found() -> None:
+    assert table() in PAGE.read_text()
