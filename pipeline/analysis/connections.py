@@ -93,8 +93,14 @@ def rank(row: Row) -> tuple[int, int, str]:
 
 
 def copies_of(others: pa.Table) -> dict[str, str]:
-    """By connection behind address translation the one that counts: as of the last hour in which both were seen."""
-    others = others.filter(pc.fill_null(others.column("is_translated"), fill_value=False))
+    """By connection with a flow of its own the one that counts: as of the last hour in which both were seen.
+
+    Those are behind address translation, or two agents joined them midway. Rows of older releases state the former.
+    """
+    has_own_flow = others.column("is_translated")
+    if "has_own_flow" in others.column_names:
+        has_own_flow = pc.coalesce(others.column("has_own_flow"), has_own_flow)
+    others = others.filter(pc.fill_null(has_own_flow, fill_value=False))
     columns = (others.column(name) for name in ("connection_id", "counted_connection_id"))
     last: dict[tuple[str, str], tuple[int, str, str]] = {}
     hours = others.column("hour").cast(pa.int64()).to_pylist()

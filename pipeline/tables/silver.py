@@ -98,6 +98,11 @@ COPIES = Table(
         required("counted_agent_id", "string", "The agent whose copy counts"),
         optional("counted_connection_id", "string", "The copy that counts"),
         optional("is_translated", "boolean", "Whether the copy that counts has other addresses or ports"),
+        optional(
+            "has_own_flow",
+            "boolean",
+            "Whether the copy that counts has another flow_id: other addresses, or an agent joined midway",
+        ),
     ),
     key=("connection_id", "hour"),
     partition_by=("date",),

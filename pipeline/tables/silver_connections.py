@@ -23,7 +23,8 @@ CONNECTIONS = Table(
         optional(
             "counted_connection_id",
             "string",
-            "Of a copy behind address translation the connection that counts; null: this one does",
+            "The connection that counts, of a copy behind address translation or joined midway by another agent, where "
+            "messages show that they are one; null: this one counts",
         ),
         required(
             "how",

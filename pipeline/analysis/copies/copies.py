@@ -60,7 +60,7 @@ def copies(exchanges: pa.Table, same: pa.Table | None = None) -> pa.Table:
             )
             SELECT make_timestamp(us) AS hour, make_timestamp(us)::DATE AS date, connection_id, agent_id, flow_id,
                 counted.agent_id AS counted_agent_id, counted.connection_id AS counted_connection_id,
-                addresses <> counted.addresses AS is_translated
+                addresses <> counted.addresses AS is_translated, flow_id <> counted.flow_id AS has_own_flow
             FROM best WHERE connection_id <> counted.connection_id
                 AND (agent_id <> counted.agent_id OR label IS NOT NULL)
         """)
