@@ -64,19 +64,31 @@ _ASKED = f"""
     FROM ({_ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
 """
 """The same with when it was asked; ``whose``: see :func:`_of`."""
-_BEFORE = "ORDER BY us RANGE BETWEEN UNBOUNDED PRECEDING AND greatest(us - asked_us + 1, 0) PRECEDING"
 _SUSPECTS = f"""
-    SELECT DISTINCT cluster, topic, partition FROM (
-        SELECT cluster, topic, partition, kind, base, ended,
-            max(ended) OVER (PARTITION BY cluster, topic, partition {_BEFORE}) AS acknowledged,
-            max(ended) FILTER (kind <> 'produced')
-                OVER (PARTITION BY cluster, topic, partition, whose {_BEFORE}) AS stated
-        FROM ({_ASKED})
-    ) WHERE CASE kind WHEN 'produced' THEN base < acknowledged ELSE ended < stated END
+    WITH stated AS (
+        SELECT cluster, topic, partition, kind, CASE WHEN kind <> 'produced' THEN whose END AS whose, ended,
+            CASE kind WHEN 'produced' THEN base ELSE ended END AS place, min(us) AS us, max(asked_us) AS asked_us
+        FROM ({_ASKED}) GROUP BY ALL
+    ), steps AS (
+        SELECT cluster, topic, partition, '' AS by_whom, us AS at_us, ended, NULL AS place FROM stated
+        UNION ALL
+        SELECT cluster, topic, partition, '', asked_us, NULL, place FROM stated WHERE whose IS NULL
+        UNION ALL
+        SELECT cluster, topic, partition, 'of ' || whose, us, ended, NULL FROM stated WHERE whose IS NOT NULL
+        UNION ALL
+        SELECT cluster, topic, partition, 'of ' || whose, asked_us, NULL, place FROM stated WHERE whose IS NOT NULL
+    ), known AS (
+        SELECT cluster, topic, partition, place, max(ended) OVER (
+            PARTITION BY cluster, topic, partition, by_whom ORDER BY at_us, place IS NULL ROWS UNBOUNDED PRECEDING
+        ) AS reached
+        FROM steps
+    )
+    SELECT DISTINCT cluster, topic, partition FROM known WHERE place < reached
 """
 """Partitions whose log may have become shorter: a batch below what had been acknowledged when it was sent, or a
-watermark of a broker below what that had stated before it was asked. Each question sees the furthest end that was
-answered before its microsecond: one pass, where a join by time took twenty times as long."""
+watermark of a broker below what that had stated before it was asked. What is stated many times counts as an end when it
+is answered first, and as a question when it is asked last. Each question stands in time before the answers of its
+microsecond, and sees the furthest end before it: one pass, where a join by time took twenty times as long."""
 _OF_SUSPECTS = f"""
     WITH asked AS ({_ASKED}), repeated AS (
         SELECT DISTINCT exchange_id, topic, partition FROM (

@@ -44,24 +44,31 @@ _HELD = """
 """What members hold, and the members themselves."""
 _MOST_LEADERS = 8
 """Brokers that took records of a partition, the last ones, that are kept apart: many groups may hold it."""
-_SINCE_EACH = """
-    SELECT cluster, topic, partition, server, us AS first_us, max(us) OVER w AS last_us, sum(records) OVER w AS written,
-        first_exchange, first_value(last_exchange) OVER w AS last_exchange
-    FROM (
-        SELECT cluster, topic, partition, server, epoch_us(ts) AS us, sum(records) AS records,
-            min(exchange_id) AS first_exchange, max(exchange_id) AS last_exchange
-        FROM events SEMI JOIN held USING (cluster, topic, partition) WHERE kind = 'produced' GROUP BY ALL
-    ) WINDOW w AS (
-        PARTITION BY cluster, topic, partition, server ORDER BY us DESC ROWS UNBOUNDED PRECEDING
-    )
-"""
-"""What was written from each moment on: a join with all of it would be as many rows as groups times requests."""
-_LEADERS = f"""
-    SELECT cluster, topic, partition, server FROM writes GROUP BY cluster, topic, partition, server
-    QUALIFY row_number() OVER (
-        PARTITION BY cluster, topic, partition ORDER BY max(last_us) DESC, server
-    ) <= {_MOST_LEADERS}
-"""
+
+
+def _writes(of: str) -> str:
+    """What was written to the partitions of a table from each moment on, and their last leaders, as SQL.
+
+    A join with all that was written would be as many rows as groups times requests.
+    """
+    return f"""
+        writes AS (
+            SELECT cluster, topic, partition, server, us AS first_us, max(us) OVER w AS last_us,
+                sum(records) OVER w AS written, first_exchange, first_value(last_exchange) OVER w AS last_exchange
+            FROM (
+                SELECT cluster, topic, partition, server, epoch_us(ts) AS us, sum(records) AS records,
+                    min(exchange_id) AS first_exchange, max(exchange_id) AS last_exchange
+                FROM events SEMI JOIN {of} USING (cluster, topic, partition) WHERE kind = 'produced' GROUP BY ALL
+            ) WINDOW w AS (
+                PARTITION BY cluster, topic, partition, server ORDER BY us DESC ROWS UNBOUNDED PRECEDING
+            )
+        ), leaders AS (
+            SELECT cluster, topic, partition, server FROM writes GROUP BY cluster, topic, partition, server
+            QUALIFY row_number() OVER (
+                PARTITION BY cluster, topic, partition ORDER BY max(last_us) DESC, server
+            ) <= {_MOST_LEADERS}
+        )
+    """
 
 
 def _written(of: str, since: str) -> str:
@@ -83,14 +90,15 @@ _UNFETCHED = """
 """
 """What members hold and no client of their name fetches."""
 _NEVER_FETCHED = f"""
-    WITH writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}),
-    written AS ({_written("unfetched", "since_us")}), others AS (
+    WITH {_writes("unfetched")}, written AS ({_written("unfetched", "since_us")}), others AS (
         SELECT cluster, topic, server, client_id, host, us, max(us) OVER w AS fetched_us,
             sum(exchanges) OVER w AS others, first_value(last_exchange) OVER w AS last_exchange
         FROM (
             SELECT cluster, topic, server, client_id, host_of(client) AS host, epoch_us(ts) AS us,
                 count(DISTINCT exchange_id) AS exchanges, max(exchange_id) AS last_exchange
-            FROM events WHERE kind = 'fetched' GROUP BY ALL
+            FROM events WHERE kind = 'fetched' AND (cluster, topic) IN (SELECT (cluster, topic) FROM unfetched)
+                AND coalesce(client_id, '') IN (SELECT coalesce(client_id, '') FROM unfetched)
+            GROUP BY ALL
         ) WINDOW w AS (
             PARTITION BY cluster, topic, server, client_id, host ORDER BY us DESC ROWS UNBOUNDED PRECEDING
         )
@@ -120,7 +128,7 @@ _SILENT = f"""
 _ALL_SILENT = f"""
     WITH readers AS (
         SELECT client_ip AS host, server_ip FROM exchanges WHERE api_key = {int(ApiKey.FETCH)} GROUP BY ALL
-    ), writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}), written AS ({_written("silent", "since_us")}), seen AS (
+    ), {_writes("silent")}, written AS ({_written("silent", "since_us")}), seen AS (
         SELECT server_ip, min(host) AS least, max(host) AS greatest FROM readers GROUP BY server_ip
     )
     SELECT w.* FROM written AS w LEFT JOIN seen ON seen.server_ip = host_of(w.server)
@@ -169,7 +177,7 @@ _SINCE_REFUSED = f"""
                 AND j.client_id IS NOT DISTINCT FROM l.client_id
         WHERE NOT coalesce(u.used_us > l.refused_us, false) AND NOT coalesce(j.us > l.refused_us, false)
             AND NOT coalesce(l.kind = 'fetched_commit' AND u.answered_us > l.refused_us, false)
-    ), writes AS ({_SINCE_EACH}), leaders AS ({_LEADERS}), written AS ({_written("stuck", "refused_us")}), fetches AS (
+    ), {_writes("held")}, written AS ({_written("stuck", "refused_us")}), fetches AS (
         SELECT client_id, host, us, max(us) OVER w AS any_us, sum(exchanges) OVER w AS fetches,
             first_value(last_exchange) OVER w AS last_exchange
         FROM (
