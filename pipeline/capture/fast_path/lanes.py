@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from decoder.kafka.bulk import Cut, KafkaBulk, Streams
 from decoder.kafka.redaction.secrets import secret_apis
 from decoder.model import MAX_TS_US, MIN_TS_US, Frame, FrameFlags, PayloadPolicy
 from decoder.work import METER
 from pipeline.capture.fast_path.block import BLOCK_PACKETS, Block
-from pipeline.capture.fast_path.columns import Row, Rows, frames_of, rows_by_id, table_of
+from pipeline.capture.fast_path.columns import Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.fast_path.flows import Flows
 from pipeline.capture.fast_path.idle import UNKNOWN, idle_times
 from pipeline.capture.fast_path.lane_counts import begin_counts, end_counts
 from pipeline.capture.fast_path.lane_kernel import AGAIN, COUNTED, STALLED_SINCE, TAKEN, ZEROS, follow, gather
+from pipeline.capture.fast_path.lane_state import Harvest, Ints, Lane, Past, Work
 from pipeline.capture.fast_path.packet_kernel import Segments
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.sessions.sides import Labels
@@ -33,7 +32,6 @@ from pipeline.capture.tcp.budgets import FRAME_UNITS, HELD_UNITS
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.reassembly import RECENT_SEGMENTS
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 Marks = np.ndarray[Any, np.dtype[np.uint8]]
 
 MAX_FLOWS = 1 << 18
@@ -45,75 +43,6 @@ PAST_PACKETS = BLOCK_PACKETS
 _FIRST_ROOM = 1024
 
 
-class Work(NamedTuple):
-    """What a connection cost in a block, in units of decoder.work, and what it brought.
-
-    Attributes:
-        connection, flow: whose it was, and the number of its flow.
-        ts: capture time of its last byte, µs.
-        units: for frames that had to be looked at one by one; all else costs next to nothing.
-        size: bytes of its frames.
-        answers: responses among them, but those that may carry credentials.
-    """
-
-    connection: Connection
-    flow: int
-    ts: int
-    units: int
-    size: int
-    answers: int
-
-
-@dataclass(slots=True)
-class Harvest:
-    """What the lanes made of a block.
-
-    Attributes:
-        table: frames of the landing zone's schema.
-        held: requests without a response yet, by exchange id.
-        answered: exchange ids of requests that were held before, and have their response now.
-        touched: connections that had packets, in the order of the newest of each, and when that was captured (µs).
-        work: what it cost, by connection.
-        rest: numbers of the packets that the tracker must read, in order.
-    """
-
-    table: pa.Table | None = None
-    held: list[tuple[str, Row]] = field(default_factory=list)
-    answered: list[str] = field(default_factory=list)
-    touched: list[tuple[Connection, int]] = field(default_factory=list)
-    work: list[Work] = field(default_factory=list)
-    rest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-
-@dataclass(slots=True)
-class _Lane:
-    connection: Connection
-    session: Session
-    flow: int
-    flip: int
-    """1 if the connection's direction 0 is that of the flow's higher end."""
-    entered: int
-    """Ordinal of the first block that it may have packets in."""
-    begun: list[tuple[bytes, int, int]] = field(default_factory=lambda: [(b"", 0, 0), (b"", 0, 0)])
-    """Of each side the begin of a frame, and when its first and last byte came."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """An earlier block: its ordinal, and the packets whose bytes went by lanes, by lane and in their order."""
-
-    ordinal: int
-    block: Block
-    segments: Segments
-    packets: Ints
-    lanes: Ints
-
-    def of(self, lane: int) -> Ints:
-        """The packets of a lane."""
-        begin, end = np.searchsorted(self.lanes, [lane, lane + 1])
-        return self.packets[begin:end]
-
-
 class Lanes:
     """All lanes of a capture."""
 
@@ -122,7 +51,7 @@ class Lanes:
         self._policy: PayloadPolicy = policy
         self._redact = redact
         self._bulk = KafkaBulk()
-        self._lanes: list[_Lane | None] = []
+        self._lanes: list[Lane | None] = []
         self._free: list[int] = []
         self._lane_of = np.full(_FIRST_ROOM, -1, np.int64)
         self._reached = np.zeros((0, 2), np.int64)
@@ -130,7 +59,7 @@ class Lanes:
         self._counts = np.zeros((0, COUNTED), np.int64)
         self._client, self._ended = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._blocks = 0
-        self._past: deque[_Past] = deque()
+        self._past: deque[Past] = deque()
 
     def take(self, block: Block, others: Iterable[tuple[int, int]], segments: Segments, skew: int) -> Harvest:
         """Read what of a block belongs to the lanes.
@@ -212,7 +141,7 @@ class Lanes:
             self._client = np.concatenate((self._client, np.zeros(more, np.int64)))
             self._ended = np.concatenate((self._ended, np.zeros(more, np.int64)))
         flip = int(connection.a > connection.b)
-        self._lanes[lane] = _Lane(
+        self._lanes[lane] = Lane(
             connection, session, flow, flip, self._blocks, [start.begun[flip], start.begun[1 - flip]]
         )
         self._counts[lane] = begin_counts(connection, flip)
@@ -263,12 +192,12 @@ class Lanes:
     def _keep(self, block: Block, segments: Segments, packets: Ints, lane_of: Ints) -> None:
         """Keep what went by lanes for a while."""
         order = _order(lane_of[packets])
-        self._past.append(_Past(self._blocks, block, segments, packets[order], lane_of[packets[order]]))
+        self._past.append(Past(self._blocks, block, segments, packets[order], lane_of[packets[order]]))
         self._blocks += 1
         while sum(len(past.block) for past in self._past) - len(self._past[0].block) >= PAST_PACKETS:
             self._past.popleft()
 
-    def _remember(self, lane: int, gone: _Lane) -> None:
+    def _remember(self, lane: int, gone: Lane) -> None:
         """Give the tracker the newest bytes that went by a lane: copies that come may differ."""
         for past in self._past:
             if past.ordinal < gone.entered:
@@ -397,7 +326,7 @@ class Lanes:
                 found = self._lane(lane)
                 harvest.work.append(Work(found.connection, found.flow, ts, spent, size, answered))
 
-    def _lane(self, lane: int) -> _Lane:
+    def _lane(self, lane: int) -> Lane:
         found = self._lanes[lane]
         if found is None:
             raise LookupError(f"no connection is in lane {lane}")

@@ -18,7 +18,8 @@ from decoder.model import Frame, Gap
 from pipeline.capture.fast_path.block import Block, block_of
 from pipeline.capture.fast_path.columns import Row, tables_of
 from pipeline.capture.fast_path.flow_marks import FlowMarks, Ints
-from pipeline.capture.fast_path.lanes import Harvest, Lanes
+from pipeline.capture.fast_path.lane_state import Harvest
+from pipeline.capture.fast_path.lanes import Lanes
 from pipeline.capture.fast_path.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
 from pipeline.capture.network.link import ACK, FIN, RST, SYN, Segment
 from pipeline.capture.packets.packet import Packet

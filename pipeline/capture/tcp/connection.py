@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pipeline.capture.network.link import ACK, FIN, RST, SYN, Endpoint, Segment
 from pipeline.capture.tcp.clock import Clock
 from pipeline.capture.tcp.held_pieces import HeldPieces
-from pipeline.capture.tcp.life import Life, Reset
-from pipeline.capture.tcp.reassembly import NEAR_BYTES, HalfStream, Piece
+from pipeline.capture.tcp.life import Life
+from pipeline.capture.tcp.reassembly import HalfStream, Piece
+from pipeline.capture.tcp.resets import Reset, is_believed, position_of
 from pipeline.capture.tcp.state import ConnectionState, HalfState
 
 GRACE_SEGMENTS = 64
@@ -364,33 +365,18 @@ class Connection:
             client.synchronise(segment.ack - 1)
 
     def _take_reset(self, direction: int, segment: Segment, now: int) -> None:
-        """Believe a RST as its receiver would (RFC 5961, 3.2: its number must be the next expected), or count it.
-
-        What the receiver expected lies between what it acknowledged and what the capture has seen; further on if the
-        capture lacks bytes. The other direction's last packets may still come, so the end waits for a grace.
-        """
-        half, other = self.halves[direction], self.halves[1 - direction]
+        """Believe a RST as its receiver would, or count it; the end waits for the other direction's last packets."""
         if self._over or self._reset is not None:
             return
-        if half.next is None or half.reached is None or half.first is None:
-            is_answer = segment.flags & ACK and other.next is not None
-            if not is_answer or other.position(segment.ack) >= (other.first or 0):
-                position = half.position(segment.seq) if half.begins_late() else None
-                self._reset = Reset(direction, position, self._segments, now)
-                return
+        half, other = self.halves[direction], self.halves[1 - direction]
+        if is_believed(segment, half, other):
+            self._reset = Reset(direction, position_of(segment, half), self._segments, now)
         else:
-            position = half.position(segment.seq)
-            if max(half.acked, half.first) <= position <= half.reached + NEAR_BYTES:
-                self._reset = Reset(direction, position, self._segments, now)
-                return
-        self.notices["resets_ignored"] += 1
+            self.notices["resets_ignored"] += 1
 
     def _check_reset(self, reset: Reset, ts: int, now: int, *, is_live: bool) -> list[tuple[int, Piece]]:
         """Bytes beyond its position, or further packets though those before it never came, show that it was forged."""
-        half = self.halves[reset.direction]
-        position = half.next if reset.position is None else reset.position
-        is_reached = position is None or half.reached is None or half.reached >= position
-        is_passed = position is not None and half.next is not None and half.next > position
+        is_passed, is_reached = reset.compared(self.halves[reset.direction])
         is_grace_over = self._is_grace_over(reset.segments, reset.since, now)
         if is_passed or (is_grace_over and is_live and not is_reached):
             self.notices["resets_ignored"] += 1

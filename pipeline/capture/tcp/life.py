@@ -28,15 +28,6 @@ _HALF = 1 << 31
 _OPENS_OR_ENDS = SYN | FIN | RST
 
 
-class Reset(NamedTuple):
-    """A RST that was believed at first: its direction and position (None if not known), when it came (steady time)."""
-
-    direction: int
-    position: int | None
-    segments: int
-    since: int
-
-
 class Looked(NamedTuple):
     """What stood of one direction at the last look while its connection was open."""
 
