@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.text import Text
@@ -144,72 +144,109 @@ def decode(
     """
     _check_ways(files, follows=follow, decrypts=tls_keylog is not None or tls_embedded_keys, tcp=tcp, records=records)
     _check_payload(payload, records=records)
-    wanted, describers, stats = WantedApi(api) if api is not None else None, Describers(), CaptureStats()
+    wanted, describers = None if api is None else WantedApi(api), Describers()
     chosen = MessageFilter(
         Wanted(group, topic, partition, client, host, errors, connection, slower_than, since, until), describers
     )
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
-    asks, shown, events, work = chosen.asks, 0, 0, load_settings(conf).work
-    notes_names = asks or records or not as_json
-    failures = Failures()
-    reader = MessageReader(keeps_requests=notes_names, failures=failures, as_text=not notes_names)
+    work = load_settings(conf).work
+    reading = _Reading(policy, work, tls_keylog, tls_embedded_keys, allow_truncated, CaptureStats())
     with paged(not as_json and not follow and STDIN not in files):
-        lines = MessageLines(Lines(), describers)
-        show = _printer(describers, lines, records=records, as_json=as_json, payload=payload is Payload.full)
-
-        def take(frame: Frame) -> None:
-            nonlocal shown
-            item = reader.read(frame)
-            with failures.of(item.number, frame.exchange_id):
-                if notes_names:
-                    describers.note(item)
-                if (wanted is None or wanted.accepts(item)) and (not asks or chosen.accepts(item)):
-                    shown += 1
-                    show(item)
-
-        def take_tcp(event: TcpEvent) -> None:
-            nonlocal events
-            if chosen.accepts_tcp(event):
-                events += 1
-                _show_tcp(event, None if as_json else lines)
-
+        form = _Form(records=records, payload=payload is Payload.full, as_json=as_json)
+        shown = _Shown(wanted, chosen, describers, form)
         for path in files if follow else capture_files(files):
             if path == STDIN or follow:
-                with decryption_of([path], tls_keylog, use_embedded=tls_embedded_keys):  # refuses a pipe
-                    _take_arriving(path, take, stats, policy, work, follows=follow, allow_truncated=allow_truncated)
-                continue
-            frames = ordered_frames(
-                [path],
-                allow_truncated=allow_truncated,
-                payload_policy=policy,
-                tls_keylog=tls_keylog,
-                tls_embedded_keys=tls_embedded_keys,
-                work=work,
-                stats=stats,
-            )
-            for one in _with_events(frames, path, allow_truncated) if tcp else frames:
-                if isinstance(one, Frame):
-                    take(one)
-                else:
-                    take_tcp(one)
+                _take_arriving(path, shown.take, reading, follows=follow)
+            else:
+                _take_at_rest(path, shown, reading, tcp=tcp)
         sys.stdout.flush()
-    if not events or stats.frames:
-        _report_rest(stats, wanted, chosen if asks and not shown else None)
-    if warn_of_errors(failures.errors, Console(stderr=True)):
+    if not shown.events or reading.stats.frames:
+        _report_rest(reading.stats, wanted, chosen if chosen.asks and not shown.messages else None)
+    if warn_of_errors(shown.failures.errors, Console(stderr=True)):
         raise typer.Exit(2)
 
 
-def _take_arriving(
-    path: str,
-    take: Callable[[Frame], None],
-    stats: CaptureStats,
-    policy: PayloadPolicy,
-    work: WorkLimits,
-    *,
-    follows: bool,
-    allow_truncated: bool | None,
-) -> None:
+class _Form(NamedTuple):
+    """How messages are printed: whether by their records, with keys and values, as JSON."""
+
+    records: bool
+    payload: bool
+    as_json: bool
+
+
+class _Reading(NamedTuple):
+    """How captures are read, and the counts of what was seen in them."""
+
+    policy: PayloadPolicy
+    work: WorkLimits
+    tls_keylog: str | None
+    tls_embedded_keys: bool
+    allow_truncated: bool | None
+    stats: CaptureStats
+
+
+class _Shown:
+    """Prints the messages that are asked for.
+
+    Args:
+        wanted: the api that is asked for; None: all of them.
+        chosen: what else is.
+        describers: what messages say, and the names in them.
+        form: how they are printed.
+
+    Attributes:
+        messages, events: how many messages, and events of TCP, were printed.
+        failures: messages that an internal error kept from being printed.
+    """
+
+    def __init__(self, wanted: WantedApi | None, chosen: MessageFilter, describers: Describers, form: _Form) -> None:
+        self.messages, self.events, self.failures = 0, 0, Failures()
+        self._wanted, self._chosen, self._describers, self._as_json = wanted, chosen, describers, form.as_json
+        self._notes_names = chosen.asks or form.records or not form.as_json
+        self._reader = MessageReader(
+            keeps_requests=self._notes_names, failures=self.failures, as_text=not self._notes_names
+        )
+        self._lines = MessageLines(Lines(), describers)
+        self._show = _printer(describers, self._lines, records=form.records, as_json=form.as_json, payload=form.payload)
+
+    def take(self, frame: Frame) -> None:
+        """Print a message, if it is asked for."""
+        item = self._reader.read(frame)
+        with self.failures.of(item.number, frame.exchange_id):
+            if self._notes_names:
+                self._describers.note(item)
+            is_api = self._wanted is None or self._wanted.accepts(item)
+            if is_api and (not self._chosen.asks or self._chosen.accepts(item)):
+                self.messages += 1
+                self._show(item)
+
+    def take_tcp(self, event: TcpEvent) -> None:
+        """Print an event of TCP, if its connection is asked for."""
+        if self._chosen.accepts_tcp(event):
+            self.events += 1
+            _show_tcp(event, None if self._as_json else self._lines)
+
+
+def _take_at_rest(path: str, shown: _Shown, reading: _Reading, *, tcp: bool) -> None:
+    """Print the messages of a capture that does not grow, with ``tcp`` the events of TCP between them."""
+    frames = ordered_frames(
+        [path],
+        allow_truncated=reading.allow_truncated,
+        payload_policy=reading.policy,
+        tls_keylog=reading.tls_keylog,
+        tls_embedded_keys=reading.tls_embedded_keys,
+        work=reading.work,
+        stats=reading.stats,
+    )
+    for one in _with_events(frames, path, reading.allow_truncated) if tcp else frames:
+        if isinstance(one, Frame):
+            shown.take(one)
+        else:
+            shown.take_tcp(one)
+
+
+def _take_arriving(path: str, take: Callable[[Frame], None], reading: _Reading, *, follows: bool) -> None:
     """Print the messages of a pipe or of what grows as they arrive."""
     from pipeline.commands.messages.arriving import take_arriving  # noqa: PLC0415 - a file at rest needs none of it
 
@@ -224,17 +261,18 @@ def _take_arriving(
             sys.stdout.flush()
             flushed = time.monotonic()
 
-    with stop_on_signals() as stop:
+    decryption = decryption_of([path], reading.tls_keylog, use_embedded=reading.tls_embedded_keys)  # refuses a pipe
+    with decryption, stop_on_signals() as stop:
         take_arriving(
             path,
             take_now,
             sys.stdout.flush,
             stop,
             follows=follows,
-            allow_truncated=allow_truncated,
-            payload_policy=policy,
-            work=work,
-            stats=stats,
+            allow_truncated=reading.allow_truncated,
+            payload_policy=reading.policy,
+            work=reading.work,
+            stats=reading.stats,
         )
 
 
