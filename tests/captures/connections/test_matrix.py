@@ -8,9 +8,13 @@ from pipeline.analysis.rules.run import finding_rows
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
+from tests.captures.begun.cuts import SHARES, rows_of
 from tests.captures.connections.record import HERE
 from tests.captures.connections.stories import STORIES
 from tests.captures.connections.story import Story
+from tests.captures.variants import amid_bursts, joined_after, pcap_of
+
+HEALTHY = [one for one in STORIES if one.name.startswith("healthy_")]
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda one: one.name)
@@ -21,6 +25,14 @@ def test_a_recording_shows_its_cause_and_nothing_else(story: Story) -> None:
     quiet = {(row["rule"], row["subject"]) for row in rows if row["severity"] == "info"}
     assert loud == story.named(story.findings)
     assert quiet >= story.named(story.info)
+
+
+@pytest.mark.parametrize("story", HEALTHY, ids=lambda one: one.name)
+def test_who_comes_late_to_healthy_connections_gets_no_alarm(story: Story) -> None:
+    """From 25, 50 and 75 % of the time on, and within two bursts of packets."""
+    whole = pcap_of(story.capture(HERE))
+    for rest in (*(joined_after(whole, share) for share in SHARES), *amid_bursts(whole, 2)):
+        assert [(row["rule"], row["subject"]) for row in rows_of(rest) if row["severity"] != "info"] == []
 
 
 def test_a_group_that_stops_as_its_coordinators_connection_is_dropped_is_one_incident() -> None:

@@ -33,6 +33,21 @@ CLAIMS = (
         "Groups or transactions had no coordinator.",
         (seen("the brokers' errors", where=f"{_KAFKA} AND {REFUSED}", half="response"),),
     ),
+    Claim(
+        "coordinator_unavailable",
+        r"refused requests, and accepted others",
+        "A coordinator refuses a client and accepts other requests of its group.",
+        (
+            seen("the coordinator's errors", names=("group", "client"), where=REFUSED, half="response", least=5),
+            seen("accepted requests of the group", names=("group",), where=ACCEPTED, half="response"),
+        ),
+    ),
+    Claim(
+        "coordinator_unavailable",
+        r"^No success was seen since",
+        "No such request was accepted afterwards.",
+        (silent("no such request of the client that is accepted", names=_CLIENT, half="response"),),
+    ),
     Claim("coordinator_unavailable", r"answered nothing meanwhile", "A broker answered nothing meanwhile.",
           (_BROKER_SILENT,)),
     Claim(

@@ -255,6 +255,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "fenced_alone": lambda: fenced().pcap(),
     "cannot_begin": lambda: cannot_begin().pcap(),
     "commits_elsewhere": lambda: commits_elsewhere().pcap(),
+    "commits_unwritten": lambda: commits_elsewhere(code=15).pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
     "doors": lambda: pcap(packets(*doors())),
     "too_large": lambda: pcap(packets(*each(sends, 4))),

@@ -42,6 +42,13 @@ _RESTART = (
     "since the first refusal. Fix: update the client library: after NOT_COORDINATOR a client asks any broker for the "
     "coordinator (FindCoordinator) and repeats the request there."
 )
+_PARTLY = (
+    "Now: see whether enough replicas of __consumer_offsets are in sync (`kafka-topics.sh --bootstrap-server BROKER "
+    "--describe --topic __consumer_offsets`): with fewer than min.insync.replicas the coordinator accepts heartbeats "
+    "and no commits; start the brokers that are missing. Restart {clients} if the same requests of other members are "
+    "accepted. Fix: keep three replicas of __consumer_offsets and __transaction_state, and their min.insync.replicas "
+    "below that number."
+)
 _TOO_FEW = (
     "Now: if the cluster has no more brokers than Metadata lists ({brokers}), set {factors}={number} on every broker "
     "and restart them: with more replicas than brokers the internal topic cannot be created (the broker's log states "
@@ -55,7 +62,7 @@ RULE = Rule(
     "Groups or transactions cannot reach their coordinator, so that nobody can join, commit or begin.",
     ("unavailable_refusals", "unavailable_seconds"),
     ("states", "events", "exchanges", "gaps"),
-    advice=(ADVICE, _RESTART, _TOO_FEW),
+    advice=(ADVICE, _RESTART, _PARTLY, _TOO_FEW),
 )
 REFUSALS = KAFKA.of_area("coordinator")
 _NOT_FOUND, _ELSEWHERE = error_name(KafkaError.COORDINATOR_NOT_AVAILABLE), error_name(KafkaError.NOT_COORDINATOR)
@@ -71,18 +78,20 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     by_kind = _refused(sources.tables)
     by_kind[_COMMITS] += _offsets_refused(sources)
     refused = [*(attempt for some in by_kind.values() for attempt in some), *_not_found(sources)]
-    found = list(lasting_waves(refused, partial(_served, sources.tables), settings))
-    known = {attempt for wave in found for attempt in wave.refused}
-    found += _of_single_clients(by_kind, known, sources.tables, settings)
-    return last_of_each(_finding(wave, sources, settings) for wave in found)
+    waves = list(lasting_waves(refused, partial(_served, sources.tables), settings))
+    known = {attempt for wave in waves for attempt in wave.refused}
+    partly = list(_of_single_clients(by_kind, known, sources.tables, settings))
+    found = [_finding(wave, sources, settings) for wave in waves]
+    found += [_partly(wave, sources, settings) for wave in partly]
+    return last_of_each(found)
 
 
 def _of_single_clients(
     by_kind: Mapping[str, Sequence[Attempt]], known: Container[Attempt], tables: Tables, settings: FindingSettings
 ) -> Iterator[Wave]:
-    """Clients that ask the wrong broker on and on, while requests of others, or others of theirs, are accepted."""
+    """Clients that are refused on and on, while requests of others, or others of theirs, are accepted."""
     for kind, some in by_kind.items():
-        left = [one for one in some if one.error == _ELSEWHERE and one not in known]
+        left = [one for one in some if one not in known]
         often = lasting(left, settings.unavailable_refusals, int(settings.unavailable_seconds * 1_000_000))
         for by, own in groupby(sorted(often, key=attrgetter("by", "us")), key=attrgetter("by")):
             yield from lasting_waves(list(own), partial(_served, tables, kind=kind, by=by), settings)
@@ -205,18 +214,34 @@ def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding
     elif brokers:
         advice = _too_few(brokers, places)
         more = f" Metadata lists {count(brokers, 'broker')}, and no coordinator was found before."
+    details = {**({"never_asked": silent} if silent else {}), **({"brokers": brokers} if brokers else {})}
+    return _made(wave, what, advice, more, details, sources, settings)
+
+
+def _partly(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
+    """Of one client that is refused while the coordinator accepts other requests: it is there."""
+    if any(one.error == _ELSEWHERE for one in wave.refused):
+        return _finding(wave, sources, settings)
+    shown = first_of(wave.places)
+    what = f"The coordinator of {shown} refused requests, and accepted others,"
+    advice = _PARTLY.format(clients=first_of(sorted({one.by for one in wave.refused})))
+    return _made(wave, what, advice, "", {"is_partly": True}, sources, settings)
+
+
+def _made(
+    wave: Wave, what: str, advice: str, more: str, details: dict[str, object], sources: Sources,
+    settings: FindingSettings,
+) -> Finding:  # fmt: skip
+    """The finding about a wave; ``more``: further sentences of its summary."""
     found = finding(
         wave, RULE, wave.refused[0].server, what, advice, sources, settings.max_evidence,
         settings.unavailable_refusals,
     )  # fmt: skip
-    found = replace(found, summary=found.summary + more)
+    places = wave.places
     groups = [place.removeprefix("group ") for place in places if place.startswith("group ")]
     only = groups[0] if len(places) == len(groups) == 1 else None
-    details = {
-        **found.details, "groups": groups, **({"never_asked": silent} if silent else {}),
-        **({"brokers": brokers} if brokers else {}),
-    }  # fmt: skip
-    return replace(found, group_id=only, details=details)
+    facts = {**found.details, "groups": groups, **details}
+    return replace(found, summary=found.summary + more, group_id=only, details=facts)
 
 
 def _never_asking(wave: Wave, sources: Sources, settings: FindingSettings) -> list[str]:

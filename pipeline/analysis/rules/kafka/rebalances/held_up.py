@@ -50,7 +50,7 @@ class HeldUp:
         is_silent: that one sends nothing; else it sends heartbeats.
         last_seen_us: its last heartbeat or join.
         last_us: when it was seen last that the rebalance goes on.
-        waiting: members that wait.
+        waiting: members that wait; 0: no other member was captured, and somebody made the group rebalance.
         evidence: exchange ids.
     """
 
@@ -172,11 +172,13 @@ def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldU
     # Of members that wait the capture may not show the joins: they have fallen silent, as those do that wait.
     culprits = busy or (silent if waits else [])
     others = len(waits) or len([member for member in silent if member not in culprits])
-    if not culprits or not others:
+    if not culprits or not (others or last.keys() == set(culprits)):
         return None
     member = max(culprits, key=lambda name: (last[name].us, name))
     row, answers = last[member], rejoining.get(member, [])
     last_us = end_us if waits else answers[-1].us
+    if not others and last_us - begun_us < _UNKNOWN_LIMIT_US:
+        return None  # whoever else is in the group was not captured; a lone member that works on holds nobody up
     evidence = [*(one.exchange_id for one in waits.values()), *(each.exchange_id for each in answers)]
     return HeldUp(
         begun_us, member, row.client_id, host_of(row.client), member not in rejoining, row.us, last_us, others,

@@ -301,7 +301,12 @@ def _open_finding(
     cluster: str, group: str, one: HeldUp, over: Sequence[tuple[Round, Late]], sources: Sources,
     settings: FindingSettings,
 ) -> Finding:  # fmt: skip
-    client, others = who(one.client_id, one.host), count(one.waiting, "other member")
+    client = who(one.client_id, one.host)
+    others = (
+        f"while {count(one.waiting, 'other member')} {'waits' if one.waiting == 1 else 'wait'}"
+        if one.waiting
+        else "and no other member of the group was captured"
+    )
     state = sources.state_unhealed(cluster, one.begun_us, one.last_us, 1)
     did = (
         f"is silent since {clock(one.last_seen_us)} UTC and has not left"
@@ -317,8 +322,7 @@ def _open_finding(
         rule=RULE.name, severity="warning", subject=group, state=state, cluster=cluster, topic=None, partition=None,
         group_id=group, first_us=one.begun_us, last_us=one.last_us,
         summary=f"Group {group} waits for an assignment since {clock(one.begun_us)} UTC, "
-        f"{seconds(one.last_us - one.begun_us)} so far: {client} {did}, while {others} "
-        f"{'waits' if one.waiting == 1 else 'wait'}.{until}",
+        f"{seconds(one.last_us - one.begun_us)} so far: {client} {did}, {others}.{until}",
         advice=(_SILENT if one.is_silent else _BUSY).format(who=client),
         evidence=list(one.evidence)[: settings.max_evidence],
         details={

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from decoder.kafka.apis import KafkaError
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.brokers import coordinator_unavailable, partition_unavailable
 from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, waves
@@ -185,6 +186,19 @@ def test_commits_to_the_wrong_broker_are_found_beside_heartbeats_to_the_right_on
     )  # fmt: skip
     assert found.summary.startswith("Group g asked a broker that is not its coordinator for 26 s")
     assert (found.details["times"], found.details["never_asked"]) == (14, ["reader at 10.0.0.8"])
+
+
+@pytest.mark.parametrize("code", [14, 15])
+def test_a_coordinator_that_takes_heartbeats_and_no_commits_is_there(code: int):
+    """It cannot write to __consumer_offsets, or loads it."""
+    beats = [heartbeat(n + 0.5) for n in range(30)]
+    refused_from = [commits(0), *(commits(2 * n, code, error_name=KafkaError(code).name) for n in range(1, 15))]
+    (found,) = look(COORDINATOR, states=beats, events=refused_from)
+    assert found.summary.startswith("The coordinator of group g refused requests, and accepted others, for 26 s")
+    assert (found.severity, found.state, found.details["is_partly"]) == ("critical", "open", True)
+    assert "accepts heartbeats and no commits" in found.advice
+    (over,) = look(COORDINATOR, states=beats, events=[*refused_from, commits(29)])
+    assert (over.severity, over.state) == ("warning", "closed")
 
 
 def test_a_member_at_the_wrong_broker_is_found_beside_others_at_the_right_one():

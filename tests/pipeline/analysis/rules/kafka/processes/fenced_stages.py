@@ -19,8 +19,8 @@ def fenced(*, seconds: int = 60) -> Stage:
     return stage
 
 
-def commits_elsewhere(*, seconds: int = 150, well: int = 20) -> Stage:
-    """After some seconds a member's commits go to a broker that is not the coordinator, its heartbeats do not."""
+def commits_elsewhere(*, seconds: int = 150, well: int = 20, code: int = NOT_COORDINATOR) -> Stage:
+    """After some seconds a coordinator refuses a member's commits, as one that it is not, and not its heartbeats."""
     stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
     stage.join(0.1, worker, [0])
     for second in range(seconds):
@@ -28,7 +28,7 @@ def commits_elsewhere(*, seconds: int = 150, well: int = 20) -> Stage:
         stage.produce(second + 0.3, 0, base, 3)
         stage.fetch(second + 0.5, worker, (0, base, end, records(base, 3)))
         if second % 5 == 4:
-            stage.commit(second + 0.7, worker, {0: end}, error=NOT_COORDINATOR if second > well else 0)
+            stage.commit(second + 0.7, worker, {0: end}, error=code if second > well else 0)
         stage.heartbeat(second + 0.8, worker)
     return stage
 
