@@ -1,8 +1,8 @@
-"""Which rules run, in which order, and what do they share?
+"""The order in which rules are applied, and what they share.
 
 Rules share queries: exchanges are asked three times (who uses what; who comes and goes; symptoms), the timeline once
 for all that is about progress, record batches once; rules decide over the small rows that come back, and ask again
-only where there is something to doubt. Symptoms of MongoDB commands are cut into episodes together with those of
+only where there is something to doubt. Rules of a protocol of which there is no exchange are not applied. Symptoms of MongoDB commands are cut into episodes together with those of
 Kafka.
 """
 

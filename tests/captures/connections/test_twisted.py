@@ -30,7 +30,7 @@ TWICE = ("other_protocol", "auth_failed", "controller", "advertised", "members")
     [
         pytest.param(
             story, twist, id=f"{story.name}, {twist.name}",
-            marks=() if (story.name, twist.name) in QUICK else pytest.mark.slow,
+            marks=() if (story.name, twist.name) in QUICK else pytest.mark.proof,
         )
         for story in STORIES
         for twist in TWISTS
@@ -48,6 +48,6 @@ def test_a_twisted_recording_shows_no_other_cause(tmp_path: Path, story: Story, 
         assert found.loud >= found.expected
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_page_states_what_is_found() -> None:
     assert table() in PAGE.read_text()
