@@ -2,8 +2,8 @@
 
 Rules share queries: exchanges are asked three times (who uses what; who comes and goes; symptoms), the timeline once
 for all that is about progress, record batches once; rules decide over the small rows that come back, and ask again
-only where there is something to doubt. Rules of a protocol of which there is no exchange are not applied. Symptoms of MongoDB commands are cut into episodes together with those of
-Kafka.
+only where there is something to doubt. Rules of a protocol of which there is no exchange are not applied. Symptoms of
+MongoDB commands are cut into episodes together with those of Kafka.
 """
 
 from __future__ import annotations
