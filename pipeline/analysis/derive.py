@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -139,6 +139,15 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: W
     return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
 
 
+def with_report(judged: Derived) -> Derived:
+    """What rules have read, with what a report counts besides."""
+    others, commands = judged.of(COPIES), judged.of(MONGO_COMMANDS)
+    exchanges_once, commands_once = counted(judged.of(EXCHANGES), others), counted(commands, others)
+    states = counted(judged.of(STATE_EVENTS), others)
+    rows = _made(CLIENTS, lambda: clients(exchanges_once, states, commands_once, judged.facts))
+    return replace(judged, tables={**judged.tables, CLIENTS.full_name: rows})
+
+
 def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "all") -> Derived:
     """Everything that follows from what was gathered, the frames themselves left out.
 
@@ -147,6 +156,8 @@ def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "
         settings: how far lag looks back.
         wanted: which tables.
     """
+    if wanted == "report":
+        return with_report(derive_from(gathered, settings, "rules"))
     complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
     commands = attempt(
         f"table {MONGO_COMMANDS.full_name}",
@@ -170,19 +181,18 @@ def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "
         (TRANSACTIONS, lambda: transactions(events, states, batches, gaps, settings.lag_lookback)),
         (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
     ]
-    if wanted != "rules":
+    if is_all:
+        found.append((MONGO_HANDSHAKES, gathered.handshakes))
         once, commands_once = counted(complete, others), counted(commands, others)
-        derived.append((CLIENTS, lambda: clients(once, states, commands_once, facts)))
-        if is_all:
-            found.append((MONGO_HANDSHAKES, gathered.handshakes))
-            derived += [
-                (BROKERS, lambda: brokers(facts)),
-                (TOPICS, lambda: topics(facts)),
-                (ASSIGNMENTS, lambda: assignments(states)),
-                (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
-                (API_LATENCY, lambda: api_latency(once)),
-                (MONGO_MINUTES, lambda: mongo_minutes(commands_once)),
-            ]
+        derived += [
+            (CLIENTS, lambda: clients(once, states, commands_once, facts)),
+            (BROKERS, lambda: brokers(facts)),
+            (TOPICS, lambda: topics(facts)),
+            (ASSIGNMENTS, lambda: assignments(states)),
+            (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
+            (API_LATENCY, lambda: api_latency(once)),
+            (MONGO_MINUTES, lambda: mongo_minutes(commands_once)),
+        ]
     found += [(table, _made(table, work)) for table, work in derived]
     return Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.connections import are_in
-from pipeline.analysis.derive import Derived, Wanted, derive_from, findings_of
+from pipeline.analysis.derive import Derived, Wanted, derive_from, findings_of, with_report
 from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.rules.changes import Kind, kind_of_change
@@ -271,7 +271,11 @@ class Following:
         if not self.frames and not self._has_connections:
             return None
         with self.noting_errors():
-            derived = derive_from(self._gathering.kept, self._settings, wanted)
+            derived = (
+                with_report(self._derived)
+                if wanted == "report" and self._derived is not None
+                else derive_from(self._gathering.kept, self._settings, wanted)
+            )
         ever, copied = self._gathering, self._copied
         looked = replace(
             looked_at(derived), exchanges=self.exchanges, connections=self.connections, bytes_lost=ever.bytes_lost,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.kafka.facts.exchanges import FACT_FIELDS
-from pipeline.analysis.columns.nullable import chosen
+from pipeline.analysis.columns.nullable import chosen, whole_array
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
@@ -27,16 +27,13 @@ _LARGE = 65_536
 """Bytes of a body from which on parsing only what is read of it pays."""
 _NAMING = sorted(PARTS["fact"].apis - {api for name, part in PARTS.items() if name != "fact" for api in part.apis})
 """Apis that state names alone: of their large responses all but these is left out before they are parsed."""
-_RESPONSE = f"""
-    CASE WHEN list_contains({_NAMING}, api_key) AND strlen(response_body) > {_LARGE}
-        THEN coalesce(TRY(json_transform(response_body, '{json.dumps(FACT_FIELDS)}'))::JSON::VARCHAR, response_body)
-        ELSE response_body END
+_LESS = f"""
+    SELECT coalesce(TRY(json_transform(body, '{json.dumps(FACT_FIELDS)}'))::JSON::VARCHAR, body) AS body FROM bodies
 """
 _KAFKA = f"""
     SELECT exchange_id, connection_id, epoch_us(coalesce(response_ts, request_ts)) AS ts_us,
-        {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id,
-        {", ".join(f"{_RESPONSE} AS {name}" if name == "response_body" else name for name in BODIES)}
-    FROM exchanges WHERE protocol = 'kafka' AND list_contains({_APIS}, api_key)
+        {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id
+    FROM exchanges
 """
 _MONGODB = f"""
     SELECT date, exchange_id, connection_id, ts, {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client,
@@ -62,12 +59,43 @@ def statement_rows(exchanges: pa.Table) -> pa.Table:
 
 
 def inputs(exchanges: pa.Table) -> pa.Table:
-    """Of Kafka exchanges what statements are read of: their bodies, who speaks to whom, and when."""
-    tables = Tables({"exchanges": exchanges})
+    """Of Kafka exchanges what statements are read of: their bodies, who speaks to whom, and when.
+
+    Bodies, which are most of it, are not given to a query, which would copy them twice.
+    """
+    is_read = pc.and_(
+        pc.equal(exchanges.column("protocol"), "kafka"),
+        pc.is_in(exchanges.column("api_key"), arrow_array(_APIS, exchanges.schema.field("api_key").type)),
+    )
+    some = exchanges.filter(pc.fill_null(is_read, fill_value=False))
+    tables = Tables({"exchanges": some})
     try:
-        return tables.table(_KAFKA)
+        found = tables.table(_KAFKA)
     finally:
         tables.close()
+    for name in BODIES:
+        column = some.column(name)
+        found = found.append_column(name, _less(some) if name == "response_body" else column)
+    return found
+
+
+def _less(exchanges: pa.Table) -> pa.ChunkedArray:
+    """Bodies of responses, of large ones that state names alone the rest left out."""
+    bodies, apis = exchanges.column("response_body"), exchanges.column("api_key")
+    is_large = pc.and_(
+        pc.greater(pc.binary_length(bodies), _LARGE), pc.is_in(apis, arrow_array(_NAMING, apis.type))
+    )  # fmt: skip
+    is_large = pc.fill_null(is_large, fill_value=False)
+    if not pc.any(is_large).as_py():
+        return bodies
+    tables = Tables({"bodies": pa.table({"body": bodies.filter(is_large)})})
+    try:
+        less = tables.table(_LESS).column("body")
+    finally:
+        tables.close()
+    return pa.chunked_array(
+        [pc.replace_with_mask(whole_array(bodies), whole_array(is_large), whole_array(less).cast(bodies.type))]
+    )
 
 
 def _statements(exchanges: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -89,7 +89,7 @@ _INPUTS = f"""
             {KNOWN} AS what
         FROM (SELECT * REPLACE (epoch_us(last_stable_ts) AS last_stable_ts) FROM known)
     ), lowest AS (
-        SELECT {_LOG}, min(committed_offset) AS lowest FROM stated GROUP BY ALL
+        SELECT {_LOG}, min(committed_offset) AS lowest FROM stated WHERE committed_offset IS NOT NULL GROUP BY ALL
     ), produced AS (
         SELECT {_LOG}, epoch_us(ts) AS ts, exchange_id, "offset" AS "at", next_offset AS until, {PRODUCED} AS what
         FROM events JOIN lowest USING ({_LOG})

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from shlex import quote
 
 from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.brokers.shorter import shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, host_of, some, who
@@ -64,31 +65,6 @@ _ASKED = f"""
     FROM ({_ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
 """
 """The same with when it was asked; ``whose``: see :func:`_of`."""
-_SUSPECTS = f"""
-    WITH stated AS (
-        SELECT cluster, topic, partition, kind, CASE WHEN kind <> 'produced' THEN whose END AS whose, ended,
-            CASE kind WHEN 'produced' THEN base ELSE ended END AS place, min(us) AS us, max(asked_us) AS asked_us
-        FROM ({_ASKED}) GROUP BY ALL
-    ), steps AS (
-        SELECT cluster, topic, partition, '' AS by_whom, us AS at_us, ended, NULL AS place FROM stated
-        UNION ALL
-        SELECT cluster, topic, partition, '', asked_us, NULL, place FROM stated WHERE whose IS NULL
-        UNION ALL
-        SELECT cluster, topic, partition, 'of ' || whose, us, ended, NULL FROM stated WHERE whose IS NOT NULL
-        UNION ALL
-        SELECT cluster, topic, partition, 'of ' || whose, asked_us, NULL, place FROM stated WHERE whose IS NOT NULL
-    ), known AS (
-        SELECT cluster, topic, partition, place, max(ended) OVER (
-            PARTITION BY cluster, topic, partition, by_whom ORDER BY at_us, place IS NULL ROWS UNBOUNDED PRECEDING
-        ) AS reached
-        FROM steps
-    )
-    SELECT DISTINCT cluster, topic, partition FROM known WHERE place < reached
-"""
-"""Partitions whose log may have become shorter: a batch below what had been acknowledged when it was sent, or a
-watermark of a broker below what that had stated before it was asked. What is stated many times counts as an end when it
-is answered first, and as a question when it is asked last. Each question stands in time before the answers of its
-microsecond, and sees the furthest end before it: one pass, where a join by time took twenty times as long."""
 _OF_SUSPECTS = f"""
     WITH asked AS ({_ASKED}), repeated AS (
         SELECT DISTINCT exchange_id, topic, partition FROM (
@@ -142,7 +118,7 @@ class Fall:
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each partition."""
-    suspects = sources.tables.table(_SUSPECTS)
+    suspects = shorter(sources.tables, _ASKED)
     if not suspects.num_rows:
         return
     sources.tables.add("shorter", suspects)
