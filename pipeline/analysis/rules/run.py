@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -29,13 +29,16 @@ from pipeline.analysis.rules.kafka.speaking import in_words_of_libraries
 from pipeline.analysis.rules.kafka.twins import named_apart
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.mongodb import commands
-from pipeline.analysis.rules.rule import all_rules, families
+from pipeline.analysis.rules.rule import Rule, all_rules, families
 from pipeline.analysis.safety.guard import attempt, contain
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import FINDINGS
 
 T = TypeVar("T")
+
+_OF_ANY = ("exchanges", "waiting", "gaps", "connections")
+"""Tables that hold rows of any protocol; a row of another one is of the protocol of the rules that read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,11 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
         settings: thresholds.
     """
     failed: set[str] = set()
-    present = _protocols(tables)
+    is_judged = _judged(tables)
     sources = _sources(tables, facts, settings, failed)
     budget, found = budget_of(sources), list[Finding]()
     for family in families():
-        if all(rule.protocol in protocols() and rule.protocol not in present for rule in family.rules):
+        if not any(map(is_judged, family.rules)):
             continue
         names = [rule.name for rule in family.rules]
         try:
@@ -92,11 +95,25 @@ def _stated(findings: Iterable[Finding], failed: set[str]) -> Iterator[Finding]:
             yield finding
 
 
-def _protocols(tables: Tables) -> frozenset[str]:
-    """The protocols of which there is anything to judge; all of them if that cannot be asked."""
-    asked = "SELECT DISTINCT protocol FROM exchanges UNION SELECT DISTINCT protocol FROM waiting"
-    rows = attempt("protocols", lambda: tables.rows(asked), lambda: None)
-    return frozenset(protocols() if rows is None else (row.protocol for row in rows))
+def _judged(tables: Tables) -> Callable[[Rule], bool]:
+    """Whether there is anything that a rule looks at: an exchange of its protocol, or a row of another of its tables.
+
+    If that cannot be asked there is.
+    """
+
+    def seen() -> frozenset[str]:
+        rows = tables.rows("SELECT DISTINCT protocol FROM exchanges UNION SELECT DISTINCT protocol FROM waiting")
+        return frozenset(row.protocol for row in rows)
+
+    known = frozenset(protocols())
+    present = attempt("protocols that were seen", seen, lambda: known)
+    has_rows = cache(lambda name: tables.any(f"FROM {name}"))
+
+    def is_judged(rule: Rule) -> bool:
+        is_present = rule.protocol not in known or rule.protocol in present
+        return is_present or any(has_rows(name) for name in rule.reads if name not in _OF_ANY)
+
+    return is_judged
 
 
 def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: set[str]) -> Sources:
