@@ -69,10 +69,10 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
     sources = _sources(tables, facts, settings, failed)
     budget, found = budget_of(sources), list[Finding]()
     for family in families():
-        if not any(map(is_judged, family.rules)):
-            continue
         names = [rule.name for rule in family.rules]
         try:
+            if not any(map(is_judged, family.rules)):
+                continue
             found += _stated(budget.kept(family.find(sources, settings)), failed)
         except Exception as error:
             contain(error, f"rule {', '.join(names)}")
