@@ -40,7 +40,7 @@ SELECT exchange_id, ts FROM silver.exchanges
 WHERE date BETWEEN $first_day AND $last_day AND connection_id = $connection_id ORDER BY ts, exchange_id LIMIT 1
 """
 _ONE = """
-SELECT first_ts, last_ts, opened, ended, is_closed, round_trip_us, silence_us, silent_until_ts,
+SELECT first_ts, last_ts, opened, ended, is_closed, closed_by, reset_by, round_trip_us, silence_us, silent_until_ts,
   coalesce(client_sent_again, 0) AS client_sent_again, coalesce(server_sent_again, 0) AS server_sent_again,
   coalesce(client_unacknowledged, 0) AS client_unacknowledged,
   coalesce(server_unacknowledged, 0) AS server_unacknowledged,

@@ -1,4 +1,4 @@
-"""A connection as steps in order of time: what was sent, what came back, what waited, what the capture lost.
+"""A connection as steps in order of time: what was sent and answered, what waited, what the capture lost, TCP's ends.
 
 Pure: rows in, steps out. A step is a place in a picture whose distances are not those of time: a burst and a pause of
 minutes have room beside each other, and each step says how long after the one before it came.
@@ -6,16 +6,18 @@ minutes have room beside each other, and each step says how long after the one b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from decoder.model import MIDWAY
 
-Kind = Literal["request", "response", "lost", "joined"]
+Kind = Literal["opened", "lost", "joined", "request", "response", "ended"]
+_KINDS: Mapping[str, int] = {kind: number for number, kind in enumerate(get_args(Kind))}
+"""In the order in which they stand where they come at one time."""
 
 _PAUSES = 8
 """A pause is so many times as long as what usually lies between two steps of the same connection …"""
@@ -30,14 +32,16 @@ class Step:
     Attributes:
         at: its place, from 0.
         ts: first byte of a request or response; when a loss was noticed.
-        kind: ``lost``: the capture lost bytes; ``joined``: it met the connection in the middle of an exchange.
+        kind: ``lost``: the capture lost bytes; ``joined``: it met the connection in the middle of an exchange;
+            ``opened`` and ``ended``: what TCP did.
         exchange_id: the exchange it belongs to; None: none.
         label: the api or command with its version, or what was lost.
         words: what it says.
         after: time since the step before; None for the first.
         is_pause: whether that is much longer than usual on this connection.
         is_wrong: whether a response has an error, or what was sent could not be read.
-        direction: of a loss; that of a request or response is its kind.
+        direction: of a loss, and of what TCP did: ``request``: from the client; empty where nobody knows. That of a
+            request or response is its kind.
     """
 
     at: int
@@ -85,16 +89,27 @@ class Connection:
 _ENDINGS = {"unanswered": "closed", "pending": "open"}
 
 
-def sequence(exchanges: Sequence[Mapping[str, Any]], losses: Sequence[Mapping[str, Any]]) -> Connection:
+def sequence(
+    exchanges: Sequence[Mapping[str, Any]],
+    losses: Sequence[Mapping[str, Any]],
+    life: Mapping[str, Any] | None = None,
+    *,
+    is_first: bool = True,
+    is_last: bool = True,
+) -> Connection:
     """The steps of some exchanges of one connection.
 
     Args:
         exchanges: rows of ``silver.exchanges`` with ``words``, in any order; status ``pending``: of
             ``silver.open_exchanges``.
         losses: rows of ``bronze.gaps``.
+        life: of ``silver.connections`` how it was opened and how it ended; None: nothing is known.
+        is_first, is_last: whether these are the first, and the last, exchanges of the connection.
     """
     found = [step for row in exchanges for step in _steps(row)] + [_loss(row) for row in losses]
-    found.sort(key=lambda step: (step["ts"], step["kind"] != "lost", step["kind"] != "joined", step["kind"]))
+    if found and life is not None:
+        found += _of_tcp(life, is_first=is_first, is_last=is_last)
+    found.sort(key=lambda step: (step["ts"], _KINDS[step["kind"]]))
     spaces = [later["ts"] - earlier["ts"] for earlier, later in pairwise(found)]
     pause = max(_LEAST_PAUSE, median(spaces) * _PAUSES) if spaces else _LEAST_PAUSE
     steps = [
@@ -126,6 +141,22 @@ def _steps(row: Mapping[str, Any]) -> list[dict[str, Any]]:
         steps.append({**of_all, "ts": row["response_ts"], "kind": "response", "label": label, "words": words,
                       "is_wrong": bool(errors) or unreadable})  # fmt: skip
     return steps
+
+
+def _of_tcp(life: Mapping[str, Any], *, is_first: bool, is_last: bool) -> Iterator[dict[str, Any]]:
+    if is_first and life["opened"] == "yes":
+        yield {
+            "ts": life["first_ts"], "kind": "opened", "exchange_id": None, "label": "SYN", "words": "opened",
+            "direction": "request",
+        }  # fmt: skip
+    if is_last and life["is_closed"]:
+        by, label = (
+            (life["reset_by"], "RST") if life["reset_by"] else (life["closed_by"], "FIN" if life["closed_by"] else "")
+        )
+        yield {
+            "ts": life["last_ts"], "kind": "ended", "exchange_id": None, "label": label, "words": life["ended"],
+            "direction": {"client": "request", "server": "response"}.get(by or "", ""),
+        }  # fmt: skip
 
 
 def _loss(row: Mapping[str, Any]) -> dict[str, Any]:

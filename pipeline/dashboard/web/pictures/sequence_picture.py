@@ -1,7 +1,8 @@
 """A connection as a picture: the client's lane and the server's, time down, requests and responses as arrows.
 
 Steps are of one height whatever time lies between them; beside each stands when it was and how long after the one
-before. Shaded bars at the server's lane are requests that wait. An error has a colour and a cross.
+before. Shaded bars at the server's lane are requests that wait. An error has a colour and a cross. Thin arrows are
+TCP's: who opened the connection, and who ended it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _LONG = 110
 _ROOM = f"width * {1 / (_RIGHT - _LEFT):.2f} - 20"
 """Pixels of a text: as much as lies between the lanes."""
 _FONT = 12
+_TCP = ("opened", "ended")
 _ENDINGS = {
     "answered": "answered", "open": "not answered yet", "closed": "not answered before the connection ended",
     "unknown": "no answer seen",
@@ -60,6 +62,7 @@ def sequence_picture(
         *_waits(shown.waits, colours),
         *_losses(steps, colours),
         *_arrows([step for step in steps if step["kind"] in ("request", "response")], colours),
+        *_of_tcp([step for step in steps if step["kind"] in _TCP], colours),
         *_texts(steps, colours),
         _clicked(steps, can_open=can_open),
     ]
@@ -82,6 +85,8 @@ def in_words(shown: Connection, ends: tuple[str, str]) -> str:
         phrases.append(f"{len(waiting)} without an answer (open at the end)")
     if lost := sum(step.kind == "lost" for step in shown.steps):
         phrases.append(f"{many(lost, 'loss', 'losses')} of the capture (dotted)")
+    if of_tcp := [step.label or "the end" for step in shown.steps if step.kind in _TCP]:
+        phrases.append(f"TCP: {' and '.join(of_tcp)} (thin)")
     if any(step.kind == "joined" for step in shown.steps):
         phrases.append("some requests were not seen")
     return printable("; ".join(phrases)) + "."
@@ -93,7 +98,7 @@ def _tooltips() -> list[alt.Tooltip]:
 
 
 def _step(step: Step, before: Step | None) -> dict[str, Any]:
-    to_server = step.kind == "request"
+    to_server = "request" in (step.kind, step.direction)
     is_next = before is not None and step.kind == "response" and before.exchange_id == step.exchange_id
     words = step.words if is_next and step.words else f"{step.label} {step.words}".strip()
     return {
@@ -102,7 +107,7 @@ def _step(step: Step, before: Step | None) -> dict[str, Any]:
         "words": words, "time": f"{in_zone(step.ts):%H:%M:%S.%f}"[:-3],
         "after": "" if step.after is None else f"+{duration(step.after.total_seconds())}",
         "x": 0.0 if to_server else 1.0, "x2": 1.0 if to_server else 0.0, "is_wrong": step.is_wrong,
-        "from_client": step.direction != "response",
+        "from_client": step.direction != "response", "direction": step.direction,
     }  # fmt: skip
 
 
@@ -191,6 +196,21 @@ def _arrows(steps: Sequence[dict[str, Any]], colours: Palette) -> list[alt.Chart
         shape=CROSSED, size=60, strokeWidth=2, opacity=1, color=colours.members[1]
     )
     return [lines, heads, *([crosses.encode(x=_x(), y=_y())] if wrong else [])]
+
+
+def _of_tcp(steps: Sequence[dict[str, Any]], colours: Palette) -> list[alt.Chart]:
+    """An arrow of whoever sent it; a line where that is not known."""
+    if not steps:
+        return []
+    line = alt.Chart(data(steps)).mark_rule(strokeWidth=1, color=colours.faint).encode(x=_x(), x2="x2:Q", y=_y())
+    heads = [
+        alt.Chart(data(some))
+        .mark_point(shape=shape, filled=True, opacity=1, size=60, color=colours.faint)
+        .encode(x=_x("x2"), y=_y())
+        for direction, shape in (("request", "triangle-right"), ("response", "triangle-left"))
+        if (some := [step for step in steps if step["direction"] == direction])
+    ]
+    return [line, *heads]
 
 
 def _losses(steps: Sequence[dict[str, Any]], colours: Palette) -> list[alt.Chart]:

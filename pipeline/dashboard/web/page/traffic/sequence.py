@@ -38,8 +38,8 @@ def draw(here: Here) -> None:
     if not sequence(part.exchanges, []).steps:
         st.info("Nothing of this connection was seen around this time.")
         return
-    _draw_part(part, exchange)
     life = life_of(here.connection, exchange["connection_id"], here.scope)
+    _draw_part(part, exchange, life)
     if life is not None:
         st.caption(tcp_in_words(life))
     link(
@@ -49,8 +49,11 @@ def draw(here: Here) -> None:
     link("compare", "Compare it with the one of its api before it", "compare", **compare_address(asked, None, near))
 
 
-def _draw_part(part: Around, exchange: dict[str, Any]) -> None:
-    asked, shown = exchange["exchange_id"], sequence(part.exchanges, part.losses)
+def _draw_part(part: Around, exchange: dict[str, Any], life: dict[str, Any] | None) -> None:
+    asked = exchange["exchange_id"]
+    shown = sequence(
+        part.exchanges, part.losses, life, is_first=part.earlier is None, is_last=part.later is None
+    )  # fmt: skip
     in_text = in_words(shown, part.ends)
     span = seen(shown.steps[0].ts, shown.steps[-1].ts)
     st.caption(

@@ -91,3 +91,37 @@ def test_a_pause_is_one_for_this_connection() -> None:
 
 def test_of_nothing_there_is_nothing() -> None:
     assert sequence([], []) == Connection([], [])
+
+
+def life(**values: Any) -> dict[str, Any]:
+    return {
+        "first_ts": at(0), "last_ts": at(9), "opened": "yes", "ended": "closed by the client", "is_closed": True,
+        "closed_by": "client", "reset_by": None, **values,
+    }  # fmt: skip
+
+
+def test_tcp_opens_a_connection_and_ends_it() -> None:
+    found = sequence([exchange("a", 1, 2)], [], life())
+    assert [(step.kind, step.label, step.direction) for step in found.steps if step.exchange_id is None] == [
+        ("opened", "SYN", "request"),
+        ("ended", "FIN", "request"),
+    ]
+    assert [step.kind for step in found.steps] == ["opened", "request", "response", "ended"]
+    assert found.waits[0].first == 1
+
+
+def test_a_reset_is_of_whoever_sent_it() -> None:
+    found = sequence([exchange("a", 1, None)], [], life(reset_by="server", closed_by="server"))
+    assert (found.steps[-1].label, found.steps[-1].direction) == ("RST", "response")
+    assert found.waits[0].last == found.steps[-1].at
+
+
+def test_nothing_is_said_of_ends_that_were_not_seen_or_lie_elsewhere() -> None:
+    midway = sequence([exchange("a", 1, 2)], [], life(opened="unknown", is_closed=False))
+    elsewhere = sequence([exchange("a", 1, 2)], [], life(), is_first=False, is_last=False)
+    assert [told(found) for found in (midway, elsewhere)] == [[("request", "a"), ("response", "a")]] * 2
+
+
+def test_who_ended_it_may_be_unknown() -> None:
+    (*_, last) = sequence([exchange("a", 1, 2)], [], life(closed_by=None)).steps
+    assert (last.kind, last.label, last.direction) == ("ended", "", "")
