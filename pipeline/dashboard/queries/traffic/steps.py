@@ -146,8 +146,8 @@ def _steps(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _of_tcp(life: Mapping[str, Any], *, is_first: bool, is_last: bool) -> Iterator[dict[str, Any]]:
     if is_first and life["opened"] == "yes":
         yield {
-            "ts": life["first_ts"], "kind": "opened", "exchange_id": None, "label": "SYN", "words": "opens the connection",
-            "direction": "request",
+            "ts": life["first_ts"], "kind": "opened", "exchange_id": None, "label": "SYN",
+            "words": "opens the connection", "direction": "request",
         }  # fmt: skip
     if is_last and life["is_closed"]:
         by, label = (
