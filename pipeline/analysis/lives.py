@@ -81,7 +81,9 @@ def lives(tables: Tables, name: str = "connections") -> list[Life]:
 
 
 def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
-    """What rules look at, in the order in which it began; of copies those that silver marks are left out.
+    """What rules look at, in the order in which it began.
+
+    Copies that silver marks are left out, where there is a row of the one that counts.
 
     Args:
         tables: rows of ``silver.connections``.
@@ -96,7 +98,8 @@ def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
             {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state,
             coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version,
             (coalesce(client_bytes, 0), coalesce(server_bytes, 0)) AS sent, (client_isn, server_isn) AS isn
-        FROM {name} WHERE counted_connection_id IS NULL
+        FROM {name}
+        WHERE (counted_connection_id IS NULL OR counted_connection_id NOT IN (SELECT connection_id FROM {name}))
             AND (how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0)
         ORDER BY began_us, connection_id
     """, troubles=list(TROUBLES))  # fmt: skip

@@ -44,7 +44,7 @@ CLAIMS = (
     ),
     Claim(
         "coordinator_unavailable",
-        r"^No success was seen since",
+        r"No success was seen since",
         "No such request was accepted afterwards.",
         (silent("no such request of the client that is accepted", names=_CLIENT, half="response"),),
     ),
