@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decoder.model import Gap
 from pipeline.analysis.rules.run import finding_rows
-from pipeline.capture.fast_path.block import read_blocks
-from pipeline.capture.packets.sources import read_packets
-from pipeline.capture.runs.agent import Agent
-from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
@@ -51,22 +46,6 @@ class Outcome:
         """How much of the recording's own findings is left."""
         left = self.loud & self.expected
         return "all" if left == self.expected else "some" if left else "none"
-
-
-def statements(path: Path) -> tuple[list[Gap], list[Gap]]:
-    """What is landed of the connections of a capture: packet by packet, and by the block."""
-    one_by_one, blocks = Agent(), BlockAgent(Agent())
-    for packet in read_packets(str(path)):
-        list(one_by_one.take(packet))
-    for block in read_blocks(str(path)):
-        list(blocks.take_block(block))
-    for agent in (one_by_one, blocks):
-        list(agent.finish())
-    return _in_order(one_by_one.lives.take()), _in_order(blocks.lives.take())
-
-
-def _in_order(some: Iterable[Gap]) -> list[Gap]:
-    return sorted(some, key=lambda row: (row.connection_id, row.seq, row.ts))
 
 
 def outcome(path: Path, story: Story) -> Outcome:

@@ -12,12 +12,11 @@ import pytest
 
 from decoder.model import CONNECTION, Gap
 from pipeline.analysis.lives import TROUBLES
-from pipeline.capture.fast_path.block import read_blocks
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.runs.agent import Agent
-from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.sessions import lives
+from tests.pipeline.capture.both_ways import landed_lives
 from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
 
 START = 1_700_000_000_000_000
@@ -32,15 +31,8 @@ def rows(tmp_path: Path, packets: Iterable[Packet]) -> list[Gap]:
     """What is landed of connections, packet by packet and by the block alike."""
     path = tmp_path / "some.pcap"
     path.write_bytes(pcap(packets))
-    one_by_one, blocks = Agent(), BlockAgent(Agent())
-    for packet in read_packets(str(path)):
-        list(one_by_one.take(packet))
-    for block in read_blocks(str(path)):
-        list(blocks.take_block(block))
-    for agent in (one_by_one, blocks):
-        list(agent.finish())
-    found = one_by_one.lives.take()
-    assert blocks.lives.take() == found
+    found, by_block = landed_lives(path)
+    assert by_block == found
     assert {row.method for row in found} <= {CONNECTION}
     assert not any(row.is_loss for row in found)
     return found
