@@ -72,6 +72,10 @@ class Derived:
         """The rows of a table."""
         return self.tables[table.full_name]
 
+    def once(self, table: Table) -> pa.Table:
+        """The same without copies."""
+        return counted(self.of(table), self.of(COPIES))
+
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
@@ -139,15 +143,6 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: W
     return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
 
 
-def with_report(judged: Derived) -> Derived:
-    """What rules have read, with what a report counts besides."""
-    others, commands = judged.of(COPIES), judged.of(MONGO_COMMANDS)
-    exchanges_once, commands_once = counted(judged.of(EXCHANGES), others), counted(commands, others)
-    states = counted(judged.of(STATE_EVENTS), others)
-    rows = _made(CLIENTS, lambda: clients(exchanges_once, states, commands_once, judged.facts))
-    return replace(judged, tables={**judged.tables, CLIENTS.full_name: rows})
-
-
 def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "all") -> Derived:
     """Everything that follows from what was gathered, the frames themselves left out.
 
@@ -156,8 +151,15 @@ def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "
         settings: how far lag looks back.
         wanted: which tables.
     """
-    if wanted == "report":
-        return with_report(derive_from(gathered, settings, "rules"))
+    judged = _read_by_rules(gathered, settings, only_looked_at=wanted != "all")
+    if wanted == "rules":
+        return judged
+    reported = with_report(judged)
+    return reported if wanted == "report" else _with_the_rest(reported, gathered.handshakes)
+
+
+def _read_by_rules(gathered: Gathered, settings: StreamSettings, *, only_looked_at: bool) -> Derived:
+    """What rules read; of connections, if ``only_looked_at``, no more than they look at."""
     complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
     commands = attempt(
         f"table {MONGO_COMMANDS.full_name}",
@@ -166,7 +168,7 @@ def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "
     )
     others = _made(COPIES, lambda: all_copies(complete, Statements(gathered.events, gathered.states, commands)))
     events, batches, states = (counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states))
-    found = [
+    found = (
         (GAPS, gaps),
         (EXCHANGES, complete),
         (OFFSET_EVENTS, gathered.events),
@@ -174,27 +176,42 @@ def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "
         (STATE_EVENTS, gathered.states),
         (MONGO_COMMANDS, commands),
         (COPIES, others),
-    ]
-    is_all = wanted == "all"
-    derived = [
-        (CONNECTIONS, lambda: connections(gaps, others, only_looked_at=not is_all)),
+    )
+    judged = Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)
+    return _with(
+        judged,
+        (CONNECTIONS, lambda: connections(gaps, others, only_looked_at=only_looked_at)),
         (TRANSACTIONS, lambda: transactions(events, states, batches, gaps, settings.lag_lookback)),
         (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
-    ]
-    if is_all:
-        found.append((MONGO_HANDSHAKES, gathered.handshakes))
-        once, commands_once = counted(complete, others), counted(commands, others)
-        derived += [
-            (CLIENTS, lambda: clients(once, states, commands_once, facts)),
-            (BROKERS, lambda: brokers(facts)),
-            (TOPICS, lambda: topics(facts)),
-            (ASSIGNMENTS, lambda: assignments(states)),
-            (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
-            (API_LATENCY, lambda: api_latency(once)),
-            (MONGO_MINUTES, lambda: mongo_minutes(commands_once)),
-        ]
-    found += [(table, _made(table, work)) for table, work in derived]
-    return Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)
+    )
+
+
+def with_report(judged: Derived) -> Derived:
+    """What rules have read, with what a report counts besides."""
+    exchanges, states, commands = (judged.once(table) for table in (EXCHANGES, STATE_EVENTS, MONGO_COMMANDS))
+    return _with(judged, (CLIENTS, lambda: clients(exchanges, states, commands, judged.facts)))
+
+
+def _with_the_rest(reported: Derived, handshakes: pa.Table) -> Derived:
+    """All tables: of what a report counts, and of these."""
+    exchanges, events, states, commands = (
+        reported.once(table) for table in (EXCHANGES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS)
+    )
+    return _with(
+        reported,
+        (MONGO_HANDSHAKES, lambda: handshakes),
+        (BROKERS, lambda: brokers(reported.facts)),
+        (TOPICS, lambda: topics(reported.facts)),
+        (ASSIGNMENTS, lambda: assignments(states)),
+        (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
+        (API_LATENCY, lambda: api_latency(exchanges)),
+        (MONGO_MINUTES, lambda: mongo_minutes(commands)),
+    )
+
+
+def _with(derived: Derived, *more: tuple[Table, Callable[[], pa.Table]]) -> Derived:
+    made = {table.full_name: _made(table, work) for table, work in more}
+    return replace(derived, tables={**derived.tables, **made})
 
 
 def _made(table: Table, work: Callable[[], pa.Table]) -> pa.Table:
