@@ -30,6 +30,10 @@ _NAMING = sorted(PARTS["fact"].apis - {api for name, part in PARTS.items() if na
 _LESS = f"""
     SELECT coalesce(TRY(json_transform(body, '{json.dumps(FACT_FIELDS)}'))::JSON::VARCHAR, body) AS body FROM bodies
 """
+_WHO = (
+    "exchange_id", "connection_id", "request_ts", "response_ts", "client_ip", "client_port", "server_ip", "server_port",
+    "client_id",
+)  # fmt: skip
 _KAFKA = f"""
     SELECT exchange_id, connection_id, epoch_us(coalesce(response_ts, request_ts)) AS ts_us,
         {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id
@@ -67,15 +71,15 @@ def inputs(exchanges: pa.Table) -> pa.Table:
         pc.equal(exchanges.column("protocol"), "kafka"),
         pc.is_in(exchanges.column("api_key"), arrow_array(_APIS, exchanges.schema.field("api_key").type)),
     )
-    some = exchanges.filter(pc.fill_null(is_read, fill_value=False))
-    tables = Tables({"exchanges": some})
+    some = exchanges.select([*_WHO, *BODIES]).filter(pc.fill_null(is_read, fill_value=False))
+    tables = Tables({"exchanges": some.select(_WHO)})
     try:
         found = tables.table(_KAFKA)
     finally:
         tables.close()
-    for name in BODIES:
-        column = some.column(name)
-        found = found.append_column(name, _less(some) if name == "response_body" else column)
+    bodies = {**{name: some.column(name) for name in BODIES}, "response_body": _less(some)}
+    for name, column in bodies.items():
+        found = found.append_column(name, column)
     return found
 
 
