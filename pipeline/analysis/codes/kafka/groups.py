@@ -37,7 +37,6 @@ _LATE_COMMIT_FIX: Final = (
     f"({WHEN_REVOKED}), and keep the work between two polls below max.poll.interval.ms (max.poll.records)."
 )
 _COMMITS: Final = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
-_SYNC: Final = (ApiKey.SYNC_GROUP,)
 _WHO_ELSE: Final = (
     "`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} --members` lists all members, "
     "also those that were not captured"
@@ -172,45 +171,39 @@ ROWS: Final = (
         "(1800000) of the brokers.",
         area="join",
     ),
-    *at(
-        _SYNC,
-        row(
-            KafkaError.UNKNOWN_MEMBER_ID,
-            TRANSIENT,
-            CLIENT,
-            "The coordinator removed the member between its JoinGroup and its SyncGroup; without an assignment it "
-            "reads nothing.",
-            f"find in the log of the group's coordinator why it removes the member; {_WHO_ELSE}.",
-            "set session.timeout.ms above the time from JoinGroup to SyncGroup.",
-            area="membership",
-        ),
+    row(
+        KafkaError.UNKNOWN_MEMBER_ID,
+        TRANSIENT,
+        CLIENT,
+        "The coordinator removed the member between its JoinGroup and its SyncGroup; without an assignment it "
+        "reads nothing.",
+        f"find in the log of the group's coordinator why it removes the member; {_WHO_ELSE}.",
+        "set session.timeout.ms above the time from JoinGroup to SyncGroup.",
+        area="membership",
+        api=ApiKey.SYNC_GROUP,
     ),
-    *at(
-        _SYNC,
-        row(
-            KafkaError.ILLEGAL_GENERATION,
-            TRANSIENT,
-            CLIENT,
-            "Another generation of the group began between the member's JoinGroup and its SyncGroup; without an "
-            "assignment it reads nothing.",
-            f"find who begins each generation: {_WHO_ELSE}.",
-            "update a client library that sends SyncGroup with the generation of an earlier JoinGroup.",
-            area="membership",
-        ),
+    row(
+        KafkaError.ILLEGAL_GENERATION,
+        TRANSIENT,
+        CLIENT,
+        "Another generation of the group began between the member's JoinGroup and its SyncGroup; without an "
+        "assignment it reads nothing.",
+        f"find who begins each generation: {_WHO_ELSE}.",
+        "update a client library that sends SyncGroup with the generation of an earlier JoinGroup.",
+        area="membership",
+        api=ApiKey.SYNC_GROUP,
     ),
-    *at(
-        _SYNC,
-        row(
-            KafkaError.REBALANCE_IN_PROGRESS,
-            TRANSIENT,
-            CLIENT,
-            "Another rebalance began between the member's JoinGroup and its SyncGroup; without an assignment it reads "
-            "nothing.",
-            f"find who begins each rebalance, and stop the member that keeps coming: {_WHO_ELSE}.",
-            "set session.timeout.ms and max.poll.interval.ms above what the leader of the group takes to assign "
-            "partitions.",
-            area="membership",
-        ),
+    row(
+        KafkaError.REBALANCE_IN_PROGRESS,
+        TRANSIENT,
+        CLIENT,
+        "Another rebalance began between the member's JoinGroup and its SyncGroup; without an assignment it reads "
+        "nothing.",
+        f"find who begins each rebalance, and stop the member that keeps coming: {_WHO_ELSE}.",
+        "set session.timeout.ms and max.poll.interval.ms above what the leader of the group takes to assign "
+        "partitions.",
+        area="membership",
+        api=ApiKey.SYNC_GROUP,
     ),
     row(
         KafkaError.REBALANCE_IN_PROGRESS,
