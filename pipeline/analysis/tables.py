@@ -143,6 +143,12 @@ class Tables:
         """Whether a query gives any row."""
         return bool(self._connection.execute(f"SELECT EXISTS ({sql})", parameters or None).fetchall()[0][0])
 
+    def keep(self, name: str, sql: str, **parameters: object) -> bool:
+        """Name the rows that a query gives as a table, for further queries; False if there are none."""
+        found = self.table(sql, **parameters)
+        self.add(name, found)
+        return bool(found.num_rows)
+
     def of_each(self, sql: str, questions: Iterable[Mapping[str, Any]]) -> list[list[Row]]:
         """What a query gives for each of many questions, in the order of its columns.
 

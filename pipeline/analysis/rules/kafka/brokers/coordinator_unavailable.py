@@ -20,7 +20,7 @@ from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting, lasting_waves
-from pipeline.analysis.rules.kafka.refused_apis import refused_apis
+from pipeline.analysis.rules.kafka.refused_apis import refused_requests
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule, finds
@@ -169,19 +169,9 @@ RefusedBy = Callable[[int | None, Json, Json], Iterable[tuple[str, int]]]
 
 
 def _in_bodies(api: ApiKey, refused_by: RefusedBy, sources: Sources) -> Iterator[Attempt]:
-    if api not in refused_apis(sources):
-        return
-    codes = " OR ".join(f"list_contains(error_codes, {code})" for code in REFUSALS)
-    rows = sources.tables.rows(f"""
-        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, request_body,
-            response_body, api_version
-        FROM exchanges WHERE protocol = 'kafka' AND api_key = {int(api)} AND ({codes})
-    """)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
-    for cluster, row in zip(clusters, rows, strict=True):
-        by = f"{row.client_id or '?'} at {row.client_ip}"
+    for cluster, row in refused_requests(sources, api, REFUSALS):
         for place, code in refused_by(row.api_version, parsed(row.request_body), parsed(row.response_body)):
-            yield Attempt(cluster, place, row.us, row.exchange_id, error_name(code), row.server, by)
+            yield Attempt(cluster, place, row.us, row.exchange_id, error_name(code), row.server, row.by)
 
 
 def _groups(_: int | None, request: Json, answer: Json) -> Iterator[tuple[str, int]]:

@@ -18,11 +18,11 @@ from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
-from pipeline.analysis.rules.kafka.refused_apis import refused_apis
+from pipeline.analysis.rules.kafka.refused_apis import refused_requests
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import count, joined
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import ADDRESS, Tables, numbers
+from pipeline.analysis.tables import Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
@@ -94,23 +94,14 @@ def _served(tables: Tables, refused: Iterable[Attempt]) -> dict[tuple[str, str],
 
 def _without_leader(sources: Sources) -> Iterator[Attempt]:
     """What Metadata says of partitions without a leader."""
-    if ApiKey.METADATA not in refused_apis(sources):
-        return
-    codes = " OR ".join(f"list_contains(error_codes, {code})" for code in _IN_METADATA)
-    rows = sources.tables.rows(f"""
-        SELECT {ADDRESS["server"]} AS server, client_id, client_ip, epoch_us(ts) AS us, exchange_id, response_body
-        FROM exchanges WHERE protocol = 'kafka' AND api_key = {ApiKey.METADATA} AND ({codes})
-    """)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
-    for cluster, row in zip(clusters, rows, strict=True):
-        by = f"{row.client_id or '?'} at {row.client_ip}"
+    for cluster, row in refused_requests(sources, ApiKey.METADATA, _IN_METADATA):
         for topic in items(parsed(row.response_body), "topics"):
             name = text(topic, "name") or text(topic, "topicId")
             for part in items(topic, "partitions"):
                 code, partition = integer(part, "errorCode"), natural(part, "partitionIndex")
                 if name and partition is not None and code is not None and code in _IN_METADATA:
                     yield Attempt(
-                        cluster, f"{name}-{partition}", row.us, row.exchange_id, error_name(code), row.server, by
+                        cluster, f"{name}-{partition}", row.us, row.exchange_id, error_name(code), row.server, row.by
                     )
 
 

@@ -156,10 +156,8 @@ RULE = Rule(
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     least = min(settings.stuck_commit_repeats, settings.stuck_commit_repeats_while_fetching)
-    suspects = sources.tables.table(_SUSPECTS, times=least)
-    if not suspects.num_rows:
+    if not sources.tables.keep("repeated", _SUSPECTS, times=least):
         return []
-    sources.tables.add("repeated", suspects)
     found = []
     for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
         repeats, last = _repeats(rows)

@@ -150,10 +150,8 @@ class Beyond:
 
 def beyond_ends(sources: Sources) -> Iterator[Beyond]:
     """Of each group and partition, those farthest beyond the end first."""
-    suspects = sources.tables.table(_SUSPECTS)
-    if not suspects.num_rows:
+    if not sources.tables.keep("suspects", _SUSPECTS):
         return
-    sources.tables.add("suspects", suspects)
     rows = [row for row in sources.tables.rows(_BEYOND) if not sources.made_anew.get((row.cluster, row.topic))]
     asked = [
         {

@@ -111,10 +111,8 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 def _resets(sources: Sources, settings: FindingSettings, known: Container[Place]) -> list[Finding]:
     """Positions that were gone; but for those that are known to have been committed beyond the end."""
     tables = sources.tables
-    marks = tables.table(_MARKS)
-    if not marks.num_rows:
+    if not tables.keep("marks", _MARKS):
         return []
-    tables.add("marks", marks)
     latest: dict[Place, Reset] = {}
     before: defaultdict[tuple[str, str, str], list[Span]] = defaultdict(list)
     for row in tables.rows(_WENT_ON):

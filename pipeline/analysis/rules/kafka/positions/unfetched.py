@@ -46,10 +46,11 @@ _MOST_LEADERS = 8
 """Brokers that took records of a partition, the last ones, that are kept apart: many groups may hold it."""
 
 
-def _writes(of: str) -> str:
-    """What was written to the partitions of a table from each moment on, and their last leaders, as SQL.
+def _written(of: str, since: str) -> str:
+    """What was written, by broker, to partitions of a table since a time of each, as SQL: ``written``.
 
-    A join with all that was written would be as many rows as groups times requests.
+    ``writes`` has what was written from each moment on, since a join with all of it would be as many rows as groups
+    times requests; ``leaders`` the last brokers that took it.
     """
     return f"""
         writes AS (
@@ -67,17 +68,12 @@ def _writes(of: str) -> str:
             QUALIFY row_number() OVER (
                 PARTITION BY cluster, topic, partition ORDER BY max(last_us) DESC, server
             ) <= {_MOST_LEADERS}
+        ), written AS (
+            SELECT h.*, w.server, w.first_us, w.last_us, w.written, w.first_exchange, w.last_exchange
+            FROM (FROM {of} JOIN leaders USING (cluster, topic, partition)) AS h ASOF JOIN writes AS w
+                ON w.cluster = h.cluster AND w.topic = h.topic AND w.partition = h.partition AND w.server = h.server
+                AND h.{since} < w.first_us
         )
-    """
-
-
-def _written(of: str, since: str) -> str:
-    """What was written, by broker, to partitions of a table since a time of each, as SQL."""
-    return f"""
-        SELECT h.*, w.server, w.first_us, w.last_us, w.written, w.first_exchange, w.last_exchange
-        FROM (FROM {of} JOIN leaders USING (cluster, topic, partition)) AS h ASOF JOIN writes AS w
-            ON w.cluster = h.cluster AND w.topic = h.topic AND w.partition = h.partition AND w.server = h.server
-            AND h.{since} < w.first_us
     """
 
 
@@ -90,7 +86,7 @@ _UNFETCHED = """
 """
 """What members hold and no client of their name fetches."""
 _NEVER_FETCHED = f"""
-    WITH {_writes("unfetched")}, written AS ({_written("unfetched", "since_us")}), others AS (
+    WITH {_written("unfetched", "since_us")}, others AS (
         SELECT cluster, topic, server, client_id, host, us, max(us) OVER w AS fetched_us,
             sum(exchanges) OVER w AS others, first_value(last_exchange) OVER w AS last_exchange
         FROM (
@@ -128,7 +124,7 @@ _SILENT = f"""
 _ALL_SILENT = f"""
     WITH readers AS (
         SELECT client_ip AS host, server_ip FROM exchanges WHERE api_key = {int(ApiKey.FETCH)} GROUP BY ALL
-    ), {_writes("silent")}, written AS ({_written("silent", "since_us")}), seen AS (
+    ), {_written("silent", "since_us")}, seen AS (
         SELECT server_ip, min(host) AS least, max(host) AS greatest FROM readers GROUP BY server_ip
     )
     SELECT w.* FROM written AS w LEFT JOIN seen ON seen.server_ip = host_of(w.server)
@@ -177,7 +173,7 @@ _SINCE_REFUSED = f"""
                 AND j.client_id IS NOT DISTINCT FROM l.client_id
         WHERE NOT coalesce(u.used_us > l.refused_us, false) AND NOT coalesce(j.us > l.refused_us, false)
             AND NOT coalesce(l.kind = 'fetched_commit' AND u.answered_us > l.refused_us, false)
-    ), {_writes("held")}, written AS ({_written("stuck", "refused_us")}), fetches AS (
+    ), {_written("stuck", "refused_us")}, fetches AS (
         SELECT client_id, host, us, max(us) OVER w AS any_us, sum(exchanges) OVER w AS fetches,
             first_value(last_exchange) OVER w AS last_exchange
         FROM (
@@ -210,7 +206,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         return
     tables = sources.tables
     tables.add("owned", owned)
-    tables.add("held", tables.table(_HELD))
+    tables.keep("held", _HELD)
     refused: set[str] = set()
     if refused_apis(sources) & {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}:
         for finding in _since_refused(sources, settings):
@@ -223,10 +219,8 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
 
 def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     patience = patience_us(2 * settings.fetched_again_seconds, 0)
-    unfetched = sources.tables.table(_UNFETCHED)
-    if not unfetched.num_rows:
+    if not sources.tables.keep("unfetched", _UNFETCHED):
         return
-    sources.tables.add("unfetched", unfetched)
     for row in sources.tables.rows(_NEVER_FETCHED):
         until_us = min(row.last_us, row.fetched_us, row.alive_us)
         if (row.written or 0) < settings.behind_records or until_us - row.first_us < patience:
@@ -243,10 +237,8 @@ def _silent(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """The partition of each member and topic with the lowest number stands for all."""
     patience = patience_us(settings.poll_seconds, 0)
     known: set[tuple[str, str, str, str]] = set()
-    silent = sources.tables.table(_SILENT)
-    if not silent.num_rows:
+    if not sources.tables.keep("silent", _SILENT):
         return
-    sources.tables.add("silent", silent)
     for row in sources.tables.rows(_ALL_SILENT):
         until_us = min(row.last_us, row.alive_us)
         whose = (row.cluster, row.group_id, row.topic, row.member_id)

@@ -51,7 +51,7 @@ _SHOWN = f"""
         coalesce(max(read_us) FILTER (NOT commits), 0) AS read_us
     FROM of_groups
 """
-"""What there is at all, so that nothing is asked in vain."""
+"""Which of the queries below can find anything."""
 _UNCOMMITTED = f"""
     WITH commits AS (
         SELECT cluster, topic, partition, group_id FROM timeline
@@ -174,10 +174,8 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
 
 def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     tables = sources.tables
-    uncommitted = tables.table(_UNCOMMITTED)
-    if not uncommitted.num_rows:
+    if not tables.keep("uncommitted", _UNCOMMITTED):
         return
-    tables.add("uncommitted", uncommitted)
     rows = [row for row in tables.rows(_READS, steps=settings.dropped_commits) if _is_behind(row, settings)]
     known = _commits(tables, rows)
     for row in rows:

@@ -171,7 +171,7 @@ _UNHEARD = """
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each group and client."""
     by_client: defaultdict[tuple[str, str, str | None], list[Halt]] = defaultdict(list)
-    for halt in halts(sources.tables) if sources.tables.rows(_ANY) else ():
+    for halt in halts(sources.tables) if sources.tables.any(_ANY) else ():
         by_client[halt.cluster, halt.group, halt.client_id].append(halt)
     for some_halts in by_client.values():
         yield _finding(some_halts, sources, settings)

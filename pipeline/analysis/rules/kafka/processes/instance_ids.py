@@ -58,7 +58,7 @@ NAMING = (
 STATES_ONE = f"""(api_key IN {numbers(*NAMING)} AND contains(request_body, 'nstanceId":"'))"""
 """As SQL: whether a request names an instance id."""
 _REFUSED = f"list_has_any(coalesce(error_codes, []), [{FENCED}, {UNRELEASED}])"
-_ANY = f"SELECT 1 AS one FROM exchanges WHERE protocol = 'kafka' AND {_REFUSED} LIMIT 1"
+_ANY = f"FROM exchanges WHERE protocol = 'kafka' AND {_REFUSED}"
 _NAMED = f"""
     SELECT {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, api_key, exchange_id,
         epoch_us(ts) AS us, epoch_us(coalesce(response_ts, ts)) AS answered_us, request_body, response_body, error_codes
@@ -186,7 +186,7 @@ def _lasts(own: Sequence[Use], settings: FindingSettings) -> bool:
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each instance id."""
-    if not sources.tables.rows(_ANY):
+    if not sources.tables.any(_ANY):
         return
     pause_us = settings.patience_periods * settings.episode_pause_seconds * 1_000_000
     for place, some_uses in uses(sources.tables, sources.facts).items():

@@ -75,7 +75,7 @@ _MOST_WAITING = 200
 """Batches refused last, of one client and partition, that an accepted one may carry: its pieces follow it at once."""
 _MOST_TWINS = 100
 """Processes of one client id on one host that one connection is compared with."""
-_ANY = "SELECT kind FROM events WHERE kind = 'produce_rejected' LIMIT 1"
+_ANY = "FROM events WHERE kind = 'produce_rejected'"
 
 
 @dataclass(slots=True)
@@ -217,7 +217,7 @@ _OF_PARTITION = attrgetter("partition")
 
 
 def _attempts(tables: Tables) -> list[Row]:
-    return tables.rows(_ATTEMPTS) if tables.rows(_ANY) else []
+    return tables.rows(_ATTEMPTS) if tables.any(_ANY) else []
 
 
 def _finding(

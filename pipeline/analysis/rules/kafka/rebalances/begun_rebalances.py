@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from decoder.kafka.apis import KafkaError
+from pipeline.analysis.rules.kafka.rebalances.held_up import ASKED_TO_REJOIN
 from pipeline.analysis.rules.people import host_of
 from pipeline.analysis.tables import Row, Tables
 
@@ -39,8 +40,6 @@ class Begun:
     evidence: tuple[str, ...]
 
 
-_ASKED = f"FROM states WHERE kind = 'heartbeat' AND error_code = {int(KafkaError.REBALANCE_IN_PROGRESS)}"
-"""Heartbeats that asked a member to rejoin."""
 _QUERY = f"""
     WITH classic AS (
         SELECT cluster, group_id, kind, member_id, client_id, client, exchange_id, epoch_us(ts) AS us,
@@ -61,7 +60,7 @@ _QUERY = f"""
 
 def begun_rebalances(tables: Tables, least_us: int) -> Iterator[Begun]:
     """Those that lasted for so long after the capture began."""
-    if not tables.any(_ASKED):
+    if not tables.any(ASKED_TO_REJOIN):
         return
     for _, rows in groupby(tables.rows(_QUERY, least_us=least_us), key=attrgetter("cluster", "group_id")):
         some = list(rows)

@@ -91,9 +91,8 @@ _MEMBERS = f"""
     ORDER BY cluster, group_id, us, exchange_id, ordinal
 """
 """What members did of groups in which somebody was asked to rejoin at last, or waits for its answer."""
-_ANY = f"""
-    SELECT kind FROM states WHERE kind = 'heartbeat' AND error_code = {int(KafkaError.REBALANCE_IN_PROGRESS)} LIMIT 1
-"""
+ASKED_TO_REJOIN = f"FROM states WHERE kind = 'heartbeat' AND error_code = {int(KafkaError.REBALANCE_IN_PROGRESS)}"
+"""Heartbeats that asked a member to rejoin."""
 _WAITING = f"""
     SELECT {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, exchange_id,
         epoch_us(request_ts) AS us, request_body
@@ -125,7 +124,7 @@ def members_of(
 ) -> dict[tuple[str, str], list[Row]]:
     """By cluster and group what members did lately, in the order of time, of groups that may stand still."""
     places = sorted(joins)
-    if not places and not tables.rows(_ANY):
+    if not places and not tables.any(ASKED_TO_REJOIN):
         return {}
     rows = tables.rows(
         _MEMBERS, clusters=[cluster for cluster, _ in places], groups=[group for _, group in places],

@@ -124,7 +124,7 @@ _QUERY = f"""
 
 ``end_us`` is that of the latest wait among those that had begun, so that one row answers for all of them.
 """
-_ANY = f"SELECT api_key FROM exchanges WHERE api_key = {int(ApiKey.JOIN_GROUP)} AND latency_us >= $least_us LIMIT 1"
+_ANY = f"FROM exchanges WHERE api_key = {int(ApiKey.JOIN_GROUP)} AND latency_us >= $least_us"
 _BEFORE_US = 600_000_000
 
 
@@ -133,7 +133,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     least_us = int(settings.slow_rebalance_seconds * 1_000_000)
     over: dict[tuple[str, str], list[tuple[Round, Late]]] = {}
-    if sources.tables.rows(_ANY, least_us=least_us):
+    if sources.tables.any(_ANY, least_us=least_us):
         rows = sources.tables.rows(_QUERY, least_us=least_us, before_us=_BEFORE_US)
         for (cluster, group), some_rows in groupby(rows, key=attrgetter("cluster", "group_id")):
             if slow := list(slow_rounds(list(some_rows), settings)):

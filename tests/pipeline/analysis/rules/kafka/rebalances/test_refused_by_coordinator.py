@@ -42,13 +42,13 @@ def of_first(stage: Stage) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("every_s", EVERY_S)
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("code", [*COORDINATOR, *OUT, *OTHER], ids=lambda code: code.name)
-def test_a_member_whose_heartbeats_are_refused_each_time_is_told(code: KafkaError, number: int, every_s: int) -> None:
+def test_a_member_whose_heartbeats_are_refused_each_time_is_found(code: KafkaError, number: int, every_s: int) -> None:
     rows = of_first(beating(code, number=number, every_s=every_s))
     assert any(code.name in row["summary"] and row["state"] == "open" for row in rows)
 
 
 @pytest.mark.parametrize("code", COORDINATOR, ids=lambda code: code.name)
-def test_offsets_that_are_refused_each_time_beside_heartbeats_are_told(code: KafkaError) -> None:
+def test_offsets_that_are_refused_each_time_beside_heartbeats_are_found(code: KafkaError) -> None:
     stage, (worker,) = Stage(), members(1)
     stage.join(0, worker, [0])
     for second in range(60):

@@ -27,7 +27,7 @@ def subject(code: KafkaError, member: int = 0) -> str:
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
 @pytest.mark.parametrize("every_s", [1, 10, 60, 300])
 @pytest.mark.parametrize("members", [1, 2])
-def test_members_whose_sync_is_refused_each_time_are_told(members: int, every_s: int, code: KafkaError) -> None:
+def test_members_whose_sync_is_refused_each_time_are_found(members: int, every_s: int, code: KafkaError) -> None:
     found = refused(cannot_begin(members=members, times=max(6, 40 // every_s), every_s=every_s, code=code))
     assert set(found) == {subject(code, member) for member in range(members)}
     for member, (_, row) in enumerate(sorted(found.items())):
@@ -37,7 +37,7 @@ def test_members_whose_sync_is_refused_each_time_are_told(members: int, every_s:
         assert "Now: " in row["advice"]
 
 
-def test_one_member_whose_sync_is_refused_is_told_while_the_other_works() -> None:
+def test_one_member_whose_sync_is_refused_is_found_while_the_other_works() -> None:
     stage = cannot_begin(members=2, times=6, every_s=10, refused=(1,))
     assert set(refused(stage)) == {subject(KafkaError.REBALANCE_IN_PROGRESS, 1)}
 

@@ -144,7 +144,7 @@ def test_those_who_wait_have_fallen_silent_where_their_joins_are_not_seen() -> N
     assert later.state == "unknown"
 
 
-def test_a_member_that_is_asked_to_rejoin_for_five_minutes_is_told_though_no_other_was_captured() -> None:
+def test_a_member_that_is_asked_to_rejoin_for_five_minutes_is_found_alone() -> None:
     beating = [joins("a", 1, 0, 0.5), *(beats("a", 1, 3 * n, REBALANCING) for n in range(1, 120))]
     (finding,) = found(beating, 358)
     assert (finding.state, finding.details["client_id"], finding.details["waiting_members"]) == ("open", "a", 0)
