@@ -15,6 +15,7 @@ from decoder.redact import carries_credentials, redact
 from decoder.work import METER
 from pipeline.capture.network.link import ACK, FIN, RST, SYN, Dissector, Segment
 from pipeline.capture.packets.packet import Aside, Packet
+from pipeline.capture.runs.handing_over import agent_state, count_connection
 from pipeline.capture.runs.large_frames import is_clean_by_kernel
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
 from pipeline.capture.sessions.decryption import Decryption
@@ -33,17 +34,13 @@ from pipeline.capture.tcp.budgets import (
     Budgets,
 )
 from pipeline.capture.tcp.clock import Clock
-from pipeline.capture.tcp.connection import HOLE_TIMEOUT_US, Connection
-from pipeline.capture.tcp.state import AgentState, OpenConnection
+from pipeline.capture.tcp.connection import Connection
+from pipeline.capture.tcp.state import AgentState
 from pipeline.capture.tcp.tracker import IDLE_US, Kind, StreamEvent, Tracker
 from pipeline.capture.tcp.unread import joined, split, taken
 from pipeline.capture.tcp.work_limits import WorkLimits
 
 DEFAULT_AGENT_ID = "local"
-
-REPLAY_US = 600_000_000
-"""Capture time that is read again at most when an agent goes on in another process. A message that has been under way
-for longer is cut off, a gap."""
 
 ENDS = SYN | FIN | RST
 """Of a connection that is not read these are: it is over, or another one has its ports."""
@@ -278,19 +275,7 @@ class Agent:
 
     def state(self) -> AgentState:
         """Where the agent stands, for another one to go on. Call :meth:`release` first, or requests are lost."""
-        oldest, connections = self._ts, []
-        for connection in self._tracker.connections():
-            session = self._sessions.get(connection)
-            state = session.state() if session is not None else None
-            if connection.is_over():
-                if connection.last_ts < self._clock.steady(self._ts) - HOLE_TIMEOUT_US:
-                    continue  # so late nothing is sent again
-            else:
-                sinces = (state.since if state else None, connection.held_since())
-                oldest = min([oldest, *(since for since in sinces if since is not None)])
-            connections.append(OpenConnection(connection.state(state.unread if state else (0, 0)), state))
-        needs_from = max(oldest - HOLE_TIMEOUT_US, self._ts - REPLAY_US)
-        return AgentState(needs_from, self._tracker.segments, tuple(connections))
+        return agent_state(self._tracker, self._sessions, self._ts, self._clock.steady(self._ts))
 
     def resume(self, state: AgentState) -> None:
         """Go on where another agent stood. Packets that it took follow by :meth:`again`, then new ones.
@@ -317,19 +302,9 @@ class Agent:
 
     def count_open(self) -> None:
         """Count the connections that are still open as well: the agent ends here, they do not."""
-        for session in self._sessions.values():
-            if session.verdict:
-                self._count_connection(session)
+        for session in filter(attrgetter("verdict"), self._sessions.values()):
+            count_connection(self.stats, session)
         self._count_skipped()
-
-    def _count_connection(self, session: Session) -> None:
-        (self.stats.connections if session.recognised else self.stats.not_recognised)[session.verdict] += 1
-        if session.tls is not None:
-            self.stats.count_tls(session.tls)
-        if session.other_talk is not None:
-            self.stats.count_other_talk(session.other_talk)
-        if session.requests_forgotten:
-            self.stats.notices["requests_forgotten"] += session.requests_forgotten
 
     def _count_skipped(self) -> None:
         self._dissector.finish()
@@ -370,7 +345,7 @@ class Agent:
             yield from self._pass_on(item)
         self._memory.account(event.connection, 0)
         self._budgets.forget(event.connection)
-        self._count_connection(session)
+        count_connection(self.stats, session)
         is_closed, unanswered = event.kind is Kind.CLOSED, session.unanswered()
         last_us = self._clock.wall_time(event.connection.last_ts)
         self.lives.end(event.connection, session, (last_us, event.ts), len(unanswered), is_closed=is_closed)
@@ -383,13 +358,11 @@ class Agent:
     def _relieve_if_needed(self, kept: int, *, is_time: bool) -> Iterator[Frame | Gap]:
         """Cut connections short if all together keep too much; ``is_time``: or if strangers do."""
         excess = self._memory.excess(kept, is_time=is_time)
-        if excess is not None:
-            yield from self._relieve(*excess)
-
-    def _relieve(self, kept: dict[Connection, int], too_much: int) -> Iterator[Frame | Gap]:
-        """Cut short those of some connections that keep the most."""
+        if excess is None:
+            return
+        by_connection, too_much = excess
         target = self._memory.kept - too_much
-        for connection in sorted(kept, key=kept.__getitem__, reverse=True):
+        for connection in sorted(by_connection, key=by_connection.__getitem__, reverse=True):
             if self._memory.kept <= target:
                 return
             self.stats.notices["memory_relieved"] += 1

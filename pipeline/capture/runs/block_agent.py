@@ -25,7 +25,7 @@ from pipeline.capture.network.link import ACK, FIN, RST, SYN, Segment
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import ENDS, Agent
 from pipeline.capture.runs.memory import MAX_BUFFERED_BYTES
-from pipeline.capture.sessions.session import REFUSED
+from pipeline.capture.sessions.unread_bytes import REFUSED
 from pipeline.capture.tcp.budgets import FRAGMENT_UNITS, PACKET_UNITS
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.state import AgentState

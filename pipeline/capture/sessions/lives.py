@@ -171,10 +171,10 @@ class Lives:
                 client_ip=client_ip, client_port=client_port, server_ip=server_ip, server_port=server_port,
             )  # fmt: skip
         elif how == "other":
-            talk, peers = session.other_talk, session.tls
+            talk, peers = session.other_talk, session.recognition.tls
             values.update(speaks=session.verdict, asks=talk and talk.asks, answers=talk and talk.answers)
-            values.update(server_name=peers and peers.server_name, alert=session.alert)
-            values["tls_offered"], values["tls_version"] = session.tls_versions
+            values.update(server_name=peers and peers.server_name, alert=session.recognition.alert)
+            values["tls_offered"], values["tls_version"] = session.recognition.tls_versions
         values["is_proxied"] = True if session.proxied is not None else None
         return values
 
@@ -268,8 +268,8 @@ def _client(connection: Connection, session: Session) -> int:
     """The direction of the client."""
     if session.recognised:
         return session.client
-    if connection.client is None and session.tls is not None:
-        return int(readable(connection.a) == (session.tls.server_ip, session.tls.server_port))
+    if connection.client is None and session.recognition.tls is not None:
+        return int(readable(connection.a) == (session.recognition.tls.server_ip, session.recognition.tls.server_port))
     return connection.client or 0
 
 

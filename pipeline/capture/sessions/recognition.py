@@ -23,6 +23,7 @@ from pipeline.capture.sessions.tls import (
 )
 from pipeline.capture.stats import OtherTalk, TlsPeers
 from pipeline.capture.tcp.connection import Connection
+from pipeline.capture.tcp.state import SessionState
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
 from pipeline.other_protocols import TLS
 
@@ -156,6 +157,17 @@ class Recognition:
         for event in self.events:
             counts[event.direction] += len(event.data) + event.lost
         return counts[0], counts[1]
+
+    def state(self) -> SessionState:
+        """What another process needs to go on here, while nothing is settled."""
+        return SessionState(
+            "",
+            unread=self.kept(),
+            since=self.events[0].ts if self.events else None,
+            seen=self.seen - self.buffered,
+            dropped=(self.dropped[0], self.dropped[1]),
+            harmed=(self.harmed[0], self.harmed[1]),
+        )
 
     def drop(self, keep_bytes: int) -> None:
         """Forget the oldest bytes."""

@@ -8,24 +8,19 @@ from typing import cast
 
 from decoder.kafka.stream.framing import KafkaFramer
 from decoder.kafka.stream.pairing import KafkaPairer
-from decoder.model import SPEAKS, Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
+from decoder.model import SPEAKS, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Pairer, WireProtocol
 from decoder.stream.resync import LENGTH_BYTES
 from pipeline.capture.sessions.foreign import LOOKED_AT_BYTES, answer_of_another
-from pipeline.capture.sessions.labels import connection_id, labels_of
+from pipeline.capture.sessions.labels import labels_of
 from pipeline.capture.sessions.proxy_protocol import Client
 from pipeline.capture.sessions.recognition import Recognised, Recognition
-from pipeline.capture.sessions.sides import GoodOrder, Labels, OpenGap, Side
-from pipeline.capture.stats import OtherTalk, TlsPeers
+from pipeline.capture.sessions.sides import GoodOrder, Labels, OpenGap, Side, closed_by, closed_in_silence
+from pipeline.capture.sessions.unread_bytes import DIRECTIONS, REFUSED, UnreadBytes
+from pipeline.capture.stats import OtherTalk
 from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.state import SessionState
 from pipeline.capture.tcp.tracker import Kind, StreamEvent
-
-REFUSED = "budget"
-"""Method of gaps, and verdict of connections, that were not read because they cost too much (see budgets)."""
-
-_DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-_CLOSED_BY = {"request": FrameFlags.CLOSED_BY_CLIENT, "response": FrameFlags.CLOSED_BY_SERVER}
 
 
 class Session:
@@ -34,7 +29,7 @@ class Session:
     Attributes:
         verdict: name of the protocol; why not (see CaptureStats.not_recognised) when it was given up; empty before.
         recognised: whether it speaks a known protocol.
-        tls: who talks to whom, if the verdict is ``tls``.
+        recognition: what its first bytes are.
         is_answering: whether it ended in the middle of a response.
     """
 
@@ -48,11 +43,10 @@ class Session:
         self._protocols = protocols
         self._agent_id = agent_id
         self._policy: PayloadPolicy = policy
-        self._early = Recognition(connection, protocols)
+        self.recognition = Recognition(connection, protocols)
         self._origin: list[int | None] = [None, None]  # position of the first byte of each direction
         self._sides: dict[int, Side] = {}
-        self._unread = [0, 0]  # bytes of each direction that were kept in vain
-        self._refused: list[tuple[int, int, int]] = []  # direction, bytes, when, of a stranger that was not read on
+        self._unread = UnreadBytes()
         self._pairer: Pairer
         self._labels: Labels
         self._proxied: Client | None = None  # whom a proxy's header names
@@ -65,34 +59,19 @@ class Session:
     @property
     def proxied(self) -> Client | None:
         """The client that a proxy named in front of the connection's bytes; None if none did."""
-        return self._proxied or self._early.proxied
+        return self._proxied or self.recognition.proxied
 
     def follow(self, before: Session) -> None:
         """Take the place of a session whose bytes turned out to be encrypted: what a proxy wrote came before them."""
-        before._early.give_up()
+        before.recognition.give_up()
         self._proxied = before.proxied
 
     @property
     def other_talk(self) -> OtherTalk | None:
         """What client and server speak, if one of them, or both, speak something else; None: nothing is known of it."""
         if not self._answers_as:
-            return self._early.other_talk
+            return self.recognition.other_talk
         return OtherTalk(*self._labels.server, self._protocol.title, self._answers_as)
-
-    @property
-    def tls(self) -> TlsPeers | None:
-        """See the class."""
-        return self._early.tls
-
-    @property
-    def alert(self) -> str | None:
-        """The alert that ended a TLS handshake, by name; None: none was seen, or another reason."""
-        return self._early.alert
-
-    @property
-    def tls_versions(self) -> tuple[str | None, str | None]:
-        """The newest version of TLS that the client offers, and the one that the server chose, as ``1.3``."""
-        return self._early.tls_versions
 
     @property
     def client(self) -> int:
@@ -112,7 +91,7 @@ class Session:
     @property
     def buffered(self) -> int:
         """Bytes kept."""
-        return self._early.buffered + sum(side.framer.buffered for side in self._sides.values())
+        return self.recognition.buffered + sum(side.framer.buffered for side in self._sides.values())
 
     @property
     def requests_forgotten(self) -> int:
@@ -122,19 +101,20 @@ class Session:
     def take(self, event: StreamEvent) -> Iterator[Frame | Gap]:
         """Take the next event of the connection; the frames and gaps that it completes."""
         if self._origin[event.direction] is None:
-            self._origin[event.direction] = event.start - self._early.dropped[event.direction]
+            self._origin[event.direction] = event.start - self.recognition.dropped[event.direction]
         if self.recognised:
             yield from self._take(event)
         elif not self.verdict:
-            yield from self._settle(self._early.take(event))
+            yield from self._settle(self.recognition.take(event))
         elif self.verdict == REFUSED:
-            self._unread[event.direction] += len(event.data) + event.lost
+            self._unread.add(event.direction, len(event.data) + event.lost)
 
     def refuse(self, ts: int) -> Iterator[Frame | Gap]:
         """Its bytes are counted from now on, not read, for they cost too much; free the memory."""
-        early = self._early
+        early = self.recognition
         if not self.recognised and not self.verdict:
-            self._unread = [dropped + kept for dropped, kept in zip(early.dropped, early.kept(), strict=True)]
+            for way, kept in enumerate(early.kept()):
+                self._unread.add(way, early.dropped[way] + kept)
             early.give_up()
             self.verdict = early.verdict if early.verdict == "tls" else REFUSED
         yield from self.relieve(ts)
@@ -145,8 +125,7 @@ class Session:
     def note_skipped(self, skipped: Sequence[int], ts: int) -> None:
         """So many bytes of each direction were not read, and nothing that follows shows it."""
         if self.verdict == REFUSED:
-            counts = [self._unread[way] + count for way, count in enumerate(skipped)]
-            self._refused = [(way, count, ts) for way, count in enumerate(counts) if count]
+            self._unread.end(skipped, ts)
         for way, count in enumerate(skipped):
             side = self._sides.get(way)
             if count and side is not None:
@@ -156,7 +135,7 @@ class Session:
 
     def relieve(self, ts: int) -> Iterator[Frame | Gap]:
         """Free the memory: what is not finished is cut off, what is not recognised is forgotten."""
-        self._early.drop(0)
+        self.recognition.drop(0)
         for side in self._sides.values():
             yield from self._outcome(side, side.framer.conclude(), ts)
             relieved = side.framer.relieve()
@@ -166,7 +145,7 @@ class Session:
     def close(self, ts: int) -> Iterator[Frame | Gap]:
         """No more bytes: what was left open."""
         if not self.verdict:
-            yield from self._settle(self._early.end())
+            yield from self._settle(self.recognition.end())
         self.is_answering = any(side.direction == "response" and side.framer.buffered for side in self._sides.values())
         for side in self._sides.values():
             if not side.is_started:
@@ -174,29 +153,15 @@ class Session:
             yield from self._outcome(side, side.framer.conclude(), ts)
             yield from self._end(side, side.framer.close(), ts)
             yield from self._close_gap(side)
-        for way, count, since in self._refused:
-            direction = _DIRECTIONS[int(way != (self._connection.client or 0))]
-            name = connection_id(self._connection, self._agent_id)
-            yield Gap(self._agent_id, name, 0, direction, since, count, REFUSED, 0.0)
-
-    def closed_by(self) -> int:
-        """The flag of the peer that ended the connection; 0 if the capture does not show who."""
-        way = self._connection.closed_by
-        return int(_CLOSED_BY[self._sides[way].direction]) if way is not None and self._sides else 0
+        yield from self._unread.gaps(self._connection, self._agent_id)
 
     def closed_in_silence(self) -> int:
         """The flag of the server if it ended the connection before it sent a byte; else 0. Ask once it is closed."""
-        way = self._connection.closed_by
-        side = self._sides.get(way) if way is not None else None
-        if side is None or side.direction == "request" or side.frames or side.gap or self._connection.is_midway:
-            return 0
-        half = self._connection.halves[side.way]
-        has_sent = half.next is not None and half.first is not None and half.next > half.first
-        return 0 if has_sent else int(FrameFlags.CLOSED_BY_SERVER)
+        return closed_in_silence(self._connection, self._sides)
 
     def _end(self, side: Side, framed: Framed, ts: int) -> Iterator[Frame | Gap]:
         """What was left open where the connection ended: if a peer ended it, the capture lost none of it."""
-        closed = self.closed_by() if side.gap is None or side.gap.method != REFUSED else 0
+        closed = closed_by(self._connection, self._sides) if side.gap is None or side.gap.method != REFUSED else 0
         if closed and side.gap is None and not framed.frames and framed.bytes_skipped < LENGTH_BYTES:
             return
         for item in self._outcome(side, framed, ts):
@@ -222,15 +187,7 @@ class Session:
             return self._recognised_state()
         if self.verdict:
             return SessionState(self.verdict)
-        early = self._early
-        return SessionState(
-            "",
-            unread=early.kept(),
-            since=early.events[0].ts if early.events else None,
-            seen=early.seen - early.buffered,
-            dropped=(early.dropped[0], early.dropped[1]),
-            harmed=(early.harmed[0], early.harmed[1]),
-        )
+        return self.recognition.state()
 
     def resume(self, state: SessionState) -> None:
         """Go on where another session of the same connection stood.
@@ -238,7 +195,11 @@ class Session:
         Raises:
             KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
         """
-        self._early.seen, self._early.dropped, self._early.harmed = state.seen, list(state.dropped), list(state.harmed)
+        self.recognition.seen, self.recognition.dropped, self.recognition.harmed = (
+            state.seen,
+            list(state.dropped),
+            list(state.harmed),
+        )
         self.verdict = state.verdict
         protocol = next((p for p in self._protocols if p.name == state.verdict), None)
         if protocol is None or state.client is None:
@@ -247,7 +208,7 @@ class Session:
         self._label(protocol, state.client)
         self._pairer = protocol.pairer(state.pairer)
         self._exchanges, self._sure_from = state.exchanges, state.sure_from
-        for way, name, side in zip((state.client, 1 - state.client), _DIRECTIONS, state.sides, strict=True):
+        for way, name, side in zip((state.client, 1 - state.client), DIRECTIONS, state.sides, strict=True):
             framer = protocol.framer(name, self._pairer, side.framer)
             self._sides[way] = Side.resumed(side, framer, name, way, self._connection.first_ts)
 
@@ -277,7 +238,7 @@ class Session:
     ) -> None:
         """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         pairer = cast(KafkaPairer, self._pairer)
-        frames = dict(zip(_DIRECTIONS, give_back(pairer), strict=True))
+        frames = dict(zip(DIRECTIONS, give_back(pairer), strict=True))
         self._exchanges = pairer.exchanges
         for way, side in self._sides.items():
             half = self._connection.halves[way]
@@ -299,15 +260,15 @@ class Session:
             self._pairer.state(),
             self._exchanges,
             self._sure_from,
-            dropped=(self._early.dropped[0], self._early.dropped[1]),
-            harmed=(self._early.harmed[0], self._early.harmed[1]),
+            dropped=(self.recognition.dropped[0], self.recognition.dropped[1]),
+            harmed=(self.recognition.harmed[0], self.recognition.harmed[1]),
             proxied=self._proxied,
             answers_as=self._answers_as,
         )
 
     def _settle(self, found: Recognised | None) -> Iterator[Frame | Gap]:
         """Take what was kept again, now that the protocol is known; or note why it was given up."""
-        self.verdict = self._early.verdict
+        self.verdict = self.recognition.verdict
         self._connection.life.is_foreign = found is None and bool(self.verdict)
         if found is None:
             return
@@ -318,11 +279,11 @@ class Session:
         self._pairer = found.protocol.pairer()
         self._sides = {
             way: Side(found.protocol.framer(name, self._pairer), name, way)
-            for way, name in zip((found.client, 1 - found.client), _DIRECTIONS, strict=True)
+            for way, name in zip((found.client, 1 - found.client), DIRECTIONS, strict=True)
         }
-        if any(event.data for event in self._early.events if event.direction == found.client):
+        if any(event.data for event in self.recognition.events if event.direction == found.client):
             self._pairer.expect_requests()
-        for event in self._early.hand_over():
+        for event in self.recognition.hand_over():
             yield from self._take(event)
 
     def _label(self, protocol: WireProtocol, client: int) -> None:
@@ -332,7 +293,7 @@ class Session:
         )
 
     def _is_from_start(self, way: int) -> bool:
-        return not self._early.dropped[way] and self._connection.opened_in_capture(way)
+        return not self.recognition.dropped[way] and self._connection.opened_in_capture(way)
 
     def _is_silent(self, side: Side) -> bool:
         """Whether the acknowledgements of a connection joined midway show that this side has sent nothing since."""
@@ -342,13 +303,13 @@ class Session:
     def _start(self, side: Side, ts: int) -> None:
         """Before the first event of a direction: is it seen from its first byte on?"""
         side.is_started = True
-        dropped = self._early.dropped[side.way]
+        dropped = self.recognition.dropped[side.way]
         if dropped:
             side.gap = OpenGap(ts, dropped)
         if not self._is_from_start(side.way) and not self._is_silent(side):
             side.framer.lost(dropped, ts)
             self._mistrust(side)
-            side.is_midway = self._connection.is_midway and not self._early.harmed[side.way]
+            side.is_midway = self._connection.is_midway and not self.recognition.harmed[side.way]
         elif side.direction == "response":
             self._opening = b""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +10,10 @@ from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.limits import MAX_FRAME_BYTES
 from decoder.model import MIDWAY, Direction, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame, time_flags
 from decoder.protocol import FrameKey, Framer
+from pipeline.capture.tcp.connection import Connection
 from pipeline.capture.tcp.state import SideState
+
+_CLOSED_BY = {"request": FrameFlags.CLOSED_BY_CLIENT, "response": FrameFlags.CLOSED_BY_SERVER}
 
 
 @dataclass(slots=True)
@@ -144,6 +148,23 @@ class Labels:
             method=gap.method,
             confidence=gap.confidence,
         )
+
+
+def closed_by(connection: Connection, sides: Mapping[int, Side]) -> int:
+    """The flag of the peer that ended a connection; 0 if the capture does not show who."""
+    way = connection.closed_by
+    return int(_CLOSED_BY[sides[way].direction]) if way is not None and sides else 0
+
+
+def closed_in_silence(connection: Connection, sides: Mapping[int, Side]) -> int:
+    """The flag of the server if it ended a connection before it sent a byte; else 0."""
+    way = connection.closed_by
+    side = sides.get(way) if way is not None else None
+    if side is None or side.direction == "request" or side.frames or side.gap or connection.is_midway:
+        return 0
+    half = connection.halves[side.way]
+    has_sent = half.next is not None and half.first is not None and half.next > half.first
+    return 0 if has_sent else int(FrameFlags.CLOSED_BY_SERVER)
 
 
 class GoodOrder(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decoder.model import Gap
-from pipeline.capture.sessions.session import REFUSED
+from pipeline.capture.sessions.unread_bytes import REFUSED
 from pipeline.capture.stats import CaptureStats
 
 _UNREAD = "too_much_work"
