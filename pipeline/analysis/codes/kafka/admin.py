@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.codes.kafka.rows import RETRIES, row
+from pipeline.analysis.codes.kafka.rows import RETRIES, only_at, row
 from pipeline.analysis.codes.model import (
     APPLICATION,
     CLIENT,
@@ -20,13 +20,16 @@ from pipeline.analysis.codes.model import (
 _MESSAGE: Final = "read the error message of the response (`wirelake explain`)"
 
 ROWS: Final = (
-    row(
-        KafkaError.TOPIC_ALREADY_EXISTS,
-        HEALTH,
-        NOBODY,
-        "A topic of this name exists already.",
-        "nothing, if the application creates its topics at each start.",
-        "catch TopicExistsException.",
+    *only_at(
+        row(
+            KafkaError.TOPIC_ALREADY_EXISTS,
+            HEALTH,
+            NOBODY,
+            "A topic of this name exists already.",
+            "nothing, if the application creates its topics at each start.",
+            "catch TopicExistsException.",
+        ),
+        ApiKey.CREATE_TOPICS,
     ),
     row(
         KafkaError.INVALID_PARTITIONS,
@@ -132,11 +135,14 @@ ROWS: Final = (
         "wait until the move has ended: `kafka-reassign-partitions.sh --bootstrap-server BROKER --list`.",
         "plan changes of partitions between moves.",
     ),
-    row(
-        KafkaError.NO_REASSIGNMENT_IN_PROGRESS,
-        HEALTH,
-        NOBODY,
-        "No move of the partition is under way, so that there is nothing to cancel.",
+    *only_at(
+        row(
+            KafkaError.NO_REASSIGNMENT_IN_PROGRESS,
+            HEALTH,
+            NOBODY,
+            "No move of the partition is under way, so that there is nothing to cancel.",
+        ),
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     ),
     row(
         KafkaError.TOPIC_DELETION_DISABLED,
@@ -225,9 +231,11 @@ ROWS: Final = (
     ),
     row(
         KafkaError.UNKNOWN_SUBSCRIPTION_ID,
-        HEALTH,
+        TRANSIENT,
         NOBODY,
         "The subscription of metrics that the client goes by has changed; it asks for the new one.",
+        "nothing: without its metrics the client works all the same.",
+        "update a client library that never asks for the new subscription.",
     ),
     row(
         KafkaError.TELEMETRY_TOO_LARGE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.codes.kafka.rows import BROKER_LOG, row
+from pipeline.analysis.codes.kafka.rows import BROKER_LOG, only_at, row
 from pipeline.analysis.codes.model import (
     APPLICATION,
     CLIENT,
@@ -45,7 +45,7 @@ ROWS: Final = (
     ),
     row(
         KafkaError.STALE_CONTROLLER_EPOCH,
-        HEALTH,
+        TRANSIENT,
         NOBODY,
         "A controller of the past gives orders; a newer one has taken over.",
         _BY_ITSELF,
@@ -53,7 +53,7 @@ ROWS: Final = (
     ),
     row(
         KafkaError.STALE_BROKER_EPOCH,
-        HEALTH,
+        TRANSIENT,
         NOBODY,
         "The broker goes by a registration that is over, as after a restart.",
         _BY_ITSELF,
@@ -69,7 +69,7 @@ ROWS: Final = (
     ),
     row(
         KafkaError.NEW_LEADER_ELECTED,
-        HEALTH,
+        TRANSIENT,
         NOBODY,
         "The change that the leader asked for gave the partition another leader.",
         _BY_ITSELF,
@@ -139,11 +139,14 @@ ROWS: Final = (
         _QUORUM,
         "name the voter by the ids that the list shows.",
     ),
-    row(
-        KafkaError.DUPLICATE_VOTER,
-        HEALTH,
-        NOBODY,
-        "The controller is a voter already.",
+    *only_at(
+        row(
+            KafkaError.DUPLICATE_VOTER,
+            HEALTH,
+            NOBODY,
+            "The controller is a voter already.",
+        ),
+        ApiKey.ADD_RAFT_VOTER,
     ),
     row(
         KafkaError.VOTER_NOT_FOUND,
@@ -171,10 +174,10 @@ ROWS: Final = (
     ),
     row(
         KafkaError.REBOOTSTRAP_REQUIRED,
-        HEALTH,
+        TRANSIENT,
         CLIENT,
         "The client's metadata is not of this cluster any more; it begins again with bootstrap.servers.",
-        "nothing: the client connects again by itself.",
+        "nothing while it passes: the client connects again by itself; if it stays, restart the client.",
         "keep bootstrap.servers up to date.",
     ),
     row(
@@ -219,7 +222,7 @@ ROWS: Final = (
     ),
     row(
         KafkaError.FENCED_STATE_EPOCH,
-        HEALTH,
+        TRANSIENT,
         NOBODY,
         "A leader of the past writes the state of a share group; a newer one has taken over.",
         _BY_ITSELF,

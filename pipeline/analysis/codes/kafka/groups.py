@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.codes.kafka.rows import ASKS_COORDINATOR, RETRIES, row
+from pipeline.analysis.codes.kafka.rows import ASKS_COORDINATOR, RETRIES, only_at, row
 from pipeline.analysis.codes.model import (
     APPLICATION,
     CLIENT,
@@ -197,8 +197,8 @@ ROWS: Final = (
         KafkaError.REBALANCE_IN_PROGRESS,
         TRANSIENT,
         CLIENT,
-        "Another rebalance began between the member's JoinGroup and its SyncGroup; without an assignment it reads "
-        "nothing.",
+        "Another rebalance began between the member's JoinGroup and its SyncGroup (or, before Kafka 4, the coordinator "
+        "could not write the assignment to __consumer_offsets in time); without an assignment it reads nothing.",
         f"find who begins each rebalance, and stop the member that keeps coming: {_WHO_ELSE}.",
         "set session.timeout.ms and max.poll.interval.ms above what the leader of the group takes to assign "
         "partitions.",
@@ -212,6 +212,25 @@ ROWS: Final = (
         "The group rebalances; the member joins again.",
         "nothing: the member joins again by itself.",
         "if it never ends, look for a member that joins and does not finish.",
+        api=ApiKey.HEARTBEAT,
+    ),
+    row(
+        KafkaError.REBALANCE_IN_PROGRESS,
+        TRANSIENT,
+        OPERATOR,
+        "The coordinator could not write the group to __consumer_offsets in time, so that the member is not let in; "
+        "brokers before Kafka 4 answer a write that timed out like this.",
+        f"{RETRIES} {_COORDINATOR}",
+        "keep the replicas of __consumer_offsets in sync: their brokers must keep up and answer.",
+        api=ApiKey.JOIN_GROUP,
+    ),
+    row(
+        KafkaError.REBALANCE_IN_PROGRESS,
+        TRANSIENT,
+        CLIENT,
+        "The group rebalances; the member must join again before this is accepted.",
+        "nothing if the member rejoins: its next poll does it. If it does not, restart it.",
+        _POLL_FIX,
     ),
     *at(
         _COMMITS,
@@ -275,11 +294,14 @@ ROWS: Final = (
             ApiKey.STREAMS_GROUP_DESCRIBE,
         )
     ),
-    row(
-        KafkaError.MEMBER_ID_REQUIRED,
-        HEALTH,
-        NOBODY,
-        "The coordinator gives the client a member id, with which it joins again (KIP-394).",
+    *only_at(
+        row(
+            KafkaError.MEMBER_ID_REQUIRED,
+            HEALTH,
+            NOBODY,
+            "The coordinator gives the client a member id, with which it joins again (KIP-394).",
+        ),
+        ApiKey.JOIN_GROUP,
     ),
     row(
         KafkaError.GROUP_MAX_SIZE_REACHED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.codes.kafka.rows import ASKS_METADATA, RETRIES, row
+from pipeline.analysis.codes.kafka.rows import ASKS_METADATA, BROKER_LOG, RETRIES, only_at, row
 from pipeline.analysis.codes.model import (
     APPLICATION,
     CLIENT,
@@ -289,9 +289,11 @@ ROWS: Final = (
     ),
     row(
         KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE,
-        HEALTH,
-        NOBODY,
+        TRANSIENT,
+        OPERATOR,
         "A replica asks for records that the leader keeps in remote storage only; it continues from there.",
+        f"nothing while it passes; if it stays, {BROKER_LOG}",
+        "keep the remote storage of tiered topics within reach of all brokers.",
     ),
     row(
         KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -311,10 +313,13 @@ ROWS: Final = (
         "start the broker that should lead.",
         is_retried=True,
     ),
-    row(
-        KafkaError.ELECTION_NOT_NEEDED,
-        HEALTH,
-        NOBODY,
-        "The partition already has the leader that was asked for.",
+    *only_at(
+        row(
+            KafkaError.ELECTION_NOT_NEEDED,
+            HEALTH,
+            NOBODY,
+            "The partition already has the leader that was asked for.",
+        ),
+        ApiKey.ELECT_LEADERS,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.codes.kafka.rows import RETRIES, row
+from pipeline.analysis.codes.kafka.rows import RETRIES, only_at, row
 from pipeline.analysis.codes.model import (
     APPLICATION,
     CLIENT,
@@ -190,11 +190,14 @@ ROWS: Final = (
         "send as lost; max.in.flight.requests.per.connection at most 5 with enable.idempotence=true.",
         area="sequence",
     ),
-    row(
-        KafkaError.DUPLICATE_SEQUENCE_NUMBER,
-        HEALTH,
-        NOBODY,
-        "The broker already has this batch: an earlier attempt was written although its answer was lost.",
+    *only_at(
+        row(
+            KafkaError.DUPLICATE_SEQUENCE_NUMBER,
+            HEALTH,
+            NOBODY,
+            "The broker already has this batch: an earlier attempt was written although its answer was lost.",
+        ),
+        ApiKey.PRODUCE,
     ),
     row(
         KafkaError.UNKNOWN_PRODUCER_ID,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.codes.kafka.rows import RETRIES, row
+from pipeline.analysis.codes.kafka.rows import BROKER_LOG, RETRIES, row
 from pipeline.analysis.codes.model import (
     APPLICATION,
     CONFIGURATION,
-    HEALTH,
     LOSS,
     NOBODY,
     OPERATOR,
@@ -86,9 +85,11 @@ ROWS: Final = (
     ),
     row(
         KafkaError.TRANSACTION_COORDINATOR_FENCED,
-        HEALTH,
-        NOBODY,
+        TRANSIENT,
+        OPERATOR,
         "A coordinator of the past tries to write transaction markers; the new one has taken over.",
+        f"nothing while it passes; if it stays, {BROKER_LOG}",
+        "restart a broker that goes on as coordinator after another one has taken over.",
     ),
     row(
         KafkaError.TRANSACTIONAL_ID_NOT_FOUND,

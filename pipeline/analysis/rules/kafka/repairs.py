@@ -62,6 +62,7 @@ _IN_THE_GROUP = f"""
     FROM states WHERE kind IN ('join', 'heartbeat', 'assignment') AND error_code = 0
     UNION ALL SELECT {_MEMBER}, epoch_us(ts), client, server FROM events WHERE kind IN ('committed', 'txn_committed')
 """
+_LOGINS = tuple(api_names()[api] for api in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
 _TO_GET_IN = (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE)
 _LET_IN = " UNION ALL ".join(_answered(what, AUTH_ERRORS, _TO_GET_IN) for what in ("''", "api_name"))
 
@@ -112,7 +113,8 @@ def _of_api(_: str, one: Shown) -> tuple[object, ...]:
 
 def _of_login(_: str, one: Shown) -> tuple[object, ...]:
     # Who may log in may still not do everything: of what is forbidden, the same api must succeed.
-    return one.server, one.client_id or "", one.client_ip, "" if one.what in LOGIN_ERRORS else one.api_name
+    is_login = one.what in LOGIN_ERRORS and one.api_name in _LOGINS
+    return one.server, one.client_id or "", one.client_ip, "" if is_login else one.api_name
 
 
 def _of_refusal(cluster: str, one: Shown) -> tuple[object, ...]:

@@ -56,7 +56,9 @@ def test_apis_of_rows_exist() -> None:
     ("protocol", "api", "code", "kind", "actor", "words"),
     [
         ("kafka", ApiKey.HEARTBEAT, 27, "health", "nobody", "joins again by itself"),
-        ("kafka", ApiKey.JOIN_GROUP, 27, "health", "nobody", "joins again by itself"),
+        ("kafka", ApiKey.JOIN_GROUP, 27, "transient", "operator", "__consumer_offsets"),
+        ("kafka", ApiKey.FETCH, 27, "transient", "client", "rejoins"),
+        ("kafka", ApiKey.FETCH, 36, "refusal", "operator", "server.log"),
         ("kafka", ApiKey.OFFSET_COMMIT, 27, "transient", "application", "rejoins, then commit"),
         ("kafka", ApiKey.CREATE_TOPICS, 36, "health", "nobody", "nothing"),
         ("kafka", ApiKey.DELETE_TOPICS, 3, "health", "nobody", "nothing"),

@@ -1,7 +1,8 @@
 """Each api of Kafka's, refused each time with each code: traffic in which no pair may go unreported.
 
-``python -m tests.pipeline.analysis.rules.kafka.refused_everywhere [SECONDS]`` prints the matrix, of requests so far
-apart: a line for each api and code, and which rules report it, or why none does.
+``python -m tests.pipeline.analysis.rules.kafka.refused_everywhere [SECONDS [ACCEPTED]]`` prints the matrix, of requests
+so far apart, with so many accepted ones of another api after each: a line for each api and code, and which rules report
+it, or why none does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.schema.table import api_names
@@ -35,6 +36,9 @@ APIS = (
 """What clients send."""
 TIMES, STEP_S, LEAST_S = 5, 20, 90
 """How often each is refused at least, how far apart, and for how long at least."""
+SOON_US, NEXT_US = 50_000, 10_000
+"""How soon after a refused request accepted ones follow, and how far apart, µs."""
+SASL_APIS = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,15 @@ class Pair:
         """Whether the table of codes declares it a part of normal operation."""
         return KAFKA.meaning(self.api, self.code).kind == HEALTH
 
+    @property
+    def is_login(self) -> bool:
+        """Whether it refuses a login: a client whose other requests are accepted is logged in."""
+        return self.api in SASL_APIS and KAFKA.meaning(self.api, self.code).area == "login"
+
+    def reason(self, accepted: int = 0) -> str:
+        """Why no rule needs to report it; empty: nothing excuses that. ``accepted``: how many other requests are."""
+        return "health" if self.is_health else "logged in" if accepted and self.is_login else ""
+
 
 def pairs(apis: Iterable[int] = APIS) -> Iterator[Pair]:
     """All pairs; 0 is no error."""
@@ -66,18 +79,37 @@ def pairs(apis: Iterable[int] = APIS) -> Iterator[Pair]:
         yield from (Pair(int(api), int(code)) for code in KafkaError if code != KafkaError.NONE)
 
 
-def landed(some: Iterable[Pair], step_s: int = STEP_S) -> Landing:
-    """Each client sends requests, so many seconds apart, and gets the same code to each of them."""
-    landing, times = Landing(), max(TIMES, LEAST_S // step_s)
+def landed(some: Iterable[Pair], step_s: int = STEP_S, accepted: int = 0) -> Landing:
+    """Each client sends requests, so many seconds apart, and gets the same code to each of them.
+
+    Args:
+        some: who sends what.
+        step_s: from one to the next.
+        accepted: how many requests of another api follow each on its connection, in a burst, and are accepted.
+    """
+    landing, times, step_us = Landing(), max(TIMES, LEAST_S // step_s), step_s * 1_000_000
     for number, pair in enumerate(some):
-        names = f"-{pair.api}-{pair.code}."
-        recipe = Recipe(
-            number, (pair.api,), (pair.code,), width=1, depth_width=1, step_us=step_s * 1_000_000, names=names
-        )
-        maker = Maker(recipe, first_exchange=number * times, connection=number, start_us=START_US + number, servers=1)
-        for _ in range(times):
-            maker.add_to(landing)
+        first, start_us, names = number * times * (1 + accepted), START_US + number, f"-{pair.api}-{pair.code}."
+        other = int(ApiKey.FIND_COORDINATOR if pair.api == ApiKey.METADATA else ApiKey.METADATA)
+        recipe = Recipe(number, (pair.api,), (pair.code,), step_us=step_us, names=names)
+        refused = Maker(recipe, first_exchange=first, connection=number, start_us=start_us, servers=1)
+        for turn in range(times):
+            refused.add_to(landing)
+            burst = Maker(
+                replace(recipe, apis=(other,), errors=(0,), step_us=NEXT_US),
+                first_exchange=first + times + turn * accepted, connection=number, servers=1,
+                start_us=start_us + (turn + 1) * step_us + SOON_US,
+            )  # fmt: skip
+            for _ in range(accepted):
+                burst.add_to(landing)
     return landing
+
+
+def silent(some: Iterable[Pair], step_s: int = STEP_S, accepted: int = 0) -> list[str]:
+    """Of these pairs, by name, those that no rule reports and that nothing excuses."""
+    asked = list(some)
+    rules = reported(judged(landed(asked, step_s, accepted)))
+    return [pair.name for pair in asked if pair.client not in rules and not pair.reason(accepted)]
 
 
 def judged(landing: Landing) -> Diagnosis:
@@ -98,19 +130,21 @@ def reported(found: Diagnosis) -> dict[str, set[str]]:
     return rules
 
 
-def main(step_s: int = STEP_S) -> int:
-    """Print the matrix; 1 if a pair is silent that is not declared health."""
+def main(step_s: int = STEP_S, accepted: int = 0) -> int:
+    """Print the matrix; 1 if a pair is silent and nothing excuses it."""
     some = list(pairs())
-    rules = {client: found for api in APIS for client, found in reported(judged(landed(pairs([api]), step_s))).items()}
     known = {rule.name for rule in all_rules()}
-    silent = 0
-    for pair in some:
-        found = sorted(rules.get(pair.client, set()) & known)
-        silent += not found and not pair.is_health
-        print(pair.name, ", ".join(found) or ("health" if pair.is_health else "SILENT"))
-    print(f"{len(some)} pairs, {silent} silent")
-    return int(bool(silent))
+    excused = unreported = 0
+    for api in APIS:
+        rules = reported(judged(landed(pairs([api]), step_s, accepted)))
+        for pair in pairs([api]):
+            found, reason = sorted(rules.get(pair.client, set()) & known), pair.reason(accepted)
+            excused += not found and bool(reason)
+            unreported += not found and not reason
+            print(pair.name, ", ".join(found) or reason or "SILENT", flush=True)
+    print(f"{len(some)} pairs, {excused} silent for a reason, {unreported} without one")
+    return int(bool(unreported))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:2])))
+    sys.exit(main(*map(int, sys.argv[1:3])))

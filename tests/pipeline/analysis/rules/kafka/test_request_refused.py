@@ -10,7 +10,7 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.kafka.refusals import Refusal, is_judged_elsewhere, refusals
 from pipeline.analysis.rules.rule import all_rules
 from tests.hostile.amplifiers.talk import S, Talk
-from tests.pipeline.analysis.rules.kafka.refused_everywhere import APIS, judged, landed, pairs, reported
+from tests.pipeline.analysis.rules.kafka.refused_everywhere import APIS, judged, pairs, silent
 
 INIT = int(ApiKey.INIT_PRODUCER_ID)
 TIMEOUT, BUSY = KafkaError.INVALID_TRANSACTION_TIMEOUT, KafkaError.CONCURRENT_TRANSACTIONS
@@ -29,9 +29,7 @@ def found(codes: Sequence[int], *, every_s: float = 20.0, ids: Sequence[str] = (
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 def test_no_code_at_no_api_is_silent(api: ApiKey) -> None:
-    some = list(pairs([api]))
-    rules = reported(judged(landed(some)))
-    assert [pair.name for pair in some if pair.client not in rules and not pair.is_health] == []
+    assert silent(pairs([api])) == []
 
 
 @pytest.mark.parametrize(
@@ -43,12 +41,32 @@ def test_no_code_at_no_api_is_silent(api: ApiKey) -> None:
 )
 def test_nor_at_any_rhythm(step_s: int, apis: Sequence[ApiKey]) -> None:
     """Clients ask again at once, by a back-off, or by a schedule: then each five minutes and a little more."""
-    silent = []
-    for api in apis:
-        some = list(pairs([api]))
-        rules = reported(judged(landed(some, step_s)))
-        silent += [pair.name for pair in some if pair.client not in rules and not pair.is_health]
-    assert silent == []
+    assert [name for api in apis for name in silent(pairs([api]), step_s)] == []
+
+
+@pytest.mark.parametrize(
+    ("step_s", "accepted", "apis"),
+    [
+        pytest.param(300, 4, (ApiKey.SYNC_GROUP, ApiKey.SASL_AUTHENTICATE), id="300"),
+        *(
+            pytest.param(step, accepted, APIS, id=f"{step}-all", marks=pytest.mark.proof)
+            for step, accepted in ((1, 3), (30, 15), (300, 15))
+        ),
+    ],
+)
+def test_nor_amid_bursts_of_accepted_requests(step_s: int, accepted: int, apis: Sequence[ApiKey]) -> None:
+    """What else a client asks for on the same connection hides nothing: requests of one api are judged by its own."""
+    assert [name for api in apis for name in silent(pairs([api]), step_s, accepted)] == []
+
+
+def test_what_is_silent_is_declared_with_its_reason() -> None:
+    """A code is health as the answer of the apis at which brokers state it all day, and of no other."""
+    assert {(ApiKey(pair.api).name, KafkaError(pair.code).name) for pair in pairs() if pair.is_health} == {
+        ("HEARTBEAT", "REBALANCE_IN_PROGRESS"), ("JOIN_GROUP", "MEMBER_ID_REQUIRED"),
+        ("PRODUCE", "DUPLICATE_SEQUENCE_NUMBER"), ("CREATE_TOPICS", "TOPIC_ALREADY_EXISTS"),
+        ("DELETE_TOPICS", "UNKNOWN_TOPIC_OR_PARTITION"), ("DELETE_GROUPS", "GROUP_ID_NOT_FOUND"),
+        ("DESCRIBE_GROUPS", "GROUP_ID_NOT_FOUND"),
+    }  # fmt: skip
 
 
 def test_one_finding_says_who_is_refused_what_and_what_to_do() -> None:
