@@ -44,9 +44,15 @@ _PAIRS = {
     "keepalives": ("client_keepalives", "server_keepalives"),
     "zero_windows": ("client_zero_windows", "server_zero_windows"),
     "stalled_us": ("client_stalled_us", "server_stalled_us"), "spoke_us": ("client_spoke_ts", "server_spoke_ts"),
+    "first_again_us": ("client_first_sent_again_ts", "server_first_sent_again_ts"),
+    "last_again_us": ("client_last_sent_again_ts", "server_last_sent_again_ts"),
+    "first_zero_window_us": ("client_first_zero_window_ts", "server_first_zero_window_ts"),
     "frames": ("requests", "responses"),
 }  # fmt: skip
 """The same of those that both sides have."""
+_TIMES = tuple(
+    name for name in (*_NUMBERS.values(), *(name for pair in _PAIRS.values() for name in pair)) if name.endswith("_ts")
+)
 
 
 def connections(gaps: pa.Table, others: pa.Table | None = None, *, only_looked_at: bool = False) -> pa.Table:
@@ -169,7 +175,7 @@ def _read(name: str, life: str) -> dict[str, Any] | None:
         pair = values.get(pairs)
         if type(pair) is list and len(pair) == len(_SIDES) and all(one is None or _is_count(one) for one in pair):
             row[client], row[server] = pair
-    for time in ("silent_until_ts", "client_spoke_ts", "server_spoke_ts"):
+    for time in _TIMES:
         if row[time] is not None and row[time] > FAR_AWAY_US:
             row[time] = None
     row["is_failed"], row["ended"] = _is_failed(row), _ended(row)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pipeline.capture.fast_path.lane_kernel import (
     AGAIN,
+    AGAIN_FROM,
+    AGAIN_UNTIL,
     COUNTED,
     LATEST,
     PACKETS,
@@ -14,6 +16,7 @@ from pipeline.capture.fast_path.lane_kernel import (
     SPOKE,
     STALLED,
     STALLED_SINCE,
+    ZERO_FROM,
     ZEROS,
 )
 from pipeline.capture.tcp.connection import Connection
@@ -34,9 +37,12 @@ def end_counts(life: Life, counts: list[int], flip: int) -> None:
     if counts[SILENT_UNTIL]:
         life.silence = counts[SILENCE], counts[SILENT_UNTIL]
     for way, side in ((0, flip), (1, 1 - flip)):
-        life.again[way] += counts[AGAIN + side]
+        if counts[AGAIN + side]:
+            life.note_again(way, counts[AGAIN + side], counts[AGAIN_FROM + side], counts[AGAIN_UNTIL + side])
         life.probes[way] += counts[PROBES + side]
         life.zero_windows[way] += counts[ZEROS + side]
+        if counts[ZEROS + side]:
+            life.note_zero(way, counts[ZERO_FROM + side])
         life.stalled_us[way] += counts[STALLED + side]
         life.stalled_since[way] = counts[STALLED_SINCE + side] or None
         life.pass_by(way, counts[PACKETS + side], counts[SENT + side], counts[SPOKE + side] or None)

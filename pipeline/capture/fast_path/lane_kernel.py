@@ -21,14 +21,18 @@ OTHERS, PASSED, TAKEN = 0, 1, 2
 _PASSED, _TAKEN = PASSED, TAKEN
 
 PACKETS, SENT, AGAIN, PROBES, SPOKE, ZEROS, STALLED, STALLED_SINCE = range(0, 16, 2)
-SILENCE, SILENT_UNTIL, LATEST, COUNTED = range(16, 20)
+SILENCE, SILENT_UNTIL, LATEST = range(16, 19)
+AGAIN_FROM, AGAIN_UNTIL, ZERO_FROM = range(20, 26, 2)
+COUNTED = 26
 """Where in a row of counts stands what pipeline.capture.tcp.life.Life counts: of both sides, the lower end first, the
 packets, bytes, segments sent again, keepalives, the time of the last data (0: none), zero windows, for how long they
 stood, and since when one does (0: none does); how long no packet came at most, the time after that, and the steady time
-of the latest packet. COUNTED: numbers in a row."""
+of the latest packet; of both sides the times of the first and last segment sent again, and of the first
+zero window (0: there was none). COUNTED: numbers in a row."""
 _PACKETS, _SENT, _AGAIN, _PROBES, _SPOKE = PACKETS, SENT, AGAIN, PROBES, SPOKE
 _ZEROS, _STALLED, _STALLED_SINCE = ZEROS, STALLED, STALLED_SINCE
 _SILENCE, _SILENT_UNTIL, _LATEST = SILENCE, SILENT_UNTIL, LATEST
+_AGAIN_FROM, _AGAIN_UNTIL, _ZERO_FROM = AGAIN_FROM, AGAIN_UNTIL, ZERO_FROM
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 
@@ -101,6 +105,9 @@ def follow(data, segments, ts, skew, lane_of, reached, acked, counts, latest, st
             latest[lane, side] = number
         elif size > 1:
             counts[lane, _AGAIN + side] += 1
+            counts[lane, _AGAIN_UNTIL + side] = ts[number]
+            if counts[lane, _AGAIN_FROM + side] == 0:
+                counts[lane, _AGAIN_FROM + side] = ts[number]
         if size < 2 and segments.seq[number] == (reached[lane, side] - 1) % _MODULUS and not (size and is_next):
             counts[lane, _PROBES + side] += 1
         elif size:
@@ -109,6 +116,8 @@ def follow(data, segments, ts, skew, lane_of, reached, acked, counts, latest, st
         since = counts[lane, _STALLED_SINCE + side]
         if segments.flags[number] & _ZERO_WINDOW:
             counts[lane, _ZEROS + side] += 1
+            if counts[lane, _ZERO_FROM + side] == 0:
+                counts[lane, _ZERO_FROM + side] = ts[number]
             if since == 0:
                 counts[lane, _STALLED_SINCE + side] = ts[number]
         elif since != 0:

@@ -277,10 +277,13 @@ def _counts(life: Life, client: int, ended_us: int) -> dict[str, Any]:
     """What was counted, of the client first; what did not happen is left out."""
     server = 1 - client
     stalled_us = [life.stalled(way, ended_us) for way in (client, server)]
-    seldom = {
+    seldom: dict[str, list[int] | list[int | None]] = {
         "keepalives": [life.probes[client], life.probes[server]],
         "zero_windows": [life.zero_windows[client], life.zero_windows[server]],
         "stalled_us": stalled_us,
+        "first_again_us": [life.again_from[client], life.again_from[server]],
+        "last_again_us": [life.again_until[client], life.again_until[server]],
+        "first_zero_window_us": [life.zero_from[client], life.zero_from[server]],
     }
     return {
         "packets": [life.packets[client], life.packets[server]],

@@ -89,7 +89,7 @@ class Connection:
         connection._over = state.over
         connection._first_fin = state.first_fin
         if state.life is not None:
-            connection.life.resume(state.life, state.tally)
+            connection.life.resume(state.life, state.tally, state.times)
         for half, (isn, first, following, fin), sent in zip(
             connection.halves, state.halves, state.under_way, strict=True
         ):
@@ -119,6 +119,7 @@ class Connection:
             (self.halves[0].under_way, self.halves[1].under_way),
             self.life.state(),
             self.life.tally(),
+            self.life.times(),
         )
 
     def held_since(self) -> int | None:

@@ -23,6 +23,9 @@ _Times = tuple[int | None, int | None]
 TallyState = tuple[_Pair, _Pair, _Pair, _Pair, _Pair, _Times, _Times, _Pair, bool]
 """What :meth:`Life.tally` gives."""
 
+TimesState = tuple[_Times, _Times, _Times]
+"""What :meth:`Life.times` gives."""
+
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 _OPENS_OR_ENDS = SYN | FIN | RST
@@ -40,6 +43,10 @@ class Looked(NamedTuple):
 NEVER = Looked(None, None, False, 0)
 
 
+_NO_TIMES: _Times = (None, None)
+"""All connections share it, until something happens to them: a flood may bring many."""
+
+
 class Life:
     """What the packets of one connection show beside its bytes.
 
@@ -49,9 +56,11 @@ class Life:
         is_odd: whether both sides sent a SYN: nothing is concluded of how it began.
         is_reported: whether it was reported already that nothing, or a reset, answers it.
         again: of each direction the segments with data that were sent once more.
+        again_from, again_until: capture times of the first and the last of them, µs; None without one.
         packets, sent: of each direction the packets, and the bytes of TCP payload, sent again or not.
         probes: of each direction the keepalives: they repeat the last byte, or only its number.
         zero_windows: of each direction the packets by which it asks to be sent nothing.
+        zero_from: capture time of the first of them, µs; None without one.
         stalled_us: for how long it did so, µs.
         stalled_since: since when it does so, µs; None if it does not.
         spoke_us: capture time of its last packet with data, µs; None if there was none.
@@ -63,8 +72,9 @@ class Life:
     """
 
     __slots__ = (
-        "_way", "again", "answer_us", "is_foreign", "is_odd", "is_reported", "looked", "packets", "probes", "sent",
-        "silence", "spoke_us", "stalled_since", "stalled_us", "syn_us", "syns", "zero_windows",
+        "_way", "again", "again_from", "again_until", "answer_us", "is_foreign", "is_odd", "is_reported", "looked",
+        "packets", "probes", "sent", "silence", "spoke_us", "stalled_since", "stalled_us", "syn_us", "syns",
+        "zero_from", "zero_windows",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -75,6 +85,7 @@ class Life:
         self.is_odd = False
         self.is_reported = False
         self.again = [0, 0]
+        self.again_from = self.again_until = self.zero_from = _NO_TIMES
         self.packets, self.sent, self.probes = [0, 0], [0, 0], [0, 0]
         self.zero_windows, self.stalled_us = [0, 0], [0, 0]
         self.stalled_since: list[int | None] = [None, None]
@@ -109,7 +120,7 @@ class Life:
             self.sent[direction] += size
             self.spoke_us[direction] = ts
             if size <= behind < _HALF:
-                self.again[direction] += 1
+                self.note_again(direction, 1, ts, ts)
         if flags & ZERO_WINDOW or self.stalled_since[direction] is not None:
             self._take_window(direction, flags, ts)
 
@@ -117,10 +128,23 @@ class Life:
         since = self.stalled_since[direction]
         if flags & ZERO_WINDOW and not flags & _OPENS_OR_ENDS:
             self.zero_windows[direction] += 1
+            self.note_zero(direction, ts)
             self.stalled_since[direction] = ts if since is None else since
         elif since is not None:
             self.stalled_us[direction] += max(ts - since, 0)
             self.stalled_since[direction] = None
+
+    def note_again(self, direction: int, number: int, first_us: int, last_us: int) -> None:
+        """Segments were sent once more; ``first_us``, ``last_us``: capture times of the first and the last, µs."""
+        self.again[direction] += number
+        if self.again_from[direction] is None:
+            self.again_from = _with(self.again_from, direction, first_us)
+        self.again_until = _with(self.again_until, direction, last_us)
+
+    def note_zero(self, direction: int, first_us: int) -> None:
+        """A side asked to be sent nothing, first at ``first_us`` (capture time, µs)."""
+        if self.zero_from[direction] is None:
+            self.zero_from = _with(self.zero_from, direction, first_us)
 
     @property
     def is_in_trouble(self) -> bool:
@@ -173,18 +197,28 @@ class Life:
             (self.spoke_us[0], self.spoke_us[1]), self.silence, self.is_foreign,
         )  # fmt: skip
 
-    def resume(self, state: LifeState, tally: TallyState | None) -> None:
-        """Go on where another one stood; ``tally``: None, it was of a release that did not count."""
+    def times(self) -> TimesState:
+        """The same of when some was sent again, and when a side first asked to be sent nothing."""
+        return self.again_from, self.again_until, self.zero_from
+
+    def resume(self, state: LifeState, tally: TallyState | None, times: TimesState | None) -> None:
+        """Go on where another one stood; ``tally``, ``times``: None, it was of a release that did not keep them."""
         self.syns, self.syn_us, self.answer_us, self._way, self.is_odd, self.is_reported, again = state
         self.again = list(again)
         if tally is not None:
             packets, sent, probes, windows, stalled_us, since, spoke, self.silence, self.is_foreign = tally
             self.packets, self.sent, self.probes, self.zero_windows = map(list, (packets, sent, probes, windows))
             self.stalled_us, self.stalled_since, self.spoke_us = list(stalled_us), list(since), list(spoke)
+        if times is not None:
+            self.again_from, self.again_until, self.zero_from = times
 
 
 def _pair(counts: list[int]) -> tuple[int, int]:
     return counts[0], counts[1]
+
+
+def _with(times: _Times, direction: int, ts: int) -> _Times:
+    return (times[0], ts) if direction else (ts, times[1])
 
 
 def opened(connection: Connection) -> Opened:

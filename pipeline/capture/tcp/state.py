@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoder.protocol import FramerState
-from pipeline.capture.tcp.life import LifeState, TallyState
+from pipeline.capture.tcp.life import LifeState, TallyState, TimesState
 
 HalfState = tuple[int | None, int | None, int | None, int | None]
 """One direction: isn, first, next and fin of pipeline.capture.tcp.reassembly.HalfStream."""
@@ -38,6 +38,7 @@ class ConnectionState:
     under_way: tuple[int, int] = (0, 0)
     life: LifeState | None = None
     tally: TallyState | None = None
+    times: TimesState | None = None
 
 
 @dataclass(frozen=True, slots=True)

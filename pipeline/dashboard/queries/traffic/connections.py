@@ -44,7 +44,9 @@ SELECT first_ts, last_ts, opened, ended, is_closed, closed_by, reset_by, round_t
   coalesce(client_sent_again, 0) AS client_sent_again, coalesce(server_sent_again, 0) AS server_sent_again,
   coalesce(client_unacknowledged, 0) AS client_unacknowledged,
   coalesce(server_unacknowledged, 0) AS server_unacknowledged,
-  coalesce(client_stalled_us, 0) AS client_stalled_us, coalesce(server_stalled_us, 0) AS server_stalled_us
+  coalesce(client_stalled_us, 0) AS client_stalled_us, coalesce(server_stalled_us, 0) AS server_stalled_us,
+  client_first_sent_again_ts, server_first_sent_again_ts, client_last_sent_again_ts, server_last_sent_again_ts,
+  client_first_zero_window_ts, server_first_zero_window_ts
 FROM silver.connections WHERE connection_id = $connection_id LIMIT 1
 """
 

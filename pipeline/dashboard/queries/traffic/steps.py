@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from decoder.model import MIDWAY
 
-Kind = Literal["opened", "lost", "joined", "request", "response", "ended"]
+Kind = Literal["opened", "lost", "joined", "request", "response", "again", "full", "ended"]
 _KINDS: Mapping[str, int] = {kind: number for number, kind in enumerate(get_args(Kind))}
 """In the order in which they stand where they come at one time."""
 
@@ -33,7 +33,8 @@ class Step:
         at: its place, from 0.
         ts: first byte of a request or response; when a loss was noticed.
         kind: ``lost``: the capture lost bytes; ``joined``: it met the connection in the middle of an exchange;
-            ``opened`` and ``ended``: what TCP did.
+            ``opened`` and ``ended``: what TCP did; ``again``: a side sent a segment again; ``full``: it asked to be
+            sent nothing.
         exchange_id: the exchange it belongs to; None: none.
         label: the api or command with its version, or what was lost.
         words: what it says.
@@ -108,7 +109,13 @@ def sequence(
     """
     found = [step for row in exchanges for step in _steps(row)] + [_loss(row) for row in losses]
     if found and life is not None:
+        times = [step["ts"] for step in found]
+        begin, end = None if is_first else min(times), None if is_last else max(times)
         found += _of_tcp(life, is_first=is_first, is_last=is_last)
+        found += [
+            step for step in _trouble(life)
+            if (begin is None or step["ts"] >= begin) and (end is None or step["ts"] <= end)
+        ]  # fmt: skip
     found.sort(key=lambda step: (step["ts"], _KINDS[step["kind"]]))
     spaces = [later["ts"] - earlier["ts"] for earlier, later in pairwise(found)]
     pause = max(_LEAST_PAUSE, median(spaces) * _PAUSES) if spaces else _LEAST_PAUSE
@@ -157,6 +164,24 @@ def _of_tcp(life: Mapping[str, Any], *, is_first: bool, is_last: bool) -> Iterat
             "ts": life["last_ts"], "kind": "ended", "exchange_id": None, "label": label, "words": life["ended"],
             "direction": {"client": "request", "server": "response"}.get(by or "", ""),
         }  # fmt: skip
+
+
+def _trouble(life: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Of each side the first and the last segment that it sent again, and when it first asked to be sent nothing."""
+    for side, direction in (("client", "request"), ("server", "response")):
+        first, last = life.get(f"{side}_first_sent_again_ts"), life.get(f"{side}_last_sent_again_ts")
+        of_all = {"exchange_id": None, "direction": direction}
+        if first is not None:
+            number = life[f"{side}_sent_again"]
+            words = f"by the {side}" if number == 1 else f"by the {side}, the first of {number:,} segments"
+            yield {**of_all, "ts": first, "kind": "again", "label": "sent again", "words": words}
+            if last is not None and number > 1:
+                words = f"by the {side}, the last of {number:,} segments"
+                yield {**of_all, "ts": last, "kind": "again", "label": "sent again", "words": words}
+        if (full := life.get(f"{side}_first_zero_window_ts")) is not None:
+            for_ms = life[f"{side}_stalled_us"] / 1000
+            words = f"of the {side}, which did not read for {for_ms:,.0f} ms in all"
+            yield {**of_all, "ts": full, "kind": "full", "label": "zero window", "words": words}
 
 
 def _loss(row: Mapping[str, Any]) -> dict[str, Any]:

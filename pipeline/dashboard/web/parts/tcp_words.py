@@ -28,10 +28,20 @@ def _sentences(life: dict[str, Any]) -> Iterator[str]:
         if again := life[f"{side}_sent_again"]:
             lost = life[f"{side}_unacknowledged"]
             rest = f"; {size(lost)} were never acknowledged" if lost else ""
-            yield f"The {side} sent {many(again, 'segment')} again{rest}."
+            yield f"The {side} sent {many(again, 'segment')} again{_when(life, side)}{rest}."
         if stalled := life[f"{side}_stalled_us"]:
-            yield f"The {side} did not read for {duration(stalled / 1e6)}, so the {other} could send nothing."
+            full = life.get(f"{side}_first_zero_window_ts")
+            since = "" if full is None else f", first at {moment(full)}"
+            yield f"The {side} did not read for {duration(stalled / 1e6)}{since}, so the {other} could send nothing."
     silence = life["silence_us"] or 0
     if silence >= _LONG_US and life["silent_until_ts"] is not None:
         yield f"The longest silence was {duration(silence / 1e6)}, until {moment(life['silent_until_ts'])}."
     yield f"Last packet at {moment(life['last_ts'])}: {life['ended']}."
+
+
+def _when(life: dict[str, Any], side: str) -> str:
+    """Between which times it sent segments again; empty in a lake of an older release."""
+    first, last = life.get(f"{side}_first_sent_again_ts"), life.get(f"{side}_last_sent_again_ts")
+    if first is None or last is None:
+        return ""
+    return f" at {moment(first)}" if first == last else f" between {moment(first)} and {moment(last)}"

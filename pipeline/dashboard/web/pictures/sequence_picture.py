@@ -2,7 +2,7 @@
 
 Steps are of one height whatever time lies between them; beside each stands when it was and how long after the one
 before. Shaded bars at the server's lane are requests that wait. An error has a colour and a cross. Thin arrows are
-TCP's: who opened the connection, and who ended it.
+TCP's: who opened the connection, sent a segment again, asked to be sent nothing, and who ended it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONG = 110
 _ROOM = f"width * {1 / (_RIGHT - _LEFT):.2f} - 20"
 """Pixels of a text: as much as lies between the lanes."""
 _FONT = 12
-_TCP = ("opened", "ended")
+_TCP = ("opened", "again", "full", "ended")
 _ENDINGS = {
     "answered": "answered", "open": "not answered yet", "closed": "not answered before the connection ended",
     "unknown": "no answer seen",
@@ -86,7 +86,8 @@ def in_words(shown: Connection, ends: tuple[str, str]) -> str:
     if lost := sum(step.kind == "lost" for step in shown.steps):
         phrases.append(f"{many(lost, 'loss', 'losses')} of the capture (dotted)")
     if of_tcp := [step.label or "the end" for step in shown.steps if step.kind in _TCP]:
-        phrases.append(f"TCP: {' and '.join(of_tcp)} (thin)")
+        *some, last = dict.fromkeys(of_tcp)
+        phrases.append(f"TCP: {' and '.join(filter(None, (', '.join(some), last)))} (thin)")
     if any(step.kind == "joined" for step in shown.steps):
         phrases.append("some requests were not seen")
     return printable("; ".join(phrases)) + "."

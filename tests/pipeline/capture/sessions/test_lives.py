@@ -124,7 +124,8 @@ def test_of_a_connection_in_good_order_its_begin_its_end_and_its_amounts_are_sta
     assert (one["packets"], one["bytes"]) == ([4, 3], [len(request(1)), len(response(1))])
     assert [us - one["began_us"] for us in one["spoke_us"]] == [300, 400]
     assert one["silence_us"] == 100
-    assert not {"keepalives", "zero_windows", "stalled_us"} & set(one)
+    seldom = {"keepalives", "zero_windows", "stalled_us", "first_again_us", "last_again_us", "first_zero_window_us"}
+    assert not seldom & set(one)
     assert len(one["flow_id"]) == len("0123456789abcdef")
 
 
@@ -153,6 +154,24 @@ def test_what_is_sent_again_and_never_acknowledged_is_counted(tmp_path):
     some.add(0, seq + len(data), 0, RST)
     (one,) = states(tmp_path, some.packets)
     assert (one["again"], one["unacknowledged"], one["reset_by"]) == ([4, 0], [len(data), 0], "client")
+    (first, of_server), (last, _) = one["first_again_us"], one["last_again_us"]
+    assert of_server is None
+    assert ((first - one["began_us"]) // SEC, (last - one["began_us"]) // SEC) == (2, 5)
+
+
+def test_what_is_sent_again_in_good_order_is_stated_with_its_times(tmp_path):
+    """A tail loss probe (RFC 8985) leaves the streams in step: read by the block, it goes by a lane."""
+    some = asked(flow())
+    for number in range(2, 300):
+        some.send(0, request(number)).send(1, response(number))
+        if number in (100, 200):
+            some.ts += SEC
+            some.add(1, some.seq[1] - len(response(number)), some.seq[0], ACK, response(number))
+    (one,) = states(tmp_path, some.close().packets)
+    assert one["again"] == [0, 2]
+    assert one["first_again_us"][0] is None
+    times = [(one[name][1] - one["began_us"]) // SEC for name in ("first_again_us", "last_again_us")]
+    assert times == [1, 2]
 
 
 def test_a_keepalive_is_nothing_sent_again(tmp_path):
@@ -168,6 +187,7 @@ def test_a_receiver_that_has_no_room_is_stated_with_its_time(tmp_path):
     some = asked(flow())
     for number in range(2, 40):
         some.send(0, request(number)).send(1, response(number))
+    before = len(some.packets)
     for _ in range(3):
         some.add(0, some.seq[0], some.seq[1], ACK, window=0)
         some.ts += SEC
@@ -177,7 +197,31 @@ def test_a_receiver_that_has_no_room_is_stated_with_its_time(tmp_path):
     (one,) = states(tmp_path, some.close().packets)
     assert (one["zero_windows"], one["frames"]) == ([3, 0], [79, 79])
     assert 3 * SEC <= one["stalled_us"][0] < 3 * SEC + 1000
+    first, of_server = one["first_zero_window_us"]
+    assert (first, of_server) == (some.packets[before].ts_us, None)
     assert one["stalled_us"][1] == 0
+
+
+def test_another_process_goes_on_from_the_times_of_trouble():
+    before, after = Agent(), Agent()
+    some = asked(flow())
+    some.add(1, some.seq[1], some.seq[0], ACK, window=0)
+    some.add(0, some.seq[0] - len(request(1)), some.seq[1], ACK, request(1))
+    began = some.packets[0].ts_us
+    for packet in some.packets:
+        list(before.take(packet))
+    list(before.release())
+    after.resume(before.state())
+    number = len(some.packets)
+    some.ts += SEC
+    some.add(0, some.seq[0] - len(request(1)), some.seq[1], ACK, request(1))
+    for packet in some.close().packets[number:]:
+        list(after.take(packet))
+    list(after.finish())
+    (row,) = after.lives.take()
+    one = json.loads(row.life or "")
+    times = [(one[name][0] - began) // SEC for name in ("first_again_us", "last_again_us")]
+    assert (one["again"], times, one["first_zero_window_us"]) == ([2, 0], [0, 1], [None, began + 500])
 
 
 def test_a_window_that_stays_closed_counts_to_the_last_packet(tmp_path):

@@ -72,6 +72,10 @@ def test_what_went_wrong_is_in_the_sentences() -> None:
         "silence_us": 60_000_000, "silent_until_ts": AT, "ended": "open, request open",
     }  # fmt: skip
     text = tcp_in_words({**LIFE, **wrong})
+    timed = tcp_in_words({**LIFE, **wrong, "client_first_sent_again_ts": AT, "client_last_sent_again_ts": AT,
+                          "server_first_zero_window_ts": AT})  # fmt: skip
+    assert "The client sent 6 segments again at 2026-03-01 12:00:00 UTC; 300 B were never acknowledged." in timed
+    assert "The server did not read for 33 s, first at 2026-03-01 12:00:00 UTC, so" in timed
     assert "how it was opened was not captured" in text
     assert "The client sent 6 segments again; 300 B were never acknowledged." in text
     assert "The server did not read for 33 s, so the client could send nothing." in text

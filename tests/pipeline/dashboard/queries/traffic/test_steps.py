@@ -122,6 +122,21 @@ def test_nothing_is_said_of_ends_that_were_not_seen_or_lie_elsewhere() -> None:
     assert [told(found) for found in (midway, elsewhere)] == [[("request", "a"), ("response", "a")]] * 2
 
 
+def test_what_was_sent_again_and_who_did_not_read_is_marked() -> None:
+    trouble = {
+        "client_sent_again": 3, "client_first_sent_again_ts": at(3), "client_last_sent_again_ts": at(5),
+        "server_stalled_us": 2_500_000, "server_first_zero_window_ts": at(4),
+    }  # fmt: skip
+    found = sequence([exchange("a", 1, 2), exchange("b", 6, 7)], [], life(**trouble))
+    assert [(step.kind, step.direction, step.words) for step in found.steps if step.kind in ("again", "full")] == [
+        ("again", "request", "by the client, the first of 3 segments"),
+        ("full", "response", "of the server, which did not read for 2,500 ms in all"),
+        ("again", "request", "by the client, the last of 3 segments"),
+    ]
+    elsewhere = sequence([exchange("a", 1, 3.5)], [], life(**trouble), is_first=False, is_last=False)
+    assert [step.kind for step in elsewhere.steps] == ["request", "again", "response"]
+
+
 def test_who_ended_it_may_be_unknown() -> None:
     (*_, last) = sequence([exchange("a", 1, 2)], [], life(closed_by=None)).steps
     assert (last.kind, last.label, last.direction) == ("ended", "", "")
