@@ -191,7 +191,7 @@ def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
 def _certainty(case: Case, words: Words, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:
     """How sure, and why: what that which is reported rests on, and what may follow from it."""
     sentences = [text_of(words.sure, reported)]
-    level = OPEN if not words.is_cause else LIKELY if words.is_likely(reported) else CERTAIN
+    level = OPEN if not words.is_cause(reported) else LIKELY if words.is_likely(reported) else CERTAIN
     effects = [node for node in case.tree.nodes if node.edge is not None]
     if effects:
         rules = listed(dict.fromkeys(node.bundle.rule for node in effects))

@@ -80,6 +80,12 @@ CLAIMS = (
     ),
     Claim(
         "stopped",
+        r"still fetche[sd]",
+        "The group fetches what it does not commit.",
+        (seen("fetches of the topic", "Fetch", names=("topic",), least=2),),
+    ),
+    Claim(
+        "stopped",
         r"acknowledged nothing",
         "A share group acknowledged nothing while records came to wait.",
         (

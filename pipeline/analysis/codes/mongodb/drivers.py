@@ -1,4 +1,4 @@
-"""Which servers a release of a MongoDB driver accepts: by the newest wire version that the server states in hello.
+"""MongoDB drivers: which servers a release accepts, by the newest wire version that these state in hello; their words.
 
 Sources: release notes of the drivers; DRIVERS-2511 (MongoDB 3.6 dropped), DRIVERS-3034 (4.0), DRIVERS-3451 (4.2); the
 constant that PyMongo 4.20 has. Wire versions: mongodb/specifications, wireversion-featurelist.md.
@@ -24,6 +24,17 @@ _LEAST: Final[Mapping[str, Sequence[tuple[tuple[int, int], int]]]] = {
     "mongoc": (((2, 1), 8),),
 }
 """By driver, from which release on it accepts no server below a wire version; the newest release first."""
+_CLOSES: Final[Mapping[str, str]] = {
+    "pymongo": "`with collection.find(…) as cursor`",
+    "nodejs": "`await cursor.close()` in a `finally` block, or `for await`, which closes it",
+    "mongo-java-driver": "try-with-resources",
+    "mongo-go-driver": "`defer cursor.Close(ctx)`",
+    "mongo-csharp-driver": "`using`",
+    "mongoc": "`mongoc_cursor_destroy`",
+}
+CLOSES_IN_ANY: Final = (
+    "`with collection.find(…) as cursor` in Python, try-with-resources in Java, `await cursor.close()` in Node"
+)
 _NUMBERS: Final = re.compile(r"v?(\d{1,6})\.(\d{1,6})")
 
 
@@ -34,12 +45,21 @@ def least_wire_version(driver: str | None, version: str | None) -> int | None:
         driver: as its handshake names it; what stands behind ``|`` or ``/`` is what wraps it.
         version: of the driver, likewise.
     """
-    releases = _LEAST.get(re.split(r"[|/]", driver or "")[0].strip().lower(), ())
+    releases = _LEAST.get(_own_name(driver), ())
     found = _NUMBERS.match((version or "").strip())
     if found is None:
         return None
     release = (int(found[1]), int(found[2]))
     return next((least for since, least in releases if release >= since), None)
+
+
+def closes_cursors(driver: str | None) -> str:
+    """How an application closes a cursor, in the words of its driver."""
+    return _CLOSES.get(_own_name(driver), CLOSES_IN_ANY)
+
+
+def _own_name(driver: str | None) -> str:
+    return re.split(r"[|/]", driver or "")[0].strip().lower()
 
 
 def mongodb_of(wire_version: int) -> str:

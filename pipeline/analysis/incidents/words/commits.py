@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.analysis.incidents.case import Case, arg, begun, count, listed
 from pipeline.analysis.incidents.entities import Known, names_of_each
-from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Say, Words, advised, groups
+from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Say, Words, advised, groups, never
 from pipeline.analysis.incidents.words.refusals import fix, now
 from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
 from pipeline.analysis.rules.callers import Caller
@@ -77,8 +77,8 @@ def _rejected(case: Case) -> str:
     if case.details.get("by_hand"):
         members = listed(str(name) for name in case.details.get("subscribed", ())) or "others"
         return (
-            f"{case.who} commits to group {case.group} by assign(), without being a member, while {members} read it by "
-            f"subscribe(): the coordinator refuses each of its commits ({case.kinds})"
+            f"{case.who} commits to group {case.group} by assign(), without being a member, while {members} joined it "
+            f"by subscribe(): the coordinator refuses each of its commits ({case.kinds})"
         )
     return (
         f"The coordinator refuses the commits of {case.who} to group {case.group} ({case.kinds}): what it processes "
@@ -127,7 +127,14 @@ def _stopped(case: Case) -> str:
         places = case.details.get("places") or [case.places]
         return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
     waits = f"while {count(case.records, 'record')} came to wait" if case.records else "while records wait"
+    if _still_fetches(case):
+        return f"Group {case.group} still fetches {case.places}, but has stopped committing, {waits}"
     return f"Group {case.group} has stopped committing on {case.places}, {waits}"
+
+
+def _still_fetches(case: Case) -> bool:
+    """Whether a group that has stopped committing keeps up with the log, in each topic."""
+    return all(one.details.get("fetched_beyond") for one in case.bundle.findings)
 
 
 def _look_at_members(case: Case) -> str:
@@ -138,10 +145,33 @@ def _look_at_members(case: Case) -> str:
             f"Take a stack dump of {case.who}, then restart it: the others of group {case.group} take over what it "
             "holds and read on from the last commit."
         )
+    if _still_fetches(case):
+        return (
+            f"Look into the log of {case.who} for commits (in Flink: checkpoints) that fail, and take a stack dump: "
+            "who still fetches works on without committing, or its library fetches ahead of a worker that hangs. See "
+            f"first that processing records twice does no harm (`{_MEMBERS} {arg(case.group)}` states what is "
+            "committed), then restart it: it reads again from there."
+        )
     return (
         f"See who is left: `{_MEMBERS} {arg(case.group)} --members`. Restart the members that are; if there is none, "
         "start the application. If it was ended for good, delete the group."
     )
+
+
+def _stopped_fix(case: Case) -> str:
+    if case.details.get("shape") or _still_fetches(case):
+        return _advised(case, "fix")
+    return (
+        "Let the process end when its consumer fails, so that it is restarted, and alarm on the group's lag. What one "
+        "record takes must fit into max.poll.interval.ms."
+    )
+
+
+def _stopped_why(case: Case) -> str:
+    if case.details.get("shape"):
+        return f"{SEEN}what it asks for and what is answered, and that no commit of it comes. {WHY_IS_NOT}"
+    came = "and records did, which were fetched" if _still_fetches(case) else "and records did"
+    return f"{SEEN}no commit came, {came}. {WHY_IS_NOT}"
 
 
 def _stalled(case: Case) -> str:
@@ -184,7 +214,14 @@ def _stalled_fix(case: Case) -> str:
     return "Give a record that fails a limited number of tries, then a dead letter topic; resume() what was paused."
 
 
+def _is_cut_off(case: Case) -> bool:
+    """Whether what stops it is on the wire: its own limit, at which the broker cuts a record off."""
+    return case.details.get("again") == loop_words.CUT
+
+
 def _stalled_why(case: Case) -> str:
+    if _is_cut_off(case):
+        return f"{SEEN}its fetches name one offset and their limit, and the answers end within the record there."
     if _loops(case):
         return f"{SEEN}its fetches name one offset, and the answers a later end of the log. {WHY_IS_NOT}"
     return f"{SEEN}it commits one offset over and over and fetches nothing beyond it. {WHY_IS_NOT}"
@@ -307,20 +344,16 @@ COMMITS: dict[str, Words] = {
         _or_reads(f"{SEEN}commits of the topic's other partitions go on without this one. {WHY_IS_NOT}"),
         STANDS,
         culprit=_members,
-        is_cause=False,
+        is_cause=never,
     ),
     "stopped": Words(
         _stopped,
         _look_at_members,
-        _or_advised(
-            "fix",
-            "Let the process end when its consumer fails, so that it is restarted, and alarm on the group's lag. What "
-            "one record takes must fit into max.poll.interval.ms.",
-        ),
-        _or_reads(f"{SEEN}no commit came, and records did. {WHY_IS_NOT}"),
+        _stopped_fix,
+        _stopped_why,
         STANDS,
         culprit=_members,
-        is_cause=False,
+        is_cause=never,
     ),
     "stalled": Words(
         _stalled,
@@ -329,7 +362,7 @@ COMMITS: dict[str, Words] = {
         _stalled_why,
         STANDS,
         culprit=_members,
-        is_cause=False,
+        is_cause=_is_cut_off,
     ),
     "lag_growing": Words(
         _lag,
@@ -342,7 +375,7 @@ COMMITS: dict[str, Words] = {
         f"{SEEN}it commits and gets on, and more is written than it takes.",
         LOSES + 5,
         culprit=_members,
-        is_cause=False,
+        is_cause=never,
     ),
     "rewound": Words(
         _rewound,

@@ -14,6 +14,7 @@ from pipeline.analysis.incidents.words.model import (
     WHY_IS_NOT,
     Words,
     advised,
+    never,
     not_why,
     own_clients,
     topics,
@@ -184,7 +185,7 @@ MEMBERS: dict[str, Words] = {
         f"group.instance.id, {COOPERATIVE_ASSIGNOR} make what remains cheap.",
         f"{SEEN}each join and each new generation. {WHY_IS_NOT}",
         REFUSED,
-        is_cause=False,
+        is_cause=never,
     ),
     "zombie_member": Words(
         lambda case: (
@@ -348,7 +349,7 @@ MEMBERS: dict[str, Words] = {
         REFUSED,
         culprit=lambda case: f"broker {case.server}",
         hurt=own_clients,
-        is_cause=False,
+        is_cause=never,
     ),
     "latency_outlier": Words(
         lambda case: f"Broker {case.server} answered {_late(case)} late: {case.clients} waited",
@@ -361,7 +362,7 @@ MEMBERS: dict[str, Words] = {
         SLOW,
         culprit=lambda case: f"broker {case.server}",
         hurt=own_clients,
-        is_cause=False,
+        is_cause=never,
     ),
     "throttled": Words(
         lambda case: (

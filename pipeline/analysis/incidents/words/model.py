@@ -86,6 +86,11 @@ def text_of(text: str | Say, case: Case) -> str:
     return text if isinstance(text, str) else text(case)
 
 
+def never(_case: Case) -> bool:
+    """Of no case."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """How an incident is worded.
@@ -97,7 +102,7 @@ class Words:
         sure: what the root rests on.
         urgency: see STANDS; of equal severity the lesser first.
         culprit, hurt: names.
-        is_cause: False: it is seen that something is wrong, not what made it so.
+        is_cause: whether what made it so is seen, not only that something is wrong.
         is_likely: whether it only looks like that, as by what is usual.
         covers_info: whether they hold for findings that are for information; else those speak for themselves.
     """
@@ -109,6 +114,6 @@ class Words:
     urgency: int
     culprit: Say = clients
     hurt: Say = groups
-    is_cause: bool = True
+    is_cause: Callable[[Case], bool] = lambda _case: True
     is_likely: Callable[[Case], bool] = lambda _case: False
     covers_info: bool = False

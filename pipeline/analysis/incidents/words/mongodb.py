@@ -12,6 +12,7 @@ from pipeline.analysis.incidents.words.model import (
     WASTES,
     Words,
     advised,
+    never,
     nobody,
     not_why,
     own_clients,
@@ -117,7 +118,7 @@ MONGODB: dict[str, Words] = {
         SLOW,
         culprit=lambda case: listed(_slow_commands(case)),
         hurt=own_clients,
-        is_cause=False,
+        is_cause=never,
     ),
     "mongo_command_failed": Words(
         _failed,
@@ -140,8 +141,7 @@ MONGODB: dict[str, Words] = {
         lambda case: (
             f"Restart {_leaker(case)} if the server runs short of memory; else cursors end after ten idle minutes."
         ),
-        "Close cursors where they are opened (`with collection.find(…) as cursor`, try-with-resources), also after "
-        "errors; ask for no more than is read (limit); cursorTimeoutMillis on the server.",
+        lambda case: begun(advised(case, "fix")),
         f"{SEEN}the cursors were opened, and neither read to their end nor killed.",
         WASTES,
         culprit=_leaker,

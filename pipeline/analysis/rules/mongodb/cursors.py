@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
+from pipeline.analysis.codes.mongodb.drivers import closes_cursors
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import LEAK, NAMESPACE
@@ -22,7 +23,7 @@ from pipeline.finding_settings import FindingSettings
 
 _ADVICE = (
     "Now: restart the application if the server is short of memory. Fix: close cursors in the code that opens them "
-    "(`with collection.find(…) as cursor`, try-with-resources), also where it stops reading early or fails, or ask "
+    "({closes}), also where it stops reading early or fails, or ask "
     "for no more than is read (`limit`). Each open cursor holds memory and a snapshot on the server, until it has "
     "been idle for ten minutes (cursorTimeoutMillis)."
 )
@@ -50,6 +51,7 @@ class LeftOpen:
         evidence: exchanges that used them last.
         used_us: times of these exchanges.
         closed_us: when so many were closed that it was no leak any more; None: they were not.
+        driver: of the application; None: it is not known.
     """
 
     server: str
@@ -62,6 +64,7 @@ class LeftOpen:
     evidence: tuple[str, ...]
     used_us: tuple[int, ...]
     closed_us: int | None = None
+    driver: str | None = None
 
 
 @finds(CURSOR_LEAK)
@@ -74,11 +77,12 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
 _IDLE: Final = f"""
     WITH used AS (
         SELECT server, client_ip, application, exchange_id, epoch_us(ts) AS us, cursor_id,
-            coalesce({NAMESPACE}, '?') AS namespace,
+            coalesce({NAMESPACE}, '?') AS namespace, driver,
             coalesce(cursor_left <> 0 AND NOT coalesce(is_answered_later, false), false) AS is_open
         FROM commands WHERE cursor_id <> 0 AND cursors_killed IS NULL
         UNION ALL
-        SELECT server, client_ip, application, exchange_id, epoch_us(ts), unnest(cursors_killed), '?', false
+        SELECT server, client_ip, application, exchange_id, epoch_us(ts), unnest(cursors_killed), '?', driver,
+            false
         FROM commands WHERE cursors_killed IS NOT NULL
     ), next AS (
         SELECT *, lead(us) OVER same AS until_us, lead(is_open) OVER same AS goes_on FROM used
@@ -86,7 +90,7 @@ _IDLE: Final = f"""
     ), lossy AS (
         SELECT DISTINCT server, client_ip FROM commands SEMI JOIN (FROM gaps WHERE {IS_LOSS}) USING (connection_id)
     )
-    SELECT server, client_ip, application, us, exchange_id, namespace, until_us FROM next
+    SELECT server, client_ip, application, us, exchange_id, namespace, driver, until_us FROM next
     ANTI JOIN lossy USING (server, client_ip)
     WHERE is_open AND NOT coalesce(goes_on, false) AND (until_us IS NULL OR until_us - us >= $idle_us)
     ORDER BY server, client_ip, application, us, exchange_id
@@ -144,6 +148,7 @@ def _left(cursors: Sequence[Row], closed_us: int | None, settings: FindingSettin
         cursors[0].server, cursors[0].client_ip, cursors[0].application, len(cursors), uses[0][0], uses[-1][0],
         tuple(sorted({one.namespace for one in cursors})[:50]),
         tuple(exchange_id for _, exchange_id in kept), tuple(us for us, _ in kept), closed_us,
+        next((one.driver for one in cursors if one.driver), None),
     )  # fmt: skip
 
 
@@ -171,7 +176,7 @@ def leak(some: Sequence[LeftOpen], end_us: int, settings: FindingSettings) -> Fi
         rule=LEAK, severity="warning", subject=f"{found.application or '?'}/{found.client_ip}",
         state="closed" if is_over else "open", cluster=found.server, topic=None,
         partition=None, group_id=None, first_us=found.first_us, last_us=found.last_us, summary=summary,
-        advice=_ADVICE, evidence=found.evidence,
+        advice=_ADVICE.format(closes=closes_cursors(found.driver)), evidence=found.evidence,
         details={
             "cursors": found.cursors, "namespaces": list(found.namespaces), "idle_us": idle_us,
             "enough_us": enough_us + int(settings.mongo_cursor_idle_seconds * 1_000_000),

@@ -239,6 +239,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "reads_on": lambda: reads_on(stated=7).pcap(),
     "reads_on_without": lambda: reads_on().pcap(),
     "stale_session": lambda: stale(ill=45).pcap(),
+    "nobody_commits": lambda: stale(others=False).pcap(),
     "stale_session_midway": lambda: stale(ill=90, since=70).pcap(),
     "out_of_range": lambda: out_of_range().pcap(),
     "never_commits": lambda: never_commits().pcap(),

@@ -124,10 +124,10 @@ def _made(shape: str, whose: tuple[str, str, str], failed: Sequence[_Connection]
 
 def _unexpected(server: str, client: str, host: str, failed: Sequence[_Connection], *, is_certain: bool) -> Trouble:
     names = some(name for one in failed for name in one.names)
-    others = "others log in there, this one does not" if is_certain else "no client gets further without a login"
+    others = ", with which others get in" if is_certain else ""
     summary = (
         f"{server} closes the connection of {who(client or None, host)} after its first request that is no SASL "
-        f"handshake ({names}; {_span(failed)}): the listener needs a login (SASL) and {others}: the client lacks "
+        f"handshake ({names}; {_span(failed)}): the listener needs a login (SASL){others}, and the client lacks "
         "security.protocol=SASL_PLAINTEXT or SASL_SSL."
     )
     return _made("sasl", (server, client, host), failed, summary, LOGIN)

@@ -23,6 +23,7 @@ from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.reading_on import reading_on
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of, patience_us
 from pipeline.analysis.rules.kafka.progress.silence import (
+    fetched_beyond,
     micros,
     not_its_rhythm,
     reads_on,
@@ -226,7 +227,8 @@ def _stopped(topic: Topic, now_us: int, end_us: int, settings: FindingSettings) 
         figures: dict[str, int | str | None] = {
             "partitions": len(behind), **waiting_there.figures,
             **({"lost_to_retention": lost} if lost else {}),
-            **({"left_us": left_us} if lasts and left_us is not None else {}),
+            **({"left_us": left_us} if lasts and left_us is not None else
+               fetched_beyond([track for track, _, _, _ in behind], first_us, until_us, settings)),
         }  # fmt: skip
         hits.append(Trouble(STOPPED, None, first_us, until_us, enough, lasts, evidence, figures, severity))
     yield from latest(hits)

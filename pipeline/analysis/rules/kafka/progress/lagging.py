@@ -68,6 +68,7 @@ RULES = (
         "A group, or a member of it, no longer commits what it holds of a topic, while records come to wait.",
         (
             "behind_records",
+            "dropped_commits",
             "stopped_seconds",
             "patience_periods",
             "poll_seconds",
@@ -144,7 +145,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
         in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
         beside = _burrow_partitions(partitions) if in_order else {}
         found += [_Found(cluster, topic, group_id, one, _beside_burrow(beside, one)) for one in in_order]
-    found = _with_names(found, sources.tables)
+    found = _with_committers(_with_names(found, sources.tables), sources.tables)
     seen = _coordinators_seen(sources, [one for one in found if one.trouble.is_open])
     return [_judged(one, seen, sources) for one in found]
 
@@ -199,6 +200,22 @@ def _named(one: _Found, known: Mapping[str, Row]) -> _Found:
         twin = {"owner_name": f"{names[0]} (member {owner}, {rows[0].address})"} if rows[0].has_twins else {}
         return replace(one, trouble=replace(one.trouble, figures={**one.trouble.figures, "clients": names, **twin}))
     figures = {**one.trouble.figures, "clients": names, "heard_us": min(row.seen_us for row in rows)}
+    return replace(one, trouble=replace(one.trouble, figures=figures))
+
+
+def _with_committers(found: Sequence[_Found], tables: Tables) -> list[_Found]:
+    """With the clients that committed last, where a group fetches on and commits nothing: it is one of theirs."""
+    ids = [one for each in found if "fetched_beyond" in each.trouble.figures for one in each.trouble.evidence]
+    if not ids:
+        return list(found)
+    query = "SELECT exchange_id, client_id, client_ip FROM exchanges WHERE exchange_id IN (SELECT unnest($ids))"
+    names = {row.exchange_id: who(row.client_id, row.client_ip) for row in tables.rows(query, ids=ids)}
+    return [_committed_by(one, names) if "fetched_beyond" in one.trouble.figures else one for one in found]
+
+
+def _committed_by(one: _Found, names: Mapping[str, str]) -> _Found:
+    committers = sorted({names[exchange] for exchange in one.trouble.evidence if exchange in names})
+    figures = {**one.trouble.figures, "committers": committers} if committers else one.trouble.figures
     return replace(one, trouble=replace(one.trouble, figures=figures))
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.kafka.progress.track import Track, Trouble
+from pipeline.finding_settings import FindingSettings
 
 _FEW_TAKES = 3
 """Records that the group takes in so many commits are few to wait for it."""
@@ -36,6 +37,28 @@ def severity_of_silence(tracks: Sequence[Track], first_us: int, records: int) ->
 def silences_of(track: Track, now_us: int) -> Iterator[tuple[int, int, bool]]:
     """The same of one partition; none if it was never committed."""
     return silences(track.commit_times, now_us) if track.commit_times else iter(())
+
+
+def fetched_beyond(
+    tracks: Sequence[Track], first_us: int, last_us: int, settings: FindingSettings
+) -> dict[str, int | str | None]:
+    """Records that the group fetched beyond its last commits, as figures; none unless it kept up with the log.
+
+    Of each partition to nearly the end of the log, and of one at least in several steps: who fetched once and hangs
+    keeps up with nothing that came later.
+    """
+    fetched = most_steps = 0
+    for track in tracks:
+        last = track.commit_at(first_us)
+        reached = (last.committed or 0) if last else 0
+        begun_at, steps = reached, 0
+        for point in track.between(first_us, last_us):
+            if point.position is not None and point.position > reached:
+                reached, steps = point.position, steps + 1
+        if not steps or track.lag_at(last_us, reached) >= settings.behind_records:
+            return {}
+        fetched, most_steps = fetched + reached - begun_at, max(most_steps, steps)
+    return {"fetched_beyond": fetched} if most_steps >= settings.dropped_commits else {}
 
 
 def reads_on(track: Track, committed: int, first_us: int, last_us: int, worth: int) -> bool:

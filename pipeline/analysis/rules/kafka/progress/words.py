@@ -33,6 +33,10 @@ def advice(group_id: str, topic: str, trouble: Trouble) -> str:
         return _HUNG.format(who=_holders(trouble.figures))
     if "anew_us" in trouble.figures:
         return _ANEW
+    if "fetched_beyond" in trouble.figures:
+        names = trouble.figures.get("committers")
+        who = first_of(names) if isinstance(names, list) else "the client that committed last"
+        return FETCHING.format(group=quote(group_id), who=who)
     partition, offset = trouble.partition, trouble.figures.get("offset")
     after = offset + 1 if isinstance(offset, int) else "OFFSET"
     is_deleted = trouble.rule == track.STALLED and bool(trouble.figures.get("lost_to_retention"))
@@ -78,7 +82,12 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
             f"Group {group} {since} on {place} {_span(trouble)}: its last member left at {clock(figures['left_us'])} "
             f"UTC, in good order, and {waits}."
         )
-    return f"Group {group} {since} on {place} {_span(trouble)} ({_duration(trouble)}), while {waits}."
+    fetches = ""
+    if beyond := figures.get("fetched_beyond"):
+        fetches = (
+            f" It still {'fetches' if trouble.is_open else 'fetched'}: {count(beyond, 'record')} beyond its commits."
+        )
+    return f"Group {group} {since} on {place} {_span(trouble)} ({_duration(trouble)}), while {waits}.{fetches}"
 
 
 def _hung(group: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
@@ -172,6 +181,14 @@ _STOPPED = (
     "what one record may take (timeouts of remote calls), and end the process when a worker dies. If the group was "
     "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group {group}`."
 )
+FETCHING = (
+    "Now: look into the log of {who} for commits (in Flink: checkpoints) that fail, and take "
+    "a stack dump: who still fetches works on without committing, or its library fetches ahead of a worker that "
+    "hangs. See first that processing records twice does no harm (`kafka-consumer-groups.sh --bootstrap-server BROKER "
+    "--describe --group {group}` states what is committed), then restart it: it reads again from there. Fix: commit or "
+    f"acknowledge each record that was processed ({STORED_BY}), end the process when its commits or checkpoints keep "
+    "failing, and alarm on the group's lag."
+)
 _HUNG = (
     "Now: take a stack dump of {who}, then restart it: the others take over what it holds and read on from the last "
     "commit. Fix: bound what one record may take (timeouts of remote calls), end the process when a worker of it dies, "
@@ -207,7 +224,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "look at what members wait for (database, remote calls), let them take more at once by fetch.min.bytes and "
         "max.poll.records (librdkafka: consume in batches), and look at skewed keys if only some partitions lag.",
     ),
-    track.STOPPED: (_STOPPED, _HUNG, _ANEW, SHARE_HANGING, SHARE_LEFT, SHARE_SILENT),
+    track.STOPPED: (_STOPPED, FETCHING, _HUNG, _ANEW, SHARE_HANGING, SHARE_LEFT, SHARE_SILENT),
     track.STALLED: (
         "Now: look at the record at this offset (`kafka-console-consumer.sh --bootstrap-server BROKER --topic "
         "{topic} --partition {partition} --offset {offset} --max-messages 1`); restart the member if it has paused "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.analysis.rules.kafka.progress import words
 from pipeline.analysis.rules.kafka.progress.judging import judge, judge_lives
 from pipeline.analysis.rules.kafka.progress.track import Point
 from tests.pipeline.analysis.rules.kafka.progress.points import (
@@ -33,6 +34,28 @@ LATE = [*log(60), *(commit(n, 10 * n) for n in range(30)), fall(30, 290, 283), f
 LATE += [commit(n, 10 * n) for n in range(31, 60)]
 BUSY = [*log(600), *(commit(n, 10 * n) for n in range(600))]
 JUST_CAME = [*bursts(20, times=5), end(300, 120), fetch(300.01, 100, 120)]
+
+
+def test_who_fetches_on_has_not_gone() -> None:
+    """A whole topic without commits: its readers are alive, so that nobody needs to start them."""
+    (stopped,) = judged([*QUIET, *(fetch(n, 10 * n, 10 * n + 10) for n in range(20, 60))])
+    assert (stopped.rule, stopped.figures["fetched_beyond"]) == ("stopped", 410)
+    assert words.summary("g", "t", stopped).endswith("It still fetches: 410 records beyond its commits.")
+    assert words.advice("g", "t", stopped).startswith("Now: look into the log of the client that committed last")
+
+
+@pytest.mark.parametrize(
+    "fetches",
+    [
+        [fetch(59, 191, 600)],
+        [fetch(n, 10 * n, 10 * n + 10) for n in range(20, 40)],
+        [fetch(20 + n / 10, 191, 401) for n in range(10)],
+    ],
+    ids=["once", "no longer", "the same again"],
+)
+def test_who_does_not_keep_up_does_not_fetch_on(fetches: list[Point]) -> None:
+    (stopped,) = judged([*QUIET, *fetches])
+    assert (stopped.rule, "fetched_beyond" in stopped.figures) == ("stopped", False)
 
 
 @pytest.mark.parametrize(

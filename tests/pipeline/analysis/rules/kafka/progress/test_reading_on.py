@@ -42,7 +42,10 @@ def test_who_stands_at_work_is_given_the_time_for_one_poll() -> None:
 
 
 def test_where_nobody_commits_the_group_has_stopped() -> None:
-    assert set(found(others=False)) == {("stopped", f"{GROUP}/orders")}
+    (row,) = found(others=False).values()
+    assert (row["rule"], row["subject"]) == ("stopped", f"{GROUP}/orders")
+    assert "It still fetches: 240 records beyond its commits." in row["summary"]
+    assert row["advice"].startswith("Now: look into the log of app-1 at 10.0.0.5 for commits")
 
 
 def test_the_capture_begins_a_moment_before_or_after_the_last_commit() -> None:
