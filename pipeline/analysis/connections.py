@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from decoder.fields import parsed
 from decoder.model import CONNECTION
+from pipeline.analysis.copies.counted_connections import counted_by
 from pipeline.analysis.facts import FAR_AWAY_US
 from pipeline.analysis.fit import schema_of, table_of
 from pipeline.tables import CONNECTIONS, HOWS
@@ -80,7 +81,7 @@ def connections(gaps: pa.Table, others: pa.Table | None = None, *, only_looked_a
         known = found.get(row["flow_id"])
         if known is None or rank(known) < rank(row):
             found[row["flow_id"]] = row
-    copied = {} if others is None else copies_of(others)
+    copied = counted_by(found.values(), others)
     rows = sorted(found.values(), key=lambda row: (row["first_ts"], row["connection_id"]))
     return table_of(({**row, "counted_connection_id": copied.get(row["connection_id"])} for row in rows), CONNECTIONS)
 
@@ -96,25 +97,6 @@ def are_in(gaps: pa.Table) -> bool:
 def rank(row: Row) -> tuple[int, int, str]:
     """Of rows of one connection that with the largest counts: by packets, ``seq`` and connection id, in this order."""
     return (row["client_packets"] or 0) + (row["server_packets"] or 0), row["seq"], row["connection_id"]
-
-
-def copies_of(others: pa.Table) -> dict[str, str]:
-    """By connection with a flow of its own the one that counts: as of the last hour in which both were seen.
-
-    Those are behind address translation, or two agents joined them midway. Rows of older releases state the former.
-    """
-    has_own_flow = others.column("is_translated")
-    if "has_own_flow" in others.column_names:
-        has_own_flow = pc.coalesce(others.column("has_own_flow"), has_own_flow)
-    others = others.filter(pc.fill_null(has_own_flow, fill_value=False))
-    columns = (others.column(name) for name in ("connection_id", "counted_connection_id"))
-    last: dict[tuple[str, str], tuple[int, str, str]] = {}
-    hours = others.column("hour").cast(pa.int64()).to_pylist()
-    for copy, counts, hour in zip(*(column.to_pylist() for column in columns), hours, strict=True):
-        both = min(copy, counts), max(copy, counts)
-        if both not in last or last[both][0] < hour:
-            last[both] = hour, copy, counts
-    return {copy: counts for _, copy, counts in sorted(last.values())}
 
 
 def is_of(row: Row, host: str) -> bool:

@@ -166,7 +166,7 @@ def _read_by_rules(gathered: Gathered, settings: StreamSettings, *, only_looked_
         lambda: with_handshakes(gathered.commands, gathered.handshakes),
         lambda: gathered.commands,
     )
-    others = _made(COPIES, lambda: all_copies(complete, Statements(gathered.events, gathered.states, commands)))
+    others = _made(COPIES, lambda: all_copies(complete, Statements(gathered.events, gathered.states, commands), gaps))
     events, batches, states = (counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states))
     found = (
         (GAPS, gaps),

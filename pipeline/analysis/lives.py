@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,9 +17,6 @@ TROUBLES: Final = (*UNSPOKEN, "spoke")
 
 SAME_US: Final = 2_000_000
 """Two agents that see one connection begin do so within this time, µs."""
-
-TRANSLATED_US: Final = 50_000
-"""Address translation shows a SYN again within this time, µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +40,7 @@ class Life:
         tls_offered, tls_version: the newest TLS version that the client offers, and the one that the server chose.
         sent: bytes of client and server.
         isn: initial sequence numbers of client and server; None where no SYN showed it.
+        is_copy: whether another one counts in its place.
     """
 
     connection_id: str
@@ -73,6 +70,7 @@ class Life:
     tls_version: str = ""
     sent: tuple[int, int] = (0, 0)
     isn: tuple[int | None, int | None] = (None, None)
+    is_copy: bool = False
 
 
 def lives(tables: Tables, name: str = "connections") -> list[Life]:
@@ -81,9 +79,7 @@ def lives(tables: Tables, name: str = "connections") -> list[Life]:
 
 
 def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
-    """What rules look at, in the order in which it began.
-
-    Copies that silver marks are left out, where there is a row of the one that counts.
+    """What rules look at, in the order in which it began, copies among it.
 
     Args:
         tables: rows of ``silver.connections``.
@@ -97,10 +93,10 @@ def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
             coalesce(alert, '') AS alert, coalesce(server_name, '') AS server_name, {_pair("sent_again")},
             {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state,
             coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version,
-            (coalesce(client_bytes, 0), coalesce(server_bytes, 0)) AS sent, (client_isn, server_isn) AS isn
+            (coalesce(client_bytes, 0), coalesce(server_bytes, 0)) AS sent, (client_isn, server_isn) AS isn,
+            counted_connection_id IS NOT NULL AS is_copy
         FROM {name}
-        WHERE (counted_connection_id IS NULL OR counted_connection_id NOT IN (SELECT connection_id FROM {name}))
-            AND (how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0)
+        WHERE how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0
         ORDER BY began_us, connection_id
     """, troubles=list(TROUBLES))  # fmt: skip
     return [Life(*row) for row in rows]
@@ -112,8 +108,7 @@ def _pair(name: str) -> str:
 
 
 def once(some: Sequence[Life]) -> list[Life]:
-    """All without those that begin within moments of another one and have its ends, or its initial sequence numbers."""
-    translated = _translated(some)
+    """All without copies, and without those that begin within moments of another one and have its ends."""
     by_ends: dict[tuple[str, int, str], Life] = {}
     found: list[Life] = []
     for one in some:
@@ -122,7 +117,7 @@ def once(some: Sequence[Life]) -> list[Life]:
             continue
         ends = one.client_ip, one.client_port, one.server
         before = by_ends.get(ends)
-        if one.connection_id in translated or (before is not None and _is_same(one, before)):
+        if one.is_copy or (before is not None and _is_same(one, before)):
             continue
         by_ends[ends] = one
         found.append(one)
@@ -135,20 +130,3 @@ def _is_same(one: Life, before: Life) -> bool:
     return is_near and all(
         own is None or other is None or own == other for own, other in zip(one.isn, before.isn, strict=True)
     )
-
-
-def _translated(some: Iterable[Life]) -> set[str]:
-    """Ids of those that have the initial sequence numbers of one that began just before.
-
-    Address translation keeps them. Numbers that come back later are constants of a program and show nothing.
-    """
-    alike: defaultdict[tuple[int | None, int | None], list[Life]] = defaultdict(list)
-    for one in some:
-        if one.connections == 1 and one.isn[0] is not None:
-            alike[one.isn].append(one)
-    return {
-        one.connection_id
-        for first, *others in alike.values()
-        if others and others[-1].began_us - first.began_us <= TRANSLATED_US
-        for one in others
-    }

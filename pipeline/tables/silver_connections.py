@@ -24,7 +24,7 @@ CONNECTIONS = Table(
             "counted_connection_id",
             "string",
             "The connection that counts, of a copy behind address translation or joined midway by another agent, where "
-            "messages show that they are one; null: this one counts",
+            "messages or initial sequence numbers show that they are one; null: this one counts",
         ),
         required(
             "how",

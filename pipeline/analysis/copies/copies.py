@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.copies.alike import alike, candidates, empty
+from pipeline.analysis.copies.numbers import same_numbers
 from pipeline.analysis.copies.translated import SAME, Statements, connection_sql, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import hour_sql
@@ -28,9 +29,9 @@ _US = "epoch_us(ts)"
 _ADDRESSES = "(client_ip, client_port, server_ip, server_port)"
 
 
-def all_copies(exchanges: pa.Table, statements: Statements) -> pa.Table:
-    """Rows of ``silver.copies``, by all exchanges and what they state."""
-    return copies(exchanges, same_flows(exchanges, statements, candidates(alike(exchanges))))
+def all_copies(exchanges: pa.Table, statements: Statements, gaps: pa.Table) -> pa.Table:
+    """Rows of ``silver.copies``, by all exchanges, what they state, and rows of ``bronze.gaps``."""
+    return copies(exchanges, same_flows(exchanges, statements, candidates(alike(exchanges)), same_numbers(gaps)))
 
 
 def copies(exchanges: pa.Table, same: pa.Table | None = None) -> pa.Table:

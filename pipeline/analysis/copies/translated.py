@@ -9,6 +9,8 @@ are never one: a client that writes the same records to both gets the same offse
 (the same library with the same client id, started by one deploy) have ids of their own and stay apart, as do those
 whose traffic holds no such id.
 
+Connections with the same initial sequence numbers are one, whatever they carry (``numbers``).
+
 Connections without such an id (a bootstrap connection holds ApiVersions and Metadata) follow those of their host: where
 one client address stands for another one, connections of the two addresses are one if at least half of their exchanges
 are alike, at the distance in time that the hosts' other connections have.
@@ -29,7 +31,6 @@ from pipeline.analysis.copies.alike import (
     REACH_US,
     SKEW_US,
     US_SQL,
-    empty,
     schema_of_columns,
 )
 from pipeline.analysis.hours import HOUR_US, hour_sql
@@ -86,44 +87,52 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two connections that are one: ``second`` is seen ``shift_us`` after ``first``."""
+    """Two flows that are one: ``second`` is seen ``shift_us`` after ``first``."""
 
     first: str
     second: str
     shift_us: int
 
 
-def same_flows(exchanges: pa.Table, statements: Statements, those: pa.Table) -> pa.Table:
+def same_flows(exchanges: pa.Table, statements: Statements, those: pa.Table, numbers: pa.Table) -> pa.Table:
     """Which flows are one: rows of :data:`SAME`, by hour. What an hour shows holds in the next one as well.
 
     Args:
         exchanges: rows of ``silver.exchanges``.
         statements: what they state.
         those: the connections to compare, as :func:`candidates` gives them.
+        numbers: flows that are one by their initial sequence numbers, as
+            :func:`pipeline.analysis.copies.numbers.same_numbers` gives them.
     """
-    if those.num_rows < 2:
-        return empty(SAME)
+    found: dict[int, list[_Pair]] = defaultdict(list)
+    for row in numbers.to_pylist():
+        found[row["hour"]].append(_Pair(row["first_flow"], row["second_flow"], row["shift_us"]))
+    for hour, pair in _by_content(exchanges, statements, those) if those.num_rows > 1 else ():
+        found[hour].append(pair)
+    return _table(found)
+
+
+def _by_content(exchanges: pa.Table, statements: Statements, those: pa.Table) -> Iterable[tuple[int, _Pair]]:
+    """Pairs of flows whose exchanges are the same, with the hour."""
     tables = _tables(exchanges, statements, those)
     try:
         pairs = tables.table(_close(_LEAST_OWN))
         if not pairs.num_rows:
-            return empty(SAME)
+            return
         tables.add("pairs", pairs)
         proven = tables.table(_compared(f"owns >= {_LEAST_OWN} AND matched >= {LEAST_ALIKE} AND matched * 2 >= total"))
         if not proven.num_rows:
-            return empty(SAME)
+            return
         tables.add("proven", proven)
         tables.add("hosts", tables.table(_HOSTS))
         tables.add("pairs", tables.table(_FOLLOWING))
         following = tables.table(_compared("matched * 2 >= total"))
         tables.add("found", pa.concat_tables([proven, following]))
-        found: dict[int, list[_Pair]] = defaultdict(list)
-        for row in tables.rows("SELECT hour, a, b, shift FROM found ORDER BY ALL"):
-            found[row.hour].append(_Pair(row.a, row.b, row.shift))
         flows = {row.connection_id: row.flow_id for row in tables.rows(_FLOWS)}
+        for row in tables.rows("SELECT hour, a, b, shift FROM found ORDER BY ALL"):
+            yield row.hour, _Pair(flows[row.a], flows[row.b], row.shift)
     finally:
         tables.close()
-    return _table(found, flows)
 
 
 def of_connections(rows: Some, those: pa.Table, columns: Iterable[str]) -> pa.Table:
@@ -350,14 +359,13 @@ _FOLLOWING = f"""
 _FLOWS = "SELECT connection_id, any_value(flow_id) AS flow_id FROM keyed GROUP BY connection_id"
 
 
-def _table(pairs: Mapping[int, Iterable[_Pair]], flows: Mapping[str, str]) -> pa.Table:
+def _table(pairs: Mapping[int, Iterable[_Pair]]) -> pa.Table:
     rows: list[tuple[int, str, str, int]] = []
     for hour in sorted({one for found in pairs for one in (found, found + HOUR_US)}):
         near: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for pair in (*pairs.get(hour, ()), *pairs.get(hour - HOUR_US, ())):
-            first, second = flows[pair.first], flows[pair.second]
-            near[first].append((second, pair.shift_us))
-            near[second].append((first, -pair.shift_us))
+            near[pair.first].append((pair.second, pair.shift_us))
+            near[pair.second].append((pair.first, -pair.shift_us))
         rows += [(hour, *one) for one in _labelled(near)]
     schema = schema_of_columns(SAME)
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)

@@ -2,18 +2,22 @@
 
 A day of statements is taken in at once. A row takes the place of one of the same connection that knows less of it
 (:func:`pipeline.analysis.connections.rank`), so that the result does not depend on how often a day is taken in, nor on
-the order in which agents land theirs.
+the order in which agents land theirs. Which of them are copies is looked at of all that the table holds of those days.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.connections import connections
-from pipeline.analysis.fit import fit
+from pipeline.analysis.copies.counted_connections import OF_COUNTED, counted_by
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.tables import Tables
 from pipeline.streaming.storage.news import first_us
 from pipeline.streaming.storage.rows import Rows
@@ -23,11 +27,19 @@ from pipeline.tables import CONNECTIONS, COPIES, GAPS
 
 _DAY = timedelta(days=1)
 _FLOW = "coalesce(get_json_object(life, '$.flow_id'), connection_id)"
-_OF_RANK = (
-    "date", "flow_id", "connection_id", "seq", "counted_connection_id", "client_packets", "server_packets",
-)  # fmt: skip
+_OF_HELD = ("date", "flow_id", "seq", "counted_connection_id", "client_packets", "server_packets", *OF_COUNTED)
 _RANK = "coalesce({0}.client_packets, 0) + coalesce({0}.server_packets, 0), {0}.seq, {0}.connection_id"
 """As :func:`pipeline.analysis.connections.rank`, in SQL."""
+_BETTER = f"""
+    SELECT n.* FROM new AS n LEFT JOIN held AS h USING (flow_id)
+    WHERE h.flow_id IS NULL OR ({_RANK.format("n")}) > ({_RANK.format("h")})
+"""  # noqa: S608 - our own text
+_LEFT = """
+    SELECT h.* FROM held AS h ANTI JOIN better USING (flow_id)
+    WHERE flow_id IN (SELECT flow_id FROM new) OR client_isn IN (SELECT client_isn FROM new)
+        OR connection_id IN (SELECT connection_id FROM others UNION SELECT counted_connection_id FROM others)
+"""
+"""What the table holds and keeps, of which it may have to be stated anew whether it is a copy."""
 
 
 def refresh_connections(rows: Rows, since_us: int) -> None:
@@ -46,41 +58,64 @@ def refresh_connections(rows: Rows, since_us: int) -> None:
 
 def _take_day(rows: Rows, day: date, since_us: int | None, others: pa.Table) -> None:
     made = rows.derive(
-        lambda tables: connections(tables["gaps"], tables["others"]),
+        lambda tables: connections(tables["gaps"]),
         {"gaps": Wanted(GAPS, from_day=day, before_day=day + _DAY, since_us=since_us, present=("life",))},
         (_FLOW,),
         CONNECTIONS,
-        {"others": others},
     )
     new = rows.as_arrow(made, CONNECTIONS.columns)
-    held = _held(rows, day, has_interim=pc.any(new.column("is_interim")).as_py() is True)
-    tables = Tables({"new": new, "held": held})
+    near = _near(day, has_interim=pc.any(new.column("is_interim")).as_py() is True)
+    held = pa.concat_tables([rows.read(replace(one, columns=_OF_HELD)) for one in near])
+    tables = Tables({"new": new, "held": held, "others": others})
     try:
-        better = f"({_RANK.format('n')}) > ({_RANK.format('h')})"
-        is_equal = f"({_RANK.format('n')}) = ({_RANK.format('h')})"
-        is_moved = "n.counted_connection_id IS DISTINCT FROM h.counted_connection_id"
-        joined = f"""
-            FROM new AS n LEFT JOIN held AS h USING (flow_id)
-            WHERE h.flow_id IS NULL OR {better} OR {is_equal} AND {is_moved}
-        """
-        taken = fit(tables.table(f"SELECT n.* {joined}"), CONNECTIONS)
-        ((before, after),) = tables.rows(f"SELECT min(h.date) AS before, max(h.date) AS after {joined}")
+        better = fit(tables.table(_BETTER), CONNECTIONS)
+        tables.add("better", better)
+        left = tables.table(_LEFT)
     finally:
         tables.close()
-    if before is not None:
-        within = {"date": (min(before, day), max(after, day))}
+    counted = counted_by(_in_us(better) + _in_us(left), others)
+    moved = [
+        one["flow_id"] for one in left.to_pylist() if counted.get(one["connection_id"]) != one["counted_connection_id"]
+    ]
+    taken = pa.concat_tables([_naming(some, counted) for some in (better, _whole(rows, near, moved))])
+    days = pc.min_max(held.filter(pc.is_in(held.column("flow_id"), taken.column("flow_id"))).column("date")).as_py()
+    if days["min"] is not None:
+        within = {"date": (min(days["min"], day), max(days["max"], day))}
         rows.merge(taken, CONNECTIONS, "t.flow_id = s.flow_id", within)
     elif taken.num_rows:
         rows.append(taken, CONNECTIONS)
 
 
-def _held(rows: Rows, day: date, *, has_interim: bool) -> pa.Table:
+def _near(day: date, *, has_interim: bool) -> Sequence[Wanted]:
     """What the table holds of connections that a day may state again.
 
     Agents state the end of a connection within moments of each other; before that, one that goes on may have been
     stated on any day.
     """
     until = None if has_interim else day + 2 * _DAY
-    near = Wanted(CONNECTIONS, from_day=day - _DAY, before_day=until, columns=_OF_RANK)
-    going_on = Wanted(CONNECTIONS, before_day=day - _DAY, present=("is_interim",), columns=_OF_RANK)
-    return pa.concat_tables([rows.read(near), rows.read(going_on)])
+    near = Wanted(CONNECTIONS, from_day=day - _DAY, before_day=until)
+    return near, Wanted(CONNECTIONS, before_day=day - _DAY, present=("is_interim",))
+
+
+def _in_us(some: pa.Table) -> list[dict[str, Any]]:
+    """What of rows shows copies, with times in µs since the epoch."""
+    some = some.select(OF_COUNTED)
+    number = some.schema.get_field_index("first_ts")
+    rows: list[dict[str, Any]] = some.set_column(number, "first_ts", some.column(number).cast(pa.int64())).to_pylist()
+    return rows
+
+
+def _naming(some: pa.Table, counted: Mapping[str, str]) -> pa.Table:
+    """The rows with the connections that count in their place."""
+    names = pa.array([counted.get(one) for one in some.column("connection_id").to_pylist()], pa.string())
+    number = some.schema.get_field_index("counted_connection_id")
+    return some.set_column(number, some.schema.field(number), names)
+
+
+def _whole(rows: Rows, near: Iterable[Wanted], flows: Sequence[str]) -> pa.Table:
+    """All columns of what the table holds of some connections."""
+    if not flows:
+        return schema_of(CONNECTIONS).empty_table()
+    held = (rows.read(one) for one in near)
+    wanted = pa.array(flows, pa.string())
+    return pa.concat_tables([fit(some.filter(pc.is_in(some.column("flow_id"), wanted)), CONNECTIONS) for some in held])

@@ -14,12 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.copies.alike import ALIKE, OF_ALIKE, SKEW_US, alike, candidates, empty
 from pipeline.analysis.copies.copies import OF_EXCHANGES, copies
+from pipeline.analysis.copies.numbers import NUMBERS_SQL, OF_NUMBERS, SAME_NUMBERS, same_numbers
 from pipeline.analysis.copies.translated import OF_SAME, SAME, Statements, is_any_same, of_connections, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US, hour_of
 from pipeline.streaming.storage.rows import Rows, same_rows
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, quoted
+from pipeline.tables import COPIES, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, quoted
 
 
 def refresh_copies(rows: Rows, since_us: int) -> int | None:
@@ -69,14 +70,20 @@ def _since(held: pa.Table, hour: int) -> pa.Table:
 
 def _same_flows(rows: Rows, since_us: int, *, is_any_known: bool) -> pa.Table:
     """Flows that are one, of the hours from that of ``since_us`` on."""
-    if not is_any_known:
+    if not is_any_known and not _numbers(rows, since_us - SKEW_US).num_rows:
         new = candidates(_alike(rows, since_us - SKEW_US), 1)
         if not is_any_same(*_of(rows, since_us - SKEW_US, new), new):
             return empty(SAME)
     # What an hour shows holds in the next one as well.
     hour = hour_of(since_us) - HOUR_US
     those = candidates(_alike(rows, hour))
-    return same_flows(*_of(rows, hour, those), those)
+    return same_flows(*_of(rows, hour, those), those, _numbers(rows, hour))
+
+
+def _numbers(rows: Rows, since_us: int) -> pa.Table:
+    gaps = Wanted.since(GAPS, since_us, columns=OF_NUMBERS, present=("life",))
+    made = rows.derive(lambda tables: same_numbers(tables["gaps"]), {"gaps": gaps}, (NUMBERS_SQL,), SAME_NUMBERS)
+    return rows.as_arrow(made, SAME_NUMBERS)
 
 
 def _alike(rows: Rows, since_us: int) -> pa.Table:

@@ -4,7 +4,6 @@ of docs/connections.md."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +15,7 @@ from pipeline.settings import StreamSettings
 from tests.captures.connections.record import HERE
 from tests.captures.connections.stories import STORIES
 from tests.captures.connections.story import Pair, Story
-from tests.captures.connections.twisted import NODE, SERVICE, TWISTS, Twist
+from tests.captures.connections.twisted import TWISTS, Twist
 from tests.captures.variants import pcap_of
 from tests.paths import ROOT
 
@@ -55,11 +54,6 @@ def outcome(path: Path, story: Story) -> Outcome:
         (row["rule"], row["subject"]) for row in rows if row["severity"] != "info" and row["rule"] != "capture_loss"
     }
     return Outcome(frozenset(loud), frozenset(story.named(story.findings)))
-
-
-def translated_names(pairs: Iterable[Pair], story: Story) -> set[Pair]:
-    """Findings by the addresses that address translation gives."""
-    return {(rule, subject.replace(story.host, SERVICE).replace(story.client, NODE)) for rule, subject in pairs}
 
 
 def make(story: Story, twist: Twist, folder: Path) -> Path:

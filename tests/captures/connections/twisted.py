@@ -33,13 +33,11 @@ class Twist:
     Attributes:
         make: makes the twisted recording.
         hides: whether evidence is missing or contradicts itself, so that a cause may stay unknown.
-        copies: whether each packet is there twice.
     """
 
     name: str
     make: Callable[[bytes], bytes]
     hides: bool = True
-    copies: bool = False
 
 
 def _flags(packet: Packet) -> int:
@@ -163,12 +161,11 @@ TWISTS = (
     Twist("RST with data", _changed(_reset_with_data), hides=False),
     Twist("sequence numbers wrap", _changed(_wrapped), hides=False),
     Twist("ports used again", _on_reused_ports, hides=False),
-    Twist("VLAN copies", _with_tagged_copies, hides=False, copies=True),
+    Twist("VLAN copies", _with_tagged_copies, hides=False),
     Twist(
         "copies with other addresses",
         lambda pcap: seen_twice(pcap, translated(client=NODE, server=SERVICE)),
         hides=False,
-        copies=True,
     ),
 )
 """All ways."""

@@ -22,7 +22,7 @@ from pipeline.analysis.hours import HOUR_US
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
-from pipeline.tables import CLIENTS, COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import CLIENTS, COPIES, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
 from tests.captures.seen_again import (
     Again,
     Packet,
@@ -156,7 +156,10 @@ def test_members_that_behave_alike_at_the_same_time_are_two(tmp_path: Path) -> N
     def theirs(packet: Packet, sent: bool) -> Iterable[Packet]:
         return SNAT(packet, sent) if is_theirs(packet) else ()
 
-    both = judged(seen_twice(pcap, other_ids(theirs)), tmp_path)
+    def twins(packet: Packet, sent: bool) -> Iterable[Packet]:
+        return (one.moved(*((7, 11) if sent else (11, 7))) for one in theirs(packet, sent))
+
+    both = judged(seen_twice(pcap, other_ids(twins)), tmp_path)
     assert both.looked.copies == 0
     assert both.looked.connections > connections
     assert judged(seen_twice(pcap, theirs), tmp_path).looked.copies == both.looked.connections - connections
@@ -202,7 +205,9 @@ def found(some: list[dict[str, Any]], states: list[dict[str, Any]]) -> list[dict
         pa.Table.from_pylist(states, schema_of(STATE_EVENTS)),
         schema_of(MONGO_COMMANDS).empty_table(),
     )
-    copies: list[dict[str, Any]] = all_copies(pa.Table.from_pylist(some, schema_of(EXCHANGES)), statements).to_pylist()
+    copies: list[dict[str, Any]] = all_copies(
+        pa.Table.from_pylist(some, schema_of(EXCHANGES)), statements, schema_of(GAPS).empty_table()
+    ).to_pylist()
     return copies
 
 

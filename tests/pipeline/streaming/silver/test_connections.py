@@ -114,13 +114,76 @@ def test_a_lake_of_an_older_release_gets_the_rows_of_all_its_days(spark: SparkSe
 def test_a_copy_behind_address_translation_names_the_one_that_counts(spark: SparkSession, lake: Path) -> None:
     add(lake / GAPS.path, GAPS, [stated(), stated(flow="behind", client_ip="10.0.0.1")])
     refresh(spark, lake, T0)
+    assert counted(lake) == {"a-f": None, "a-behind": None}
     copy = row(
         COPIES, connection_id="a-behind", counted_connection_id="a-f", is_translated=True, hour=T0, date=T0.date()
     )
     add(lake / COPIES.path, COPIES, [copy])
     refresh(spark, lake, T0)
-    found = {one["connection_id"]: one["counted_connection_id"] for one in rows_of(lake, CONNECTIONS)}
-    assert found == {"a-f": None, "a-behind": "a-f"}
+    assert counted(lake) == {"a-f": None, "a-behind": "a-f"}
+
+
+def counted(lake: Path) -> dict[str, str | None]:
+    return {one["connection_id"]: one["counted_connection_id"] for one in rows_of(lake, CONNECTIONS)}
+
+
+def test_a_copy_counts_until_the_one_that_counts_has_a_row(spark: SparkSession, lake: Path) -> None:
+    add(lake / COPIES.path, COPIES, [
+        row(COPIES, connection_id="a-behind", counted_connection_id="a-f", is_translated=True, hour=T0, date=T0.date())
+    ])  # fmt: skip
+    add(lake / GAPS.path, GAPS, [stated(flow="behind", end=T0)])
+    refresh(spark, lake, T0)
+    assert counted(lake) == {"a-behind": None}
+    add(lake / GAPS.path, GAPS, [stated(end=T0 + SECOND)])
+    refresh(spark, lake, T0 + SECOND)
+    assert counted(lake) == {"a-f": None, "a-behind": "a-f"}
+
+
+def test_of_two_agents_that_saw_the_one_that_counts_either_row_stands_for_it(spark: SparkSession, lake: Path) -> None:
+    """The row of the one that counts is that of the agent that saw more packets of it, with another id."""
+    of_copies = {"counted_connection_id": "a-f", "hour": T0, "date": T0.date()}
+    add(lake / COPIES.path, COPIES, [
+        row(COPIES, connection_id="a-behind", is_translated=True, has_own_flow=True, **of_copies),
+        row(COPIES, connection_id="b-f", is_translated=False, has_own_flow=False, **of_copies),
+    ])  # fmt: skip
+    add(lake / GAPS.path, GAPS, [stated("a", 4), stated("b", 5), stated(flow="behind")])
+    refresh(spark, lake, T0)
+    assert counted(lake) == {"b-f": None, "a-behind": "b-f"}
+
+
+@pytest.mark.parametrize("few", [FEW_ROWS, 0], ids=["here", "by Spark"])
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["copy comes last", "copy comes first"])
+def test_initial_sequence_numbers_show_a_copy_however_it_comes(
+    spark: SparkSession, lake: Path, few: int, is_reversed: bool
+) -> None:
+    refused = {"how": "refused", "opened": "refused", "isn": [7, None]}
+    some = [
+        stated(**refused),
+        stated(flow="behind", end=T0 + SECOND, **{**refused, "began_us": us(T0) + 30, "client_ip": "10.0.0.1"}),
+        stated(flow="other", end=T0 + SECOND, **{**refused, "isn": [8, None]}),
+    ]
+    for one in reversed(some) if is_reversed else some:
+        add(lake / GAPS.path, GAPS, [one])
+        refresh(spark, lake, one["ts"], few)
+    assert counted(lake) == {"a-f": None, "a-behind": "a-f", "a-other": None}
+    assert rows_of(lake, CONNECTIONS) == sorted(connections(arrow(GAPS, some)).to_pylist(), key=repr)
+    before = versions(lake, [CONNECTIONS])
+    refresh(spark, lake, T0 - DAY, few)
+    assert versions(lake, [CONNECTIONS]) == before
+
+
+def test_numbers_that_come_back_later_show_nothing(spark: SparkSession, lake: Path) -> None:
+    """A program that opens each connection with the same numbers."""
+    for number in range(3):
+        begun = us(T0) + number * 40_000
+        end = T0 + number * SECOND
+        add(
+            lake / GAPS.path,
+            GAPS,
+            [stated(flow=f"f{number}", end=end, isn=[7, 9], began_us=begun, client_ip=f"c{number}")],
+        )
+        refresh(spark, lake, end)
+    assert counted(lake) == {"a-f0": None, "a-f1": None, "a-f2": None}
 
 
 @pytest.mark.parametrize("name", [("client_ip", "10.0.0.5"), ("connection_id", "a-f")], ids=str)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -16,11 +17,12 @@ from pipeline.analysis.fit import schema_of
 from pipeline.capture.runs.reading import read_capture
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver.copies import _label_sql, refresh_copies
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.rows import FEW_ROWS, Rows
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
@@ -29,6 +31,7 @@ from pipeline.tables import (
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
+    GAPS,
     MONGO_MINUTES,
     OFFSET_TIMELINE,
     TRANSACTIONS,
@@ -37,7 +40,7 @@ from pipeline.tables import (
 from tests.captures.seen_again import later, proxied, seen_only, translated
 from tests.paths import ROOT
 from tests.pipeline.lakes import rows, versions
-from tests.pipeline.rows import T0, row
+from tests.pipeline.rows import T0, add, row
 
 pytestmark = pytest.mark.spark
 
@@ -170,3 +173,41 @@ def test_a_flow_whose_id_has_quotes_is_no_sql(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(hostile,), ("another",)], "flow_id string")
     labels = rows.selectExpr(f"{_label_sql(same)} AS label").collect()
     assert [row["label"] for row in labels] == ["it's one", "another"]
+
+
+@pytest.mark.parametrize("few", [FEW_ROWS, 0], ids=["here", "by Spark"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["copy comes last", "copy comes first"])
+def test_initial_sequence_numbers_show_a_copy_when_both_have_ended(
+    spark: SparkSession, tmp_path: Path, order: tuple[int, int], few: int
+) -> None:
+    """Connections with one exchange, whose content is no one client's own."""
+    lake = tmp_path / "lake"
+    write_lake(lake, {})
+    us = int(T0.timestamp() * 1_000_000)
+    of = []
+    for number, flow in enumerate(("f", "behind")):
+        ids = {"agent_id": "a", "flow_id": flow, "connection_id": f"a{flow}"}
+        ends = {"client_ip": f"10.0.0.{number}", "client_port": 41000, "server_ip": "10.0.0.9", "server_port": 9092}
+        values = {
+            "how": "served",
+            "flow_id": flow,
+            **ends,
+            "began_us": us + 20 * number,
+            "ended_us": us + 900,
+            "isn": [7, 9],
+            "bytes": [1, 1],
+        }
+        gap = row(
+            GAPS, connection_id=f"a{flow}", agent_id="a", seq=1, ts=T0, date=T0.date(), method="connection",
+            life=orjson.dumps(values).decode(),
+        )  # fmt: skip
+        exchange = row(EXCHANGES, exchange_id=f"a{flow}-0", **ids, **ends, ts=T0, date=T0.date(), status="paired")
+        of.append((exchange, gap))
+    found = []
+    for number in order:
+        exchange, gap = of[number]
+        add(lake / EXCHANGES.path, EXCHANGES, [exchange])
+        add(lake / GAPS.path, GAPS, [gap])
+        refresh_copies(Rows(spark, Lake.at(lake), few), us)
+        found.append([(r["connection_id"], r["counted_connection_id"]) for r in rows(lake, COPIES)])
+    assert found == [[], [("abehind", "af")]]
