@@ -70,8 +70,8 @@ def json_page() -> str:
         "key that goes is told in the [changes](../../CHANGELOG.md) and stays for one more release); new ones may come "
         "at any time.",
         "## wirelake decode --json",
-        "A message a line. With `--tcp` also SYN, FIN, RST and TLS alerts: `tcp` (SYN, SYN ACK, FIN or RST), "
-        "`tls_alert`, `ts`, `direction`, and the addresses and ports of both ends.",
+        "A message a line. With `--tcp` also SYN, FIN, RST, zero windows and TLS alerts: `tcp` (SYN, SYN ACK, FIN, "
+        "RST, ZERO WINDOW or WINDOW OPEN), `tls_alert`, `ts`, `direction`, and the addresses and ports of both ends.",
         _table(messages, {**_columns(FRAMES), **_MESSAGE}),
         "## wirelake decode --records --json",
         "A record a line; or, with the last three keys, what could not be read.",

@@ -100,7 +100,8 @@ def decode(
     tcp: Annotated[
         bool,
         typer.Option(
-            "--tcp", help="Show SYN, FIN, RST and TLS alerts between the messages; of captures at rest, not of a pipe."
+            "--tcp",
+            help="Show SYN, FIN, RST, zero windows and TLS alerts between messages; of captures at rest, not of a pipe.",
         ),
     ] = False,
     tls_keylog: TlsKeyLog = None,

@@ -78,7 +78,7 @@ class MessageLines:
         """Write an event of TCP among the messages."""
         parts = [(" " * 7, ""), (self._time(event.ts), "")]
         parts.append((self._ends_of(event.client, event.server, is_request=event.is_of_client), "dim"))
-        parts.append((event.flags, "red" if event.flags == "RST" else "cyan"))
+        parts.append((event.flags, "red" if event.flags in ("RST", "ZERO WINDOW") else "cyan"))
         if event.alert:
             parts.append((f"{' ' if event.flags else ''}TLS alert {event.alert}", "red"))
         self._lines.write(parts)

@@ -1,4 +1,4 @@
-"""Packets by which a TCP connection begins, ends or breaks off, beside the messages of ``wirelake decode --tcp``."""
+"""Packets by which a TCP connection begins, ends, breaks off or halts, beside messages of ``wirelake decode --tcp``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.capture.network.link import ACK, FIN, RST, SYN, Dissector, Segment
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, ZERO_WINDOW, Dissector, Endpoint, Segment
 from pipeline.capture.packets.packet import DamagedCaptureError
 from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.sessions.recognition import readable
@@ -17,21 +17,21 @@ Place = tuple[str, int]
 """Address and port."""
 
 _MOST_KNOWN: Final = 100_000
-"""Connections of which it is known who opened them."""
+"""Connections of which it is known who opened them; directions of which it is known that their sender has no room."""
 _TLS_MAJOR: Final = b"\x03"
 """The first byte of the version in each TLS record."""
-_SHOWN: Final = SYN | FIN | RST
 
 
 @dataclass(frozen=True, slots=True)
 class TcpEvent:
-    """A packet that opens or ends a connection, or carries a TLS alert in clear.
+    """A packet that opens, ends, halts or resumes a connection, or carries a TLS alert in clear.
 
     Attributes:
         ts: capture time, µs since the epoch.
         client, server: the ends; where no SYN was captured, the one with the larger port is the client.
         is_of_client: whether the client sent it.
-        flags: ``SYN``, ``SYN ACK``, ``FIN`` or ``RST``, or empty.
+        flags: ``SYN``, ``SYN ACK``, ``FIN``, ``RST``, ``ZERO WINDOW`` (the first packet by which its sender asks to be
+            sent nothing), ``WINDOW OPEN`` (the first after that by which it does not), or empty.
         alert: the name of a TLS alert, or empty.
     """
 
@@ -53,21 +53,45 @@ class TcpEvent:
 
 def tcp_events(path: str, *, allow_truncated: bool | None) -> Iterator[TcpEvent]:
     """Those of a capture, in its order; arguments and errors as of pipeline.capture.runs.one_capture.frames_of."""
-    dissector, openers = Dissector(), OrderedDict[frozenset[Place], Place]()
+    dissector, openers, full = Dissector(), OrderedDict[frozenset[Place], Place](), _Full()
     try:
         for packet in read_packets(path):
             segment = dissector.segment(packet)
             if segment is None:
                 continue
-            alert = _alert(segment.payload)
-            if segment.flags & _SHOWN or alert:
-                yield _event(packet.ts_us, segment, alert, openers)
+            alert, flags = _alert(segment.payload), _flags(segment.flags) or full.turn(segment)
+            if flags or alert:
+                yield _event(packet.ts_us, segment, flags, alert, openers)
     except DamagedCaptureError:
         if allow_truncated is False:
             raise
 
 
-def _event(ts: int, segment: Segment, alert: str, openers: OrderedDict[frozenset[Place], Place]) -> TcpEvent:
+class _Full:
+    """Senders that have no room."""
+
+    def __init__(self) -> None:
+        self._those: OrderedDict[tuple[Endpoint, Endpoint], None] = OrderedDict()
+
+    def turn(self, segment: Segment) -> str:
+        """Whether a packet says that its sender has no room any more, or has some again; empty if nothing changes."""
+        way = segment.source, segment.destination
+        if segment.flags & ZERO_WINDOW:
+            if way in self._those:
+                return ""
+            self._those[way] = None
+            if len(self._those) > _MOST_KNOWN:
+                self._those.popitem(last=False)
+            return "ZERO WINDOW"
+        if self._those and way in self._those:
+            del self._those[way]
+            return "WINDOW OPEN"
+        return ""
+
+
+def _event(
+    ts: int, segment: Segment, flags: str, alert: str, openers: OrderedDict[frozenset[Place], Place]
+) -> TcpEvent:
     source, destination = readable(segment.source), readable(segment.destination)
     ends = frozenset((source, destination))
     if segment.flags & SYN:
@@ -76,7 +100,7 @@ def _event(ts: int, segment: Segment, alert: str, openers: OrderedDict[frozenset
             openers.popitem(last=False)
     client = openers.get(ends) or max(source, destination, key=lambda end: end[1])
     server = destination if client == source else source
-    return TcpEvent(ts, client, server, client == source, _flags(segment.flags), alert)
+    return TcpEvent(ts, client, server, client == source, flags, alert)
 
 
 def _alert(payload: bytes) -> str:

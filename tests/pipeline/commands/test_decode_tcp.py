@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from tests.captures.connections.record import HERE
-from tests.pipeline.capture.wire import FIN, RST, Flow, pcap, request, response
+from tests.pipeline.capture.wire import ACK, FIN, RST, Flow, pcap, request, response
 
 SEC = 1_000_000
 
@@ -82,3 +82,23 @@ def test_flags_that_no_connection_has_are_shown_all_the_same(tmp_path: Path) -> 
     path.write_bytes(pcap(some.packets))
     (line,) = words(decoded(str(path), "--tcp"))
     assert line[-1] == "RST"
+
+
+def test_a_side_that_has_no_room_is_shown_once_and_when_it_has_some_again(tmp_path: Path) -> None:
+    some = Flow(client=("10.0.0.5", 41000), server=("10.0.0.9", 9092), ts=SEC).open()
+    for window in (0, 0, 0, 65_535, 65_535):
+        some.add(0, some.seq[0], some.seq[1], ACK, window=window)
+    some.add(1, some.seq[1], some.seq[0], ACK, window=0)
+    some.close()
+    path = tmp_path / "some.pcap"
+    path.write_bytes(pcap(some.packets))
+    found = [json.loads(line) for line in decoded(str(path), "--tcp", "--json").stdout.splitlines()]
+    assert [(one["tcp"], one["direction"]) for one in found] == [
+        ("SYN", "request"), ("SYN ACK", "response"), ("ZERO WINDOW", "request"), ("WINDOW OPEN", "request"),
+        ("ZERO WINDOW", "response"), ("FIN", "request"), ("FIN", "response"),
+    ]  # fmt: skip
+
+
+def test_a_recording_of_a_client_that_does_not_read_shows_its_windows() -> None:
+    lines = words(decoded(str(HERE / "client_full.pcap.zst"), "--tcp"))
+    assert {line[2] for line in lines if line[-2:] == ("ZERO", "WINDOW")} == {"→"}
