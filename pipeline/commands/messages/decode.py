@@ -101,7 +101,7 @@ def decode(
         bool,
         typer.Option(
             "--tcp",
-            help="Show SYN, FIN, RST, zero windows and TLS alerts between messages; of captures at rest, not of a pipe.",
+            help="Show SYN, FIN, RST, zero windows, TLS alerts between messages; of captures at rest, not of a pipe.",
         ),
     ] = False,
     tls_keylog: TlsKeyLog = None,
