@@ -186,8 +186,9 @@ FETCHING = (
     "a stack dump: who still fetches works on without committing, or its library fetches ahead of a worker that "
     "hangs. See first that processing records twice does no harm (`kafka-consumer-groups.sh --bootstrap-server BROKER "
     "--describe --group {group}` states what is committed), then restart it: it reads again from there. Fix: commit or "
-    f"acknowledge each record that was processed ({STORED_BY}), end the process when its commits or checkpoints keep "
-    "failing, and alarm on the group's lag."
+    f"acknowledge each record that was processed ({STORED_BY}), bound what one record may take (timeouts of remote "
+    "calls, max.poll.interval.ms), end the process when its commits or checkpoints keep failing, and alarm on the "
+    "group's lag."
 )
 _HUNG = (
     "Now: take a stack dump of {who}, then restart it: the others take over what it holds and read on from the last "
