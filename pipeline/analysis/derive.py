@@ -15,14 +15,14 @@ from pipeline.analysis.connections import connections
 from pipeline.analysis.copies.copies import all_copies, counted, waiting
 from pipeline.analysis.copies.translated import Statements
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.fit import schema_of
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.holders.assignments import assignments
 from pipeline.analysis.holders.fetch_sessions import fetch_sessions
 from pipeline.analysis.holders.transactions import transactions
 from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
-from pipeline.analysis.pairing import completed, exchanges, pending
+from pipeline.analysis.pairing import completed, exchanges, halves_of, pending
 from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, placed, with_handshakes
@@ -46,6 +46,7 @@ from pipeline.tables import (
     MONGO_MINUTES,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
+    OPEN_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     TOPICS,
@@ -138,8 +139,10 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: W
         settings: how long halves wait, how far lag looks back.
         wanted: which tables.
     """
-    paired = exchanges(frames, settings.answer_timeout, settings.abandon_timeout)
-    found = derive_from(gathered(paired, gaps), settings, wanted)
+    taken = gathered(exchanges(frames, settings.answer_timeout, settings.abandon_timeout), gaps)
+    found = derive_from(taken, settings, wanted)
+    if wanted == "all":
+        found = _with(found, (OPEN_EXCHANGES, lambda: fit(halves_of(taken.pending, frames), OPEN_EXCHANGES)))
     return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
 
 

@@ -133,6 +133,10 @@ class Tables:
         self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
         self._views.append(name)
 
+    def define(self, macro: str) -> None:
+        """Let queries call a function: ``name(arguments) AS expression``."""
+        self._connection.execute(f"CREATE OR REPLACE MACRO {macro}")
+
     def rows(self, sql: str, **parameters: object) -> list[Row]:
         """What a query gives; ``$name`` in it stands for a parameter."""
         found = self._connection.execute(sql, parameters or None)

@@ -170,7 +170,7 @@ def check(
         from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
 
         report("checking")
-        results = run_checks(spark, place)
+        results = run_checks(spark, place, settings.maintain)
     show_results(results, Console())
     if critical_failures(results):
         raise typer.Exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -17,42 +17,39 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from pipeline.errors import no_lake
+from pipeline.quality.again import READS
+from pipeline.quality.model import QualityResult, Run
+from pipeline.quality.reconcile import (
+    NOT_JUDGED,
+    asked_by_spark,
+    asked_here,
+    newest_frame,
+    reconcile,
+    reconcile_again,
+    tables_here,
+)
+from pipeline.quality.relations import RELATIONS
+from pipeline.quality.settled import waits_for, whole_since
 from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite, tables_of
-from pipeline.streaming.storage.lake import Lake, create_tables, read_table, struct_type
+from pipeline.settings import MaintenanceSettings
+from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, read_table, struct_type
 from pipeline.streaming.storage.sinks import append
-from pipeline.tables import QUALITY_RESULTS, Table
+from pipeline.tables import COPIES, FRAMES, QUALITY_RESULTS, TABLES, Table
 from pipeline.terminal import Console
 
 
-@dataclass(frozen=True, slots=True)
-class QualityResult:
-    """A row of ``ops.quality_results``: the outcome of one check; never holds a value of the data.
-
-    Attributes:
-        rows_failed: rows (for ``unique_key``: keys) that violate it; None if it is not about rows.
-    """
-
-    run_id: str
-    run_time: datetime
-    table_name: str
-    name: str
-    column_name: str | None
-    severity: str
-    success: bool
-    rows_checked: int | None
-    rows_failed: int | None
-    message: str
-
-
-def run_checks(spark: SparkSession, lake: Lake | Path | str) -> list[QualityResult]:
+def run_checks(
+    spark: SparkSession, lake: Lake | Path | str, settings: MaintenanceSettings | None = None
+) -> list[QualityResult]:
     """Check every table of bronze, silver and gold, and append the results to ``ops.quality_results``.
 
     Args:
         spark: a session with Delta Lake.
         lake: its root.
+        settings: how long maintenance keeps rows; None: as by default.
 
     Returns:
-        One result a check, in the order of the registry.
+        One result a check, in the order of the registry; then those of what tables state of each other.
 
     Raises:
         UserError: there is no lake.
@@ -62,17 +59,59 @@ def run_checks(spark: SparkSession, lake: Lake | Path | str) -> list[QualityResu
     present = {table.full_name for table in tables if DeltaTable.isDeltaTable(spark, lake.path(table))}
     if not present:
         raise no_lake(lake.root)
-    now = datetime.now(timezone.utc)
-    run = (now.strftime("%Y%m%dT%H%M%S.%fZ"), now)
-    source = _gx_source()
+    run = Run.at(datetime.now(timezone.utc))
+    context = gx_context()
+    source = context.data_sources.add_spark("lake", persist=False)
     results: list[QualityResult] = []
     for table in tables:
         if table.full_name in present:
-            results += _check_table(source, read_table(spark, lake, table), table, run)
+            results += check_table(source, read_table(spark, lake, table), table, run)
         else:
             results.append(_missing_table(table, run))
+    results += check_relations(context.data_sources.add_pandas("counts"), spark, lake, run, settings)
     _record(spark, lake, results)
     return results
+
+
+def check_relations(
+    source: Any, spark: SparkSession, lake: Lake, run: Run, settings: MaintenanceSettings | None = None
+) -> list[QualityResult]:
+    """The outcome of comparing what tables state of each other; what reads a table that is not whole is left out.
+
+    Args:
+        source: Great Expectations' data source for pandas frames.
+        spark, lake: the session and the lake.
+        run: of all checks.
+        settings: how long maintenance keeps rows; None: as by default.
+    """
+    settings = settings or MaintenanceSettings()
+    whole = {table.full_name for table in TABLES.values() if _is_whole(spark, lake, table)}
+    relations = [one for one in RELATIONS if all(table.full_name in whole for table in one.reads)]
+    if not relations:
+        return []
+    samples = all(table.full_name in whole for table in (*READS, COPIES))
+    named = [table for one in relations for table in one.reads] + (list(READS) if samples else [])
+    tables = list({table.full_name: table for table in named}.values())
+    waits = waits_for(lake)  # before the tables are opened: what is added meanwhile must not count
+    opened = asked_here(tables_here(lake.root, tables)) if lake.is_local else asked_by_spark(spark, lake, tables)
+    kept_from = frames_kept_from(spark, lake) if FRAMES.full_name in whole else None
+    with opened as ask:
+        waits |= waits_for(lake)
+        newest = newest_frame(ask) if FRAMES.full_name in whole else None
+        found = [
+            result
+            for relation in relations
+            for result in reconcile(
+                source, ask, run, [relation], waits=waits, since=whole_since(relation, newest, kept_from, settings)
+            )
+        ]
+        return found + (reconcile_again(source, ask, run) if samples and "gold" not in waits else [])
+
+
+def _is_whole(spark: SparkSession, lake: Lake, table: Table) -> bool:
+    if not DeltaTable.isDeltaTable(spark, lake.path(table)):
+        return False
+    return set(table.column_names) <= set(spark.read.format("delta").load(lake.path(table)).columns)
 
 
 def critical_failures(results: Sequence[QualityResult]) -> list[QualityResult]:
@@ -95,8 +134,10 @@ def show_results(results: Sequence[QualityResult], console: Console) -> None:
         if not result.success:
             style = "bold red" if result.severity == "critical" else "yellow"
             console.print(Text(f"{result.severity}: {result.table_name}: {result.message}", style))
-    bad = len(critical_failures(results))
-    console.print(f"{len(results)} checks, {sum(not r.success for r in results)} failed, {bad} of them critical")
+    bad, left = len(critical_failures(results)), sum(NOT_JUDGED in result.message for result in results)
+    not_judged = f"; {left} could not be judged yet: run `wirelake check` again when the stream rests" if left else ""
+    failed_ones = sum(not result.success for result in results)
+    console.print(f"{len(results)} checks, {failed_ones} failed, {bad} of them critical{not_judged}", soft_wrap=True)
 
 
 def _verdict(failed: Sequence[QualityResult]) -> Text:
@@ -105,15 +146,16 @@ def _verdict(failed: Sequence[QualityResult]) -> Text:
     return Text("warning", "yellow") if failed else Text("ok", "green")
 
 
-def _gx_source() -> Any:
+def gx_context() -> Any:
     """Great Expectations without files, cache, progress bars or reports to its maker."""
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
-    return context.data_sources.add_spark("lake", persist=False)
+    return context
 
 
-def _check_table(source: Any, rows: DataFrame, table: Table, run: tuple[str, datetime]) -> list[QualityResult]:
+def check_table(source: Any, rows: DataFrame, table: Table, run: Run) -> list[QualityResult]:
+    """The outcome of each check of one table; ``source`` is Great Expectations' data source for Spark."""
     checks = checks_of(table)
     missing = sorted(set(table.column_names) - set(rows.columns))
     if missing:  # everything else would fail for this reason only
@@ -132,7 +174,7 @@ def _check_table(source: Any, rows: DataFrame, table: Table, run: tuple[str, dat
     return [_from_gx(check, outcomes[check.key], row_count, run) for check in checks]
 
 
-def _from_gx(check: Check, outcome: Any, row_count: int, run: tuple[str, datetime]) -> QualityResult:
+def _from_gx(check: Check, outcome: Any, row_count: int, run: Run) -> QualityResult:
     if outcome.exception_info and "exception_message" not in outcome.exception_info:
         reason = "; ".join(sorted({str(info["exception_message"]) for info in outcome.exception_info.values()}))
         return _result(check, run, success=False, seen=f"could not be checked: {reason}")
@@ -146,28 +188,19 @@ def _from_gx(check: Check, outcome: Any, row_count: int, run: tuple[str, datetim
 
 def _result(
     check: Check,
-    run: tuple[str, datetime],
+    run: Run,
     *,
     success: bool,
     seen: str | None = None,
     rows: tuple[int, int] | None = None,
 ) -> QualityResult:
-    return QualityResult(
-        *run,
-        check.table.full_name,
-        check.name,
-        check.column,
-        check.severity,
-        success,
-        rows[0] if rows else None,
-        rows[1] if rows else None,
-        check.text if seen is None else f"{check.text}; {seen}",
-    )
+    message = check.text if seen is None else f"{check.text}; {seen}"
+    return run.result(check.table, check.name, check.severity, message, success=success, column=check.column, rows=rows)
 
 
-def _missing_table(table: Table, run: tuple[str, datetime]) -> QualityResult:
+def _missing_table(table: Table, run: Run) -> QualityResult:
     text = "the table exists; it is missing, `wirelake stream` creates it"
-    return QualityResult(*run, table.full_name, "exists", None, "critical", False, None, None, text)
+    return run.result(table, "exists", "critical", text, success=False)
 
 
 def _record(spark: SparkSession, lake: Lake, results: Sequence[QualityResult]) -> None:

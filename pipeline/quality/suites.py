@@ -20,9 +20,10 @@ from decoder.errors import ErrorCode
 from decoder.model import FrameFlags, PayloadPolicy, Status
 from decoder.mongodb.codec.wire import OP_COMPRESSED
 from decoder.protocols import protocols
+from pipeline.analysis.rules.rule import all_rules
+from pipeline.quality.model import Severity
 from pipeline.tables import TABLES, Table
 
-Severity = Literal["critical", "warning"]
 Layer = Literal["bronze", "silver", "gold"]
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
 
@@ -42,6 +43,11 @@ _KINDS = (
 )
 
 
+_SHOWN_ELSEWHERE = ("topic_recreated", *(rule.name for rule in all_rules() if rule.protocol == "capture"))
+"""Rules whose findings may have no exchange as evidence: who made a topic again may have done it elsewhere; what shows
+a loss, or a connection that never came to speak, is a row of ``bronze.gaps``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """An expectation of one table.
@@ -53,6 +59,7 @@ class Check:
         expectation: as Great Expectations runs it.
         condition: SQL over a row whose value the expectation finds in the column :attr:`condition_column`. Great
             Expectations gathers what it asks of columns into one Spark job; SQL of its own would cost two jobs a check.
+        is_written: whether it is written here, by hand, and does not follow from the registry.
     """
 
     table: Table
@@ -62,6 +69,7 @@ class Check:
     text: str
     expectation: Any
     condition: str | None = None
+    is_written: bool = False
 
     @property
     def condition_column(self) -> str:
@@ -224,7 +232,8 @@ def _exchanges(s: _Suite) -> Iterator[Check]:
     yield s.holds(
         "paired_has_both_sides",
         "status <> 'paired' OR (request_ts IS NOT NULL AND response_ts IS NOT NULL "
-        f"AND (latency_us IS NOT NULL OR ((request_flags | response_flags) & {int(FrameFlags.TIME_CLAMPED)}) <> 0))",
+        "AND (latency_us IS NOT NULL OR (coalesce(request_flags, 0) | coalesce(response_flags, 0)) "
+        f"& {int(FrameFlags.TIME_CLAMPED)} <> 0))",
         "a paired exchange has request, response and, where both times are known, latency",
     )
     yield s.holds(
@@ -262,11 +271,20 @@ def _offset_events(s: _Suite) -> Iterator[Check]:
         "isolation_level IS NULL OR isolation_level IN ('read_uncommitted', 'read_committed')",
         "isolation_level is read_uncommitted or read_committed",
     )
+    # -1: OffsetFetch of a group that has committed nothing, ListOffsets that found nothing.
+    yield s.holds("offset_is_one", "`offset` >= -1", "an offset is at least 0, or -1 for none", "warning")
 
 
 def _record_batches(s: _Suite) -> Iterator[Check]:
     yield s.in_set("source", ("produce", "fetch"))
     yield s.ordered("base_offset", "last_offset")
+    # Fewer: a compacted log has gaps. A producer may state what it likes.
+    yield s.holds(
+        "records_fit_offsets",
+        "records <= last_offset - base_offset + 1",
+        "a batch has no more records than offsets",
+        "warning",
+    )
     yield s.holds("crc_valid", "crc_valid", "the checksum of every batch is right", "warning")
 
 
@@ -287,13 +305,17 @@ def _timeline(s: _Suite) -> Iterator[Check]:
     # Carried forward from different exchanges: a commit can be seen before the fetch that has the new end.
     yield s.ordered("committed_offset", "high_watermark", "warning")
     yield s.ordered("last_stable_offset", "last_stable_high_watermark", "warning")
+    yield s.holds(
+        "retention_is_stated",
+        "committed_offset >= log_start_offset OR coalesce(lost_to_retention, 0) > 0 OR group_id = ''",
+        "where the log begins behind a committed offset, lost_to_retention states how far",
+    )
 
 
 def _findings(s: _Suite) -> Iterator[Check]:
     yield s.in_set("severity", ("info", "warning", "critical"))
     yield s.ordered("first_ts", "last_ts")
-    # Whoever made a topic anew may have done it elsewhere.
-    shown = "size(evidence) > 0 OR rule = 'topic_recreated'"
+    shown = f"size(evidence) > 0 OR rule IN ({', '.join(map(repr, _SHOWN_ELSEWHERE))})"
     yield s.holds("has_evidence", shown, "a finding names the exchanges that show it")
 
 
@@ -304,7 +326,7 @@ def _incidents(s: _Suite) -> Iterator[Check]:
     yield s.holds("root_first", "findings[0] = root_id", "the root is the first of an incident's findings")
 
 
-_KNOWLEDGE = {
+WRITTEN = {
     "bronze.frames": _frames,
     "bronze.gaps": _gaps,
     "silver.connections": _connections,
@@ -316,13 +338,14 @@ _KNOWLEDGE = {
     "gold.findings": _findings,
     "gold.incidents": _incidents,
 }
+"""What is written by hand, by table."""
 
 
 def checks_of(table: Table) -> tuple[Check, ...]:
     """Every check of ``table``."""
     suite = _Suite(table)
-    known = _KNOWLEDGE.get(table.full_name)
-    return (*suite.of_registry(), *(known(suite) if known else ()))
+    written = WRITTEN.get(table.full_name, lambda _: ())
+    return (*suite.of_registry(), *(replace(check, is_written=True) for check in written(suite)))
 
 
 def tables_of(layer: Layer) -> tuple[Table, ...]:

@@ -43,7 +43,7 @@ LANDING_FILES = Table(
     (
         required("query", "string", "Name of the query that read it: frames or gaps"),
         required("file", "string", "URI of the file"),
-        required("rows", "bigint", "Rows that were read of it"),
+        required("rows", "bigint", "Rows that were read of it; below 0: that were erased of a day"),
         required("bytes", "bigint", "Size of the file; of a lost one as its manifest states"),
         required("modified_at", "timestamp", "Its modification time; of a lost one the time of its first row"),
         required("batch_id", "bigint", "Batch id of the query's checkpoint; -1: found missing outside of batches"),
@@ -52,7 +52,8 @@ LANDING_FILES = Table(
             "status",
             "string",
             "read; or why not: lost (deleted before), damaged (not what its manifest states), unreadable (no landing "
-            "file), unlisted (without a manifest, where the settings demand one); null: read, by an older release",
+            "file), unlisted (without a manifest, where the settings demand one); erased: no file, but what was "
+            "erased of a day; null: read, by an older release",
         ),
         optional("reason", "string", "Why it was not read, in words"),
     ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
@@ -19,6 +20,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.fit import table_of
 from pipeline.analysis.news import of_all
 from pipeline.settings import StreamSettings
 from pipeline.streaming.operations.requests import check_names
@@ -38,6 +40,7 @@ from pipeline.tables import (
     FRAMES,
     GAPS,
     INCIDENTS,
+    LANDING_FILES,
     MONGO_COMMANDS,
     OFFSET_TIMELINE,
     OFFSETS_BEFORE,
@@ -112,6 +115,7 @@ def erase(
     for table in (*_MERGED, *_BY_EXCHANGE, OPEN_EXCHANGES):
         delete_rows(spark, lake, table, _mentions(table, wanted, texts))
     exchange_ids = ids.select("exchange_id").distinct()
+    _note_erased(spark, lake, exchange_ids)
     for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, FRAMES, EXCHANGES):
         _delete_exchanges(spark, lake, table, exchange_ids)
     delete_rows(spark, lake, TOPICS, _mentions(TOPICS, wanted, texts))
@@ -135,11 +139,10 @@ def _exchanges_of(
     spark: SparkSession, lake: Lake, wanted: Sequence[tuple[str, str]], texts: Sequence[str]
 ) -> DataFrame:
     """``exchange_id`` and ``ts`` of all that mentions it."""
-    own_id = F.coalesce("exchange_id", F.concat_ws("/", "connection_id", "direction", "seq"))
     frames = (
         read_table(spark, lake, FRAMES)
         .where(_mentions(FRAMES, wanted, texts))
-        .select(own_id.alias("exchange_id"), "ts")
+        .select(_own_id().alias("exchange_id"), "ts")
     )
     exchanges = (
         read_table(spark, lake, EXCHANGES).where(_mentions(EXCHANGES, wanted, texts)).select("exchange_id", "ts")
@@ -172,6 +175,31 @@ def _mentions(table: Table, wanted: Sequence[tuple[str, str]], texts: Sequence[s
 def _as_value(text: str) -> str:
     """A regular expression: ``text`` as a string in JSON, but not as a key; of an address also Kafka's ``/address``."""
     return r'[:\[,]"/?' + re.escape(json.dumps(text, ensure_ascii=False)[1:-1]) + r'"[,\]}]'
+
+
+def _note_erased(spark: SparkSession, lake: Lake, ids: DataFrame) -> None:
+    """Note of each day how many frames go, so that nobody misses them: once for each version of the table."""
+    frames = read_table(spark, lake, FRAMES).withColumn("whole_id", _own_id())
+    gone = frames.join(ids.withColumnRenamed("exchange_id", "whole_id"), "whole_id", "left_semi")
+    version = DeltaTable.forPath(spark, lake.path(FRAMES)).history(1).collect()[0].version
+    noted = {row.file for row in read_table(spark, lake, LANDING_FILES).where("status = 'erased'").collect()}
+    now_us = time.time_ns() // 1000
+    rows = [
+        {
+            "query": "frames", "file": f"erased/date={row.date}/{version}", "rows": -row["count"], "bytes": 0,
+            "modified_at": now_us, "batch_id": -1, "checkpoint": "", "status": "erased",
+            "reason": "was erased from the lake",
+        }
+        for row in gone.groupBy("date").count().collect()
+    ]  # fmt: skip
+    fresh = [row for row in rows if row["file"] not in noted]
+    if fresh:
+        Rows(spark, lake).append(table_of(fresh, LANDING_FILES), LANDING_FILES)
+
+
+def _own_id() -> Column:
+    """Of a frame: its exchange, or, where the agent found none, itself."""
+    return F.coalesce("exchange_id", F.concat_ws("/", "connection_id", "direction", "seq"))
 
 
 def _delete_exchanges(spark: SparkSession, lake: Lake, table: Table, ids: DataFrame) -> None:

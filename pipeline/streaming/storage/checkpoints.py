@@ -105,9 +105,9 @@ def has_read_all(lake: Lake, query: str, table: Table) -> bool:
     checkpoint = Path(lake.checkpoint(query))
     if not lake.is_local or not checkpoint.is_dir():
         return False
-    planned = _last(checkpoint, "offsets")
-    if planned < 0 or planned != _last(checkpoint, "commits"):
+    if not has_ended_batches(lake, query):
         return False
+    planned = _last(checkpoint, "offsets")
     try:
         offset = json.loads((checkpoint / "offsets" / str(planned)).read_text(encoding="utf-8").splitlines()[-1])
         held = DeltaTable(lake.path(table))
@@ -115,6 +115,13 @@ def has_read_all(lake: Lake, query: str, table: Table) -> bool:
         return bool(is_its and offset["index"] == -1 and offset["reservoirVersion"] > held.version())
     except (OSError, ValueError, KeyError, TypeError, IndexError, DeltaError):
         return False
+
+
+def has_ended_batches(lake: Lake, query: str) -> bool:
+    """Whether a query has begun no batch that it has not ended, of a lake on this machine."""
+    checkpoint = Path(lake.checkpoint(query))
+    planned = _last(checkpoint, "offsets") if lake.is_local else -1
+    return planned >= 0 and planned == _last(checkpoint, "commits")
 
 
 def _last(checkpoint: Path, log: str) -> int:

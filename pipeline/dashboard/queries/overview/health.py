@@ -39,7 +39,7 @@ _OF_CONNECTIONS = f"""
   AND connection_id IN (SELECT connection_id FROM silver.exchanges WHERE {IN_SPAN})
 """  # noqa: S608 - our own text
 
-_FILES = "SELECT count(*) AS files FROM ops.landing_files WHERE coalesce(status, 'read') <> 'read'"
+_FILES = "SELECT count(*) AS files FROM ops.landing_files WHERE coalesce(status, 'read') NOT IN ('read', 'erased')"
 _WRITTEN = "SELECT max(finished_at) AS written FROM ops.stream_progress"
 
 

@@ -1,0 +1,64 @@
+"""What a check of data quality is, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from pipeline.tables import Table
+
+Severity = Literal["critical", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class QualityResult:
+    """A row of ``ops.quality_results``: the outcome of one check; never holds a value of the data.
+
+    Attributes:
+        success: whether it held; true also where it could not be judged, which ``message`` states.
+        rows_checked: rows looked at; None if it is not about rows, or could not be judged.
+        rows_failed: rows (for ``unique_key``: keys; for what tables state of each other: rows too few or too many)
+            that violate it; None likewise.
+    """
+
+    run_id: str
+    run_time: datetime
+    table_name: str
+    name: str
+    column_name: str | None
+    severity: str
+    success: bool
+    rows_checked: int | None
+    rows_failed: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of all checks."""
+
+    run_id: str
+    run_time: datetime
+
+    @classmethod
+    def at(cls, now: datetime) -> Run:
+        """A run that begins now."""
+        return cls(now.strftime("%Y%m%dT%H%M%S.%fZ"), now)
+
+    def result(
+        self,
+        table: Table,
+        name: str,
+        severity: Severity,
+        message: str,
+        *,
+        success: bool,
+        column: str | None = None,
+        rows: tuple[int, int] | None = None,
+    ) -> QualityResult:
+        """The outcome of one of its checks; ``rows``: how many were looked at, and how many violate it."""
+        checked, failed = rows or (None, None)
+        return QualityResult(
+            self.run_id, self.run_time, table.full_name, name, column, severity, success, checked, failed, message
+        )

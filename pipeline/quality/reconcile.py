@@ -1,0 +1,197 @@
+"""Compares what tables state of each other (:mod:`pipeline.quality.relations`); Great Expectations judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from great_expectations import ExpectationSuite
+from great_expectations import expectations as gxe
+from pyspark.sql import SparkSession
+
+from pipeline.analysis.fit import schema_of
+from pipeline.analysis.tables import InFiles, Some, Tables
+from pipeline.open_tables import open_table
+from pipeline.quality.again import derived_again, sampled_hours
+from pipeline.quality.model import QualityResult, Run, Severity
+from pipeline.quality.relations import RELATIONS, Ask, Relation, Rests, view_of
+from pipeline.streaming.storage.lake import Lake, read_table
+from pipeline.tables import TABLES, Table
+
+_SPARK_NAMES = (
+    "unix_micros(ts) AS epoch_us(ts)",
+    "explode(list) AS unnest(list)",
+    "to_date(value) AS CASE WHEN typeof(value) = 'VARCHAR' THEN TRY_CAST(value::VARCHAR AS DATE) "
+    "ELSE make_timestamp(epoch_us(TRY_CAST(value AS TIMESTAMP)))::DATE END",
+)
+"""Functions of Spark's that relations use, as DuckDB makes them."""
+NOT_JUDGED = "not judged"
+"""Stands in the message of a check that could not be made."""
+_SHOWN = 3
+"""Subjects that a message names."""
+_WAITS = {
+    "landing": "the stream has not noted all of its batches",
+    "silver": "the stream has not paired all frames",
+    "gold": "the stream has not derived gold of all that is in silver",
+}
+
+
+@contextmanager
+def asked_here(tables: Mapping[str, Some]) -> Iterator[Ask]:
+    """Answers by DuckDB, in this process.
+
+    Args:
+        tables: rows by the full name of their table.
+    """
+    opened = Tables({name.replace(".", "_"): rows for name, rows in tables.items()})
+    try:
+        for macro in _SPARK_NAMES:
+            opened.define(macro)
+        yield opened.table
+    finally:
+        opened.close()
+
+
+@contextmanager
+def asked_by_spark(spark: SparkSession, lake: Lake, tables: Collection[Table]) -> Iterator[Ask]:
+    """The same by Spark, of a lake anywhere."""
+    for table in tables:
+        read_table(spark, lake, table).createOrReplaceTempView(view_of(table))
+    try:
+        yield lambda sql: spark.sql(sql.replace('"', "`")).toArrow()
+    finally:
+        for table in tables:
+            spark.catalog.dropTempView(view_of(table))
+
+
+def tables_here(lake: str, tables: Collection[Table]) -> dict[str, Some]:
+    """Tables of a lake on this machine, for :func:`asked_here`; those that are missing are empty.
+
+    Raises:
+        UserError: one cannot be read.
+    """
+    found: dict[str, Some] = {}
+    for table in tables:
+        opened = open_table(lake, table)
+        if opened is None:
+            found[table.full_name] = schema_of(table).empty_table()
+        elif opened.files is None:
+            found[table.full_name] = opened.dataset
+        else:
+            sql = f"SELECT {opened.columns_sql(table)} FROM {opened.files.sql('$paths')}"  # noqa: S608 - our names
+            found[table.full_name] = InFiles(opened.files.paths, sql)
+    return found
+
+
+def compared(relation: Relation, ask: Ask, *, since: date | None = None, now: datetime | None = None) -> pa.Table:
+    """What a relation expects, and what is there: columns ``subject``, ``expected``, ``found``.
+
+    Args:
+        relation: one of RELATIONS.
+        ask: answers its query.
+        since: the first UTC day whose frames are all kept; None: all are.
+        now: the time.
+    """
+    now = now or datetime.now(timezone.utc)
+    day = f"DATE '{(since or date(1, 1, 1)).isoformat()}'"
+    found = ask(relation.sql.format(since=day, now_us=int(now.timestamp() * 1e6)))
+    counts = {name: found.column(name).cast(pa.int64()) for name in ("expected", "found")}
+    return pa.table({"subject": found.column("subject"), **counts})
+
+
+def newest_frame(ask: Ask) -> date | None:
+    """UTC day of the newest frame, at the latest today."""
+    (newest,) = ask('SELECT max("date") AS day FROM bronze_frames').column("day").to_pylist()
+    return None if newest is None else min(newest, datetime.now(timezone.utc).date())
+
+
+def reconcile(
+    source: Any,
+    ask: Ask,
+    run: Run,
+    relations: Iterable[Relation] = RELATIONS,
+    *,
+    waits: Collection[Rests] = (),
+    since: date | None = None,
+) -> list[QualityResult]:
+    """Judge relations.
+
+    Args:
+        source: Great Expectations' data source for pandas frames.
+        ask: answers their queries.
+        run: of all checks.
+        relations: which ones.
+        waits: what the stream has not read yet; what rests on it is not judged.
+        since: as of :func:`compared`.
+    """
+    return [
+        _not_judged(run, relation)
+        if relation.rests_on in waits
+        else _judged(source, run, _as_counts(relation, compared(relation, ask, since=since, now=run.run_time)))
+        for relation in relations
+    ]
+
+
+def _as_counts(relation: Relation, counts: pa.Table) -> Compared:
+    return Compared(relation.table, relation.name, relation.severity, relation.text, counts)
+
+
+def reconcile_again(source: Any, ask: Ask, run: Run) -> list[QualityResult]:
+    """Judge whether sampled hours, derived again, are what stands; ``ask`` knows the tables of again.READS."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for hour in sampled_hours(ask, run.run_id):
+        for one in derived_again(ask, hour):
+            begin = datetime.fromtimestamp(one.hour_us / 1e6, timezone.utc)
+            subject = f"the hour from {begin:%Y-%m-%d %H:%M} UTC"
+            found.setdefault(one.table.full_name, []).append(
+                {"subject": subject, "expected": one.expected, "found": one.found}
+            )
+    text = "the rows of sampled hours are those that follow from their exchanges"
+    schema = pa.schema({"subject": pa.string(), "expected": pa.int64(), "found": pa.int64()})
+    return [
+        _judged(
+            source, run, Compared(TABLES[name], "derived_again", "critical", text, pa.Table.from_pylist(rows, schema))
+        )
+        for name, rows in found.items()
+    ]
+
+
+def _not_judged(run: Run, relation: Relation) -> QualityResult:
+    why = f"{relation.text}; {NOT_JUDGED}: {_WAITS[relation.rests_on]}"
+    return run.result(relation.table, relation.name, relation.severity, why, success=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Counts of a check that must be equal: columns ``subject``, ``expected`` and ``found``."""
+
+    table: Table
+    name: str
+    severity: Severity
+    text: str
+    counts: pa.Table
+
+
+def _judged(source: Any, run: Run, check: Compared) -> QualityResult:
+    """Counts are few, a row for a day: Great Expectations looks at them as a pandas frame."""
+    rows = pd.DataFrame(check.counts.to_pydict())
+    success, message, checked, failed = True, check.text, 0, 0
+    if len(rows):
+        name = f"{check.table.full_name}/{check.name}"
+        batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
+        equal = gxe.ExpectColumnPairValuesToBeEqual(column_A="expected", column_B="found", severity=check.severity)
+        report = batch.get_batch(batch_parameters={"dataframe": rows}).validate(
+            ExpectationSuite(name=name, expectations=[equal]), result_format="BASIC"
+        )
+        differ = rows[rows["expected"] != rows["found"]]
+        success, checked = bool(report.success), int(rows["expected"].sum())
+        failed = int((differ["expected"] - differ["found"]).abs().sum())
+        shown = [f"{row.subject}: {row.found:,} of {row.expected:,}" for row in differ.head(_SHOWN).itertuples()]
+        more = [f"{len(differ) - _SHOWN} more"] if len(differ) > _SHOWN else []
+        message = f"{check.text}; found {', '.join([*shown, *more])}" if shown else check.text
+    return run.result(check.table, check.name, check.severity, message, success=success, rows=(checked, failed))
