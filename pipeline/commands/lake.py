@@ -33,12 +33,16 @@ def stream(
     landing: Annotated[str | None, typer.Option(help="The landing zone: what `wirelake capture` wrote.")] = None,
     lake: Annotated[str | None, typer.Option(help="The lake's folder; made if it is not there.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Drain what has landed, then end.")] = False,
+    allow_set_aside: Annotated[
+        bool, typer.Option("--allow-set-aside", help="With --once: end with 0 though landing files were set aside.")
+    ] = False,
     conf: Conf = None,
 ) -> None:
     """Decode what lands into the lake's tables, and keep the findings up to date. Running it again changes nothing.
 
     The exit code is 2 if the landing zone or the lake cannot be used, this machine lacks what Spark needs, or a rule or
-    table failed: `ops.internal_errors` names it, everything else is up to date.
+    table failed: `ops.internal_errors` names it, everything else is up to date. With --once it is 3 if landing files
+    were damaged, unreadable or gone and were set aside: `ops.landing_files` names them, all others are in the lake.
 
     Examples:
 
@@ -59,8 +63,12 @@ def stream(
     frames = summary.rows_out.get("frames", 0)
     done = Text(f"{many(frames, 'new frame')} in {place}. Next: wirelake findings --lake {quote(place)}")
     Console().print(done, soft_wrap=True)
-    if warn_of_errors(summary.errors.errors, Console(stderr=True)):
-        raise typer.Exit(2)
+    errors = Console(stderr=True)
+    if summary.left_out:
+        errors.print(Text(f"{summary.left_out}.", "yellow"), soft_wrap=True)
+    warn_of_errors(summary.errors.errors, errors)
+    if code := summary.exit_code(may_leave_out=allow_set_aside or not once):
+        raise typer.Exit(code)
 
 
 def backfill(

@@ -297,6 +297,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     what.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="derive days anew: the first")
     what.add_argument("--maintain", action="store_true", help="compact tables, drop what is too old")
     parser.add_argument("--once", action="store_true", help="drain what has landed, and end")
+    parser.add_argument(
+        "--allow-set-aside",
+        action="store_true",
+        help="end with 0, not with 3, though landing files were set aside",
+    )
     parser.add_argument("--backfill-to", type=date.fromisoformat, metavar="DAY", help="the last, inclusive")
     parser.add_argument(
         "--recode",
@@ -326,9 +331,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             done = run_stream(
                 chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=report
             )
-            if done.errors.errors:
-                return 2
-        elif chosen.maintain:
+            if done.left_out:
+                report(f"error: {done.left_out}")
+            return done.exit_code(may_leave_out=chosen.allow_set_aside or not chosen.once)
+        if chosen.maintain:
             run_maintenance(chosen.lake, settings.maintain, settings=stream, spark=spark, progress=report)
         else:
             days = chosen.backfill_from, chosen.backfill_to

@@ -23,7 +23,7 @@ from pipeline.analysis.safety.guard import Noted
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
-from pipeline.streaming.bronze.intake import InHand, Intake
+from pipeline.streaming.bronze.intake import InHand, Intake, LeftOut
 from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.refresh import gold_news, take_news
@@ -52,11 +52,18 @@ class StreamError(UserError):
 
 @dataclass(slots=True)
 class StreamSummary:
-    """Rows that each query read and wrote, by its name, and the steps that failed."""
+    """Rows that each query read and wrote, by its name, the steps that failed, and the landing files left out."""
 
     rows_in: dict[str, int] = field(default_factory=dict)
     rows_out: dict[str, int] = field(default_factory=dict)
     errors: Noted = field(default_factory=Noted)
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    def exit_code(self, *, may_leave_out: bool) -> int:
+        """What the command ends with: 2 if a step failed, 3 if files were left out and may not be, else 0."""
+        if self.errors.errors:
+            return 2
+        return 3 if self.left_out and not may_leave_out else 0
 
     def add(self, query: str, counted: Counted) -> None:
         """Count a batch."""
@@ -190,7 +197,14 @@ class Queries:
 
     def intake(self, landing: Landing) -> Intake:
         """What takes landing files into bronze."""
-        return Intake(landing.root, self.lake, self.settings, self.progress, self.in_hand)
+        return Intake(
+            landing.root,
+            self.lake,
+            self.settings,
+            self.progress,
+            self.in_hand,
+            self.summary.left_out if self.once else None,
+        )
 
     def exchanges(self) -> StreamingQuery:
         """``bronze.frames`` → silver."""

@@ -25,12 +25,18 @@ def manifest_of(file: Path) -> Path:
     return file.parent.parent / "_manifest" / f"{file.stem}.json"
 
 
-def take_in(spark: SparkSession, zone: Path, lake: Path, settings: StreamSettings | None = None) -> list[str]:
+def take_in(
+    spark: SparkSession,
+    zone: Path,
+    lake: Path,
+    settings: StreamSettings | None = None,
+    summary: StreamSummary | None = None,
+) -> list[str]:
     """Take in what has landed; the errors that were reported."""
     lines: list[str] = []
     place = Lake.at(lake)
     create_tables(spark, place)
-    queries = Queries(spark, place, settings or StreamSettings(), True, lines.append, StreamSummary())
+    queries = Queries(spark, place, settings or StreamSettings(), True, lines.append, summary or StreamSummary())
     for start in queries.of_landing(Landing.at(zone)):
         queries.run(start)
     Ledger(spark, queries.intake(Landing.at(zone))).look()

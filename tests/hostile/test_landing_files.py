@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from decoder.model import CONNECTION
 from pipeline.settings import StreamSettings
+from pipeline.streaming.queries import StreamSummary
 from pipeline.tables import FRAMES, GAPS, LANDING_FILES
 from tests.hostile.landing_zones import cut_off, keys_of, manifest_of, take_in
 from tests.pipeline.lakes import rows, versions
@@ -74,8 +75,12 @@ def test_each_bad_file_is_set_aside_and_the_rest_goes_on(spark: SparkSession, zo
     late = pa.array([2**62], pa.timestamp("us", "UTC"))
     pq.write_table(some.drop_columns(["ts"]).append_column("ts", late), foreign["timeless"])
 
-    errors = take_in(spark, zone, tmp_path / "lake")
+    errors = take_in(spark, zone, tmp_path / "lake", summary=(summary := StreamSummary()))
 
+    lost = sum(manifests[name]["rows"] for name in ("cut off", "changed", "deleted", "empty"))
+    count = len(FAULTS) + len(foreign)
+    assert str(summary.left_out).startswith(f"{count} landing files were set aside, and {lost} rows with them")
+    assert [summary.exit_code(may_leave_out=may) for may in (False, True)] == [3, 0]
     held = [tuple(row[name] for name in FRAMES.key) for row in rows(tmp_path / "lake", FRAMES)]
     assert sorted(held, key=repr) == sorted(wanted, key=repr)
     noted = {row["file"].rpartition("/")[2]: row for row in rows(tmp_path / "lake", LANDING_FILES)}
@@ -95,7 +100,9 @@ def test_each_bad_file_is_set_aside_and_the_rest_goes_on(spark: SparkSession, zo
     for file in (*bad.values(), *foreign.values()):
         assert sum(file.name in line for line in errors) == 1, file
     before = versions(tmp_path / "lake")
-    assert take_in(spark, zone, tmp_path / "lake") == []
+    assert take_in(spark, zone, tmp_path / "lake", summary=(again := StreamSummary())) == []
+    assert not again.left_out
+    assert again.exit_code(may_leave_out=False) == 0
     assert versions(tmp_path / "lake") == before
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.fit import table_of
 from pipeline.capture.landing.manifests import Kind, Manifest
+from pipeline.lines import many
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, keys_of, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
@@ -66,6 +67,27 @@ class InHand:
         return self._names.get(kind, frozenset())
 
 
+class LeftOut:
+    """Files that were set aside or are lost."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+
+    def add(self, one: SetAside) -> None:
+        """Count a file, once however often it is reported."""
+        self._rows[one.file.uri] = one.manifest.rows if one.manifest is not None else 0
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._rows)
+
+    def __str__(self) -> str:
+        rows = sum(self._rows.values())
+        lost = f", and {many(rows, 'row')} with them" if rows else ""
+        were = "was" if len(self._rows) == 1 else "were"
+        return f"{many(len(self._rows), 'landing file')} {were} set aside{lost} (ops.landing_files says why)"
+
+
 @dataclass(frozen=True, slots=True)
 class Intake:
     """Takes files of a landing zone into bronze.
@@ -74,6 +96,7 @@ class Intake:
         root: of the landing zone.
         progress: takes a sentence for each file that is set aside.
         in_hand: shared with whatever else takes in files of this landing zone at the same time.
+        left_out: counts the files that are set aside; None: nobody asks, as of a stream that does not end.
     """
 
     root: str
@@ -81,6 +104,7 @@ class Intake:
     settings: StreamSettings
     progress: Callable[[str], None]
     in_hand: InHand
+    left_out: LeftOut | None = None
 
     def take(self, kind: Kind, write: Write, news: DataFrame, batch: Batch) -> Counted:
         """Take in the files of a batch.
@@ -164,6 +188,8 @@ class Intake:
     def report(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
         """Report which files are not read, and write what is lost with them into ``bronze.gaps``. May be repeated."""
         for one in set_aside:
+            if self.left_out is not None:
+                self.left_out.add(one)
             lost = f"; {one.manifest.rows} rows are lost with it (bronze.gaps)" if one.manifest is not None else ""
             self.progress(f"error: {kind}: {one.file.uri} {one.reason}{lost}. It is set aside, the rest goes on")
         rows = [
