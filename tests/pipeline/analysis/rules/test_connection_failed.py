@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from typer.testing import CliRunner
 
 from pipeline.capture.packets.packet import Packet
 from pipeline.cli import app
+from pipeline.embedded.diagnosis import diagnose
+from pipeline.embedded.inputs import read_inputs
+from pipeline.settings import StreamSettings
 from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
 
 START, SEC = 1_700_000_000_000_000, 1_000_000
@@ -117,6 +121,23 @@ def test_a_flood_of_syns_is_no_firewall(tmp_path):
 
     assert found(tmp_path, packets(*map(asks, range(3000)))) == {f"{SERVER}:9092/flood": "info"}
     assert found(tmp_path, packets(*map(asks, range(500)))) == {}
+
+
+def test_of_a_flood_what_was_not_read_is_counted(tmp_path):
+    """45,000 SYNs within half a second are more than strangers may cost; a later packet shows that nothing follows."""
+
+    def asks(number: int) -> Flow:
+        some = flow(number % 20_000, number / 100_000, host=f"11.0.{number // 250}.{number % 250 + 1}")
+        some.add(0, some.isn[0], 0, SYN)
+        return some
+
+    capture = tmp_path / "some.pcap"
+    capture.write_bytes(pcap(packets(*map(asks, range(45_000)), refused(20_001, 20, port=1))))
+    (row,) = diagnose(read_inputs([str(capture)]), StreamSettings()).findings.to_pylist()
+    numbers = re.findall(r"([\d,]+) (?:more )?SYNs", row["summary"])
+    of_server, unread = (int(number.replace(",", "")) for number in numbers)
+    assert min(of_server, unread) > 1_000
+    assert of_server + unread <= 45_000
 
 
 def test_a_server_that_is_away_from_many_clients_is_no_flood(tmp_path):

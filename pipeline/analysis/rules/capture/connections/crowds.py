@@ -55,7 +55,7 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     """One for each server and host that checks it, and for each server that a storm meets."""
     yield from _checks(known, settings)
     yield from _storms(sources, known, settings)
-    yield from _floods(known)
+    yield from _floods(sources, known)
     yield from _scans(known)
 
 
@@ -117,21 +117,31 @@ def _begun(sources: Sources, server: str, since_us: int) -> int:
     return int(row.number)
 
 
-def _floods(known: Seen) -> Iterator[Trouble]:
+def _floods(sources: Sources, known: Seen) -> Iterator[Trouble]:
     """A capture of SYNs alone looks alike: so it does no harm as far as is known."""
     for server, lives in known.by_server(lambda one: one.how == "unanswered").items():
         number, times = number_of(lives), times_of(lives)
         if number < _FLOOD or not are_sent_once(lives) or server in known.answered:
             continue
         hosts = sorted({one.client_ip for one in lives if one.client_ip})
+        unread = _unread_syns(sources)
+        more = f", and {unread:,} more SYNs were not read for their cost" if unread else ""
         summary = (
             f"{number:,} SYNs of {some(hosts)} to {server}, sent once each, are followed by nothing ({clock(times[0])} "
-            f"to {clock(times[-1])} UTC): a SYN flood, or a capture that holds SYNs alone."
+            f"to {clock(times[-1])} UTC){more}: a SYN flood, or a capture that holds SYNs alone."
         )
         yield Trouble(
             "flood", server, "", times, number, False, summary, FLOOD,
             details={"hosts": hosts[:MOST_SHOWN], "connections": _ids(lives)}, is_info=True,
         )  # fmt: skip
+
+
+def _unread_syns(sources: Sources) -> int:
+    """SYNs that the agent counted and did not read, so that neither server nor client is known."""
+    (row,) = sources.tables.rows("""
+        SELECT coalesce(sum(connections), 0)::BIGINT AS number FROM connections WHERE how = 'unknown' AND server_ip = ''
+    """)
+    return int(row.number)
 
 
 def _scans(known: Seen) -> Iterator[Trouble]:
