@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from pipeline.errors import UserError
 from pipeline.folders import why_unreadable
+from pipeline.layout import demand_layout
 from pipeline.tables import Table
 
 T = TypeVar("T")
@@ -145,7 +146,7 @@ def open_dataset(lake: str, table: Table) -> Any | None:
         table: one of :mod:`pipeline.tables`.
 
     Raises:
-        UserError: it cannot be read, or it leads out of its folder.
+        UserError: it cannot be read, it leads out of its folder, or see :func:`pipeline.layout.demand_layout`.
     """
     found = _found(lake, table)
     return None if found is None else _dataset(found, lake, table)
@@ -185,14 +186,16 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
         table: one of :mod:`pipeline.tables`.
 
     Raises:
-        UserError: its log cannot be read, or see :func:`demand_types`.
+        UserError: its log cannot be read, or see :func:`demand_types` and :func:`pipeline.layout.demand_layout`.
     """
     try:
-        schema = pa.schema(DeltaTable(f"{lake}/{table.path}").schema().to_arrow())
+        held = DeltaTable(f"{lake}/{table.path}")
+        schema, properties = pa.schema(held.schema().to_arrow()), held.metadata().configuration
     except TableNotFoundError:
         return None
     except Exception as error:  # delta-rs has one error for each kind of what it does not read
         raise _unreadable(lake, table, error) from error
+    demand_layout(lake, properties)
     demand_types(lake, table, schema)
     return schema
 
@@ -241,6 +244,7 @@ def _found(lake: str, table: Table) -> _Found | None:
                 return None
             _demand_own_log(folder, table)
         delta = DeltaTable(f"{folder or lake}/{table.path}")
+        demand_layout(lake, delta.metadata().configuration)
         actions = pa.table(delta.get_add_actions())
         _demand_own_files(actions, folder, table)
     except TableNotFoundError:

@@ -22,7 +22,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.errors import UserError
 from pipeline.file_access import current_umask
 from pipeline.folders import meant_url
-from pipeline.tables import TABLES, WRITTEN_BY_DIAGNOSE, Table
+from pipeline.tables import LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_DIAGNOSE, Table
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _STDERR = threading.Lock()  # it is one for the whole process
@@ -155,8 +155,9 @@ def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
         for column, field in zip(table.columns, Schema.from_arrow(schema).fields, strict=True)
     ]
     held = DeltaTable.create(
-        place, Schema(fields), partition_by=list(table.partition_by), description=table.comment, name=table.full_name
-    )
+        place, Schema(fields), partition_by=list(table.partition_by), description=table.comment, name=table.full_name,
+        configuration={LAYOUT_PROPERTY: str(LAYOUT)}, raise_if_key_not_exists=False,
+    )  # fmt: skip
     if table.checks:  # not as properties: the protocol must oblige whoever writes next to hold to them
         held.alter.add_constraint(dict(table.checks))
     if rows is not None and rows.num_rows:

@@ -21,6 +21,8 @@ from pipeline.tables.gold import (
 from pipeline.tables.model import (
     DERIVED_DAYS,
     FRAMES_DAYS,
+    LAYOUT,
+    LAYOUT_PROPERTY,
     OPS_DAYS,
     UNLIKE,
     WRITTEN_BY_DIAGNOSE,
@@ -63,6 +65,8 @@ __all__ = [
     "INTERNAL_ERRORS",
     "LANDING_COLUMNS",
     "LANDING_FILES",
+    "LAYOUT",
+    "LAYOUT_PROPERTY",
     "LOG_STATE",
     "MONGO_COMMANDS",
     "MONGO_HANDSHAKES",

@@ -10,6 +10,11 @@ DERIVED_DAYS = 180
 """Of silver and gold alike: gold is derived from silver, also anew when a late frame arrives."""
 OPS_DAYS = 90
 
+LAYOUT = 1
+"""How tables lie in a lake: it grows where an older release would misread what this one writes, or undo it."""
+LAYOUT_PROPERTY = "wirelake.layout"
+"""Property of each table that states it; a table without is of layout 1."""
+
 WRITTEN_BY_DIAGNOSE = "_written_by_diagnose"
 """A file in lakes that ``diagnose`` wrote. No job goes on with such a lake: it would not know what is in it."""
 

@@ -18,9 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
+from pipeline.layout import demand_layout
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.new_tables import is_complete, without_spaces, write_first_commit
-from pipeline.tables import FRAMES, TABLES, WRITTEN_BY_DIAGNOSE, Column, Table, quoted
+from pipeline.tables import FRAMES, LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_DIAGNOSE, Column, Table, quoted
 
 _PROPERTIES = {
     "delta.enableDeletionVectors": "false",
@@ -184,13 +185,15 @@ def _properties(table: Table) -> dict[str, str]:
     constraints = {f"delta.constraints.{name}": condition for name, condition in table.checks.items()}
     # By default Delta takes the first 32 columns: that costs more than writing some of them.
     statistics = {"delta.dataSkippingStatsColumns": ",".join(table.sought_by)}
-    return {**_PROPERTIES, **statistics, **constraints}
+    return {**_PROPERTIES, LAYOUT_PROPERTY: str(LAYOUT), **statistics, **constraints}
 
 
 def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
     """Add the columns and constraints that are newer than the table; replace constraints that were changed."""
     place = f"delta.`{lake.path(table)}`"
     metadata = snapshot(spark, lake, table).metadata()
+    layout = metadata.configuration().get(LAYOUT_PROPERTY)
+    demand_layout(lake.root, {LAYOUT_PROPERTY: layout.get() if layout.isDefined() else None})
     present = set(metadata.schema().fieldNames())
     for column in table.columns:
         if column.name not in present:

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql.types import StructField, StructType
 
-from pipeline.tables import Table
+from pipeline.tables import LAYOUT, LAYOUT_PROPERTY, Table
 
 _FIRST = "00000000000000000000"
 _VERSIONS = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -59,15 +59,20 @@ def write_first_commit(folder: Path, table: Table, types: StructType, properties
 
 
 def is_complete(folder: Path, table: Table) -> bool:
-    """Whether a table is there with all its columns and constraints; no, also where that cannot be read."""
+    """Whether a table is there with all its columns and constraints, in our layout; no, also if it cannot be read."""
     try:
         held = DeltaTable(folder)
         columns, properties = {field.name for field in held.schema().fields}, held.metadata().configuration
     except (DeltaError, OSError, ValueError):
         return False
-    return columns >= set(table.column_names) and all(
-        without_spaces(properties.get(f"delta.constraints.{name}") or "") == without_spaces(condition)
-        for name, condition in table.checks.items()
+    is_ours = (properties.get(LAYOUT_PROPERTY) or str(LAYOUT)) == str(LAYOUT)
+    return (
+        is_ours
+        and columns >= set(table.column_names)
+        and all(
+            without_spaces(properties.get(f"delta.constraints.{name}") or "") == without_spaces(condition)
+            for name, condition in table.checks.items()
+        )
     )
 
 
