@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.model import CONNECTION
 from pipeline.analysis.derive import gathered
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.pairing import exchanges
@@ -57,6 +58,8 @@ class Conversation:
         for name in PARTS:
             rows = getattr(held, name)
             rows = without_bodies(rows, settings.findings) if name == "exchanges" else rows
+            if name == "gaps":  # rows of connections state times and addresses of the recording
+                rows = rows.filter(pc.not_equal(rows.column("method"), CONNECTION))
             parts[name], times[name] = _in_order(rows)
         _in_an_old_cluster(parts, times)
         ends = _most(parts["events"], _PLACE, ("next_offset", "high_watermark", "offset"))

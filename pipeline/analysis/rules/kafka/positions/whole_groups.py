@@ -26,6 +26,8 @@ _ALIVE_US = 60_000_000
 _LONG = 4
 """Times as long, until it is more than a rhythm that is not known: who writes files or checkpoints commits every ten
 minutes, as a member of the group or not."""
+_BEATS, _KNOWN_BEATS = 60, 10
+"""Heartbeats that are waited for, and as many as show how far apart they are."""
 _GENERATED = re.compile(
     r"console-consumer-\d+|anonymous\.|.*\d{10}|.*[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE
 )
@@ -69,13 +71,14 @@ _READ_ON = f"""
             any_value(asked_by) AS asked_by
         FROM fetches WHERE event_offset IS NOT NULL GROUP BY ALL
     ), members AS (
-        SELECT cluster, group_id, client_id, max(epoch_us(ts)) AS alive_us,
+        SELECT cluster, group_id, client_id, max(epoch_us(ts)) AS alive_us, min(epoch_us(ts)) AS beats_from_us,
+            count(*) AS beats,
             arg_max(host_of(client), ts) AS host FROM states
         WHERE kind = 'heartbeat' AND coalesce(error_code, 0) = 0 AND group_id <> '' AND member_id <> ''
         GROUP BY ALL
     )
-    SELECT r.*, b.* EXCLUDE (cluster, topic, partition, group_id, client_id), m.alive_us, m.host,
-        e.server_ip || ':' || e.server_port AS coordinator
+    SELECT r.*, b.* EXCLUDE (cluster, topic, partition, group_id, client_id), m.alive_us, m.beats_from_us, m.beats,
+        m.host, e.server_ip || ':' || e.server_port AS coordinator
     FROM read AS r
         JOIN begun AS b ON b.cluster = r.cluster AND b.topic = r.topic AND b.partition = r.partition
             AND b.group_id = r.group_id AND b.client_id IS NOT DISTINCT FROM r.client_id
@@ -130,11 +133,19 @@ def _severity_of(row: Row, began: str, patience: int, sources: Sources) -> str |
         return "info" if _is_member(row) else None
     if _GENERATED.match(row.group_id) or began == words.BETWEEN:
         return "info"
-    is_long = row.last_us - row.first_us >= _LONG * patience
+    is_long = row.last_us - row.first_us >= _LONG * _patience_of(row, patience)
     if _is_member(row):
         return "warning" if is_long else "info"
     is_seen = sources.server_ends.get(row.coordinator, 0) >= row.last_us - _ALIVE_US
     return ("warning" if is_long and row.stated is not None else "info") if is_seen else None
+
+
+def _patience_of(row: Row, patience: int) -> int:
+    """How long it is waited for, µs: for so many heartbeats at least, for who sends them seldom commits seldom."""
+    if row.beats is None or row.beats < _KNOWN_BEATS:
+        return patience
+    beating_us, beats = int(row.alive_us - row.beats_from_us), int(row.beats)
+    return max(patience, _BEATS * beating_us // (beats - 1))
 
 
 def _is_member(row: Row) -> bool:
@@ -190,7 +201,7 @@ def _finding(
         "is_member": _is_member(most), "since_us": first_us, "read_us": last_us - first_us,
         "client_id": most.client_id,
         "clients": some(who(row.client_id, row.host) if row.host else row.client_id or NAMELESS for row in rows),
-        "enough_us": first_us + (patience if severity == "info" else _LONG * patience),
+        "enough_us": first_us + (patience if severity == "info" else _LONG * _patience_of(most, patience)),
     }  # fmt: skip
     place = Place(most.cluster, most.topic, most.partition, most.group_id, most.asked_by or most.last_exchange)
     place.last_exchange = most.last_exchange

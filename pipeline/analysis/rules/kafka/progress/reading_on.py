@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from pipeline.analysis.rules.kafka.positions.unread_words import UNCOMMITTED
-from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_us, usual_us
+from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, patience_us, usual_us
 from pipeline.analysis.rules.kafka.progress.silence import micros, not_its_rhythm, silences_of
 from pipeline.analysis.rules.kafka.progress.topic import Ill, Rhythms, Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, Point, Track, Trouble
@@ -96,6 +96,11 @@ def _read(
         )
         if not own and owner in life.newcomers:  # a release that commits more seldom looks like this at first
             patience = max(patience, micros(settings.uncommitted_seconds))
+        if not own and len(known) < KNOWN_RHYTHM:  # others of the group show how far apart its commits may be
+            others = gaps_us(sorted(set(topic.times_between(reading.since_us, until_us))))
+            if len(others) < KNOWN_RHYTHM - 1:
+                continue
+            patience = max(patience, patience_us(0, settings.patience_periods, usual_us(others)))
         others_us = topic.goes_on_until(reading.since_us, until_us, _GET_ON)
         if others_us is None or min(until_us, others_us) - reading.since_us < patience:
             continue

@@ -97,6 +97,10 @@ class Topic:
         """How often any partition was committed after ``first_us`` up to ``last_us``."""
         return _count(self._times, first_us, last_us)
 
+    def times_between(self, first_us: int, last_us: int) -> Sequence[int]:
+        """When any partition was committed after ``first_us`` up to ``last_us``."""
+        return self._times[bisect_right(self._times, first_us) : bisect_right(self._times, last_us)]
+
     def goes_on_until(self, first_us: int, last_us: int, least: int) -> int | None:
         """The last commit of any partition in this time; None if there were fewer than ``least``."""
         if _count(self._times, first_us, last_us) < least:

@@ -65,7 +65,7 @@ def begun_rebalances(tables: Tables, least_us: int) -> Iterator[Begun]:
     for _, rows in groupby(tables.rows(_QUERY, least_us=least_us), key=attrgetter("cluster", "group_id")):
         some = list(rows)
         late = _late(some)
-        if late:
+        if late and late[0].end_us - late[0].us >= least_us:
             first, last = late[0], late[-1]
             rejoined = next((row for row in some if row.kind == "join" and row.member_id == last.member_id), None)
             yield Begun(
