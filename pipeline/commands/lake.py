@@ -160,15 +160,24 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 def check(
     lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="First day, UTC, whose tables are compared with each other."),
+    ] = None,
     conf: Conf = None,
 ) -> None:
     """Check the data's quality; the results go to ops.quality_results.
 
+    Each table is checked by itself, and what tables state of each other is compared: of all days, or with --since of
+    those from then on, which on a large lake takes less time and memory.
+
     The exit code is 1 if a critical check fails, 2 if there is no lake or this machine lacks what Spark needs.
 
-    Example:
+    Examples:
 
       wirelake check --lake lake
+
+      wirelake check --lake lake --since 2026-11-01
     """
     settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")
@@ -178,7 +187,7 @@ def check(
         from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
 
         report("checking")
-        results = run_checks(spark, place, settings.maintain)
+        results = run_checks(spark, place, settings.maintain, since=since.date() if since else None)
     show_results(results, Console())
     if critical_failures(results):
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
 from random import Random
 
 import pyarrow as pa
@@ -18,7 +19,8 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US
 from pipeline.analysis.minutes import api_latency
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements
-from pipeline.quality.relations import Ask, once, view_of
+from pipeline.quality.model import Ask
+from pipeline.quality.relations import once, view_of
 from pipeline.tables import API_LATENCY, EXCHANGES, MONGO_COMMANDS, Table
 
 SAMPLED = 20_000
@@ -47,9 +49,16 @@ class Again:
     found: int
 
 
-def sampled_hours(ask: Ask, seed: str) -> list[int]:
-    """Hours since the epoch: the last one, which the stream may have left undone, and any other one."""
-    hours = ask(f"SELECT DISTINCT CAST({_HOUR_OF} AS BIGINT) AS hour FROM silver_exchanges")
+def sampled_hours(ask: Ask, seed: str, since: date | None = None) -> list[int]:
+    """Hours since the epoch: the last one, which the stream may have left undone, and any other one.
+
+    Args:
+        ask: answers queries over the tables of READS.
+        seed: chooses the other one.
+        since: the first UTC day; None: any.
+    """
+    days = f"WHERE \"date\" >= DATE '{since.isoformat()}'" if since is not None else ""
+    hours = ask(f"SELECT DISTINCT CAST({_HOUR_OF} AS BIGINT) AS hour FROM silver_exchanges {days}")
     known = sorted(hour for hour in hours.column("hour").to_pylist() if hour is not None)
     if not known:
         return []
@@ -75,9 +84,17 @@ def derived_again(ask: Ask, hour: int) -> Iterator[Again]:
         )
         yield _compared(table, hour, _ids(rows), _ids(held))
     if exchanges.num_rows < SAMPLED:
-        own = ask(f"SELECT rows_of.* {once('silver_exchanges')} AND {_HOUR_OF.replace('ts', 'rows_of.ts')} = {hour}")
+        own = ask(f"SELECT rows_of.* {_once_of(hour)} AND {_HOUR_OF.replace('ts', 'rows_of.ts')} = {hour}")
         minutes = ask(f"SELECT * FROM {view_of(API_LATENCY)} WHERE {_HOUR_OF.replace('ts', 'minute')} = {hour}")
         yield _compared(API_LATENCY, hour, _rows(api_latency(fit(own, EXCHANGES))), _rows(fit(minutes, API_LATENCY)))
+
+
+def _once_of(hour: int) -> str:
+    return once("silver_exchanges").format(before=f"DATE '{_day_of(hour) - timedelta(days=1)}'")
+
+
+def _day_of(hour: int) -> date:
+    return date(1970, 1, 1) + timedelta(hours=hour)
 
 
 def _compared(table: Table, hour: int, expected: Counter[object], held: Counter[object]) -> Again:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+import pyarrow as pa
+
 from pipeline.tables import Table
 
 Severity = Literal["critical", "warning"]
+Ask = Callable[[str], pa.Table]
+"""Answers a query over views of tables."""
+Rests = Literal["landing", "silver", "gold", ""]
+"""What must have been read by the stream before a relation can be judged: all files that a row of ``ops.landing_files``
+names, all frames by the query ``exchanges``, all of silver by the query ``gold``; or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +70,26 @@ class Run:
         return QualityResult(
             self.run_id, self.run_time, table.full_name, name, column, severity, success, checked, failed, message
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Counts that must be equal.
+
+    Attributes:
+        name: stable; column ``name`` of ``ops.quality_results``.
+        table: whose rows are wrong if they are not.
+        severity: of the failure.
+        text: what is expected, in words.
+        reads: the tables that the query names.
+        sql: gives ``subject`` (text), ``expected`` and ``found`` (numbers).
+        rests_on: what the stream must have read for the counts to be comparable.
+    """
+
+    name: str
+    table: Table
+    severity: Severity
+    text: str
+    reads: tuple[Table, ...]
+    sql: str
+    rests_on: Rests = ""

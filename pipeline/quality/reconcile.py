@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 from great_expectations import ExpectationSuite
 from great_expectations import expectations as gxe
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import InFiles, Some, Tables
 from pipeline.open_tables import open_table
 from pipeline.quality.again import derived_again, sampled_hours
-from pipeline.quality.model import QualityResult, Run, Severity
-from pipeline.quality.relations import RELATIONS, Ask, Relation, Rests, view_of
+from pipeline.quality.model import Ask, QualityResult, Relation, Rests, Run, Severity
+from pipeline.quality.relations import RELATIONS, view_of
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.tables import TABLES, Table
 
@@ -32,6 +34,7 @@ _SPARK_NAMES = (
 """Functions of Spark's that relations use, as DuckDB makes them."""
 NOT_JUDGED = "not judged"
 """Stands in the message of a check that could not be made."""
+_FIRST_DAY = date(1, 1, 2)
 _SHOWN = 3
 """Subjects that a message names."""
 _WAITS = {
@@ -98,8 +101,11 @@ def compared(relation: Relation, ask: Ask, *, since: date | None = None, now: da
         now: the time.
     """
     now = now or datetime.now(timezone.utc)
-    day = f"DATE '{(since or date(1, 1, 1)).isoformat()}'"
-    found = ask(relation.sql.format(since=day, now_us=int(now.timestamp() * 1e6)))
+    first = since or _FIRST_DAY
+    days = {
+        name: f"DATE '{day.isoformat()}'" for name, day in (("since", first), ("before", first - timedelta(days=1)))
+    }
+    found = ask(relation.sql.format(**days, now_us=int(now.timestamp() * 1e6)))
     counts = {name: found.column(name).cast(pa.int64()) for name in ("expected", "found")}
     return pa.table({"subject": found.column("subject"), **counts})
 
@@ -130,21 +136,24 @@ def reconcile(
         since: as of :func:`compared`.
     """
     return [
-        _not_judged(run, relation)
-        if relation.rests_on in waits
-        else _judged(source, run, _as_counts(relation, compared(relation, ask, since=since, now=run.run_time)))
+        _not_judged(run, relation) if relation.rests_on in waits else _reconciled(source, ask, run, relation, since)
         for relation in relations
     ]
 
 
-def _as_counts(relation: Relation, counts: pa.Table) -> Compared:
-    return Compared(relation.table, relation.name, relation.severity, relation.text, counts)
+def _reconciled(source: Any, ask: Ask, run: Run, relation: Relation, since: date | None) -> QualityResult:
+    try:
+        counts = compared(relation, ask, since=since, now=run.run_time)
+    except (duckdb.Error, PySparkException, pa.ArrowException) as error:  # a damaged file costs one check
+        message = f"{relation.text}; could not be checked: {type(error).__name__}"
+        return run.result(relation.table, relation.name, relation.severity, message, success=False)
+    return _judged(source, run, Compared(relation.table, relation.name, relation.severity, relation.text, counts))
 
 
-def reconcile_again(source: Any, ask: Ask, run: Run) -> list[QualityResult]:
+def reconcile_again(source: Any, ask: Ask, run: Run, since: date | None = None) -> list[QualityResult]:
     """Judge whether sampled hours, derived again, are what stands; ``ask`` knows the tables of again.READS."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for hour in sampled_hours(ask, run.run_id):
+    for hour in sampled_hours(ask, run.run_id, since):
         for one in derived_again(ask, hour):
             begin = datetime.fromtimestamp(one.hour_us / 1e6, timezone.utc)
             subject = f"the hour from {begin:%Y-%m-%d %H:%M} UTC"

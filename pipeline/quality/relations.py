@@ -4,20 +4,15 @@ A query gives a row for each subject (a day, a table): what is ``expected``, and
 what Spark SQL and DuckDB have in common: a lake on this machine is asked by DuckDB, any other by Spark
 (:mod:`pipeline.quality.reconcile`). Tables are views named ``schema_table``. ``{since}`` is the first UTC day of which
 all tables hold everything, as ``DATE '2026-11-29'``: what is older, maintenance may have dropped from one of them
-before the others. ``{now_us}`` is the time, µs since the epoch.
+before the others. ``{before}`` is the day before, on which a request may lie whose answer is of that day; ``{now_us}``
+is the time, µs since the epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
-
-import pyarrow as pa
-
 from decoder.kafka.apis import ApiKey
 from decoder.protocols import names_of
-from pipeline.quality.model import Severity
+from pipeline.quality.model import Relation
 from pipeline.tables import (
     API_LATENCY,
     CLIENTS,
@@ -38,41 +33,12 @@ from pipeline.tables import (
     Table,
 )
 
-Ask = Callable[[str], pa.Table]
-"""Answers a query over views of tables."""
-Rests = Literal["landing", "silver", "gold", ""]
-"""What must have been read by the stream before a relation can be judged: all files that a row of ``ops.landing_files``
-names, all frames by the query ``exchanges``, all of silver by the query ``gold``; or nothing."""
-
 LONGEST_PAUSE_TIMES = 3
 """A lake is quiet when no file has landed for so many times its longest pause so far."""
 VOLUME_DAYS = 7
 """Days before the last whole one that its volume is compared with."""
 VOLUME_SHARE = 5
 """A day has few frames if it has less than the typical day divided by this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """Counts that must be equal.
-
-    Attributes:
-        name: stable; column ``name`` of ``ops.quality_results``.
-        table: whose rows are wrong if they are not.
-        severity: of the failure.
-        text: what is expected, in words.
-        reads: the tables that the query names.
-        sql: gives ``subject`` (text), ``expected`` and ``found`` (numbers).
-        rests_on: what the stream must have read for the counts to be comparable.
-    """
-
-    name: str
-    table: Table
-    severity: Severity
-    text: str
-    reads: tuple[Table, ...]
-    sql: str
-    rests_on: Rests = ""
 
 
 def view_of(table: Table) -> str:
@@ -86,7 +52,7 @@ _COPIED = f"""
     GROUP BY connection_id, {_HOUR.format(ts="hour")}
 """
 _OF_CONNECTION = """
-    SELECT exchange_id, connection_id FROM silver_exchanges GROUP BY exchange_id, connection_id
+    SELECT exchange_id, connection_id FROM silver_exchanges WHERE "date" >= {before} GROUP BY exchange_id, connection_id
 """
 
 
@@ -133,9 +99,11 @@ they are the most that a day may lack of those that have landed."""
 
 _HALVES = """
     WITH halves AS (
-        SELECT to_date(request_ts) AS day, 'request' AS direction FROM silver_exchanges WHERE request_ts IS NOT NULL
+        SELECT to_date(request_ts) AS day, 'request' AS direction FROM silver_exchanges
+        WHERE request_ts IS NOT NULL AND "date" >= {before}
         UNION ALL
-        SELECT to_date(response_ts) AS day, 'response' AS direction FROM silver_exchanges WHERE response_ts IS NOT NULL
+        SELECT to_date(response_ts) AS day, 'response' AS direction FROM silver_exchanges
+        WHERE response_ts IS NOT NULL AND "date" >= {before}
         UNION ALL
         SELECT "date" AS day, direction FROM silver_open_exchanges
     ), paired AS (
@@ -153,7 +121,7 @@ def _all_have_exchanges(table: Table) -> str:
     return f"""
         SELECT CAST(stated."date" AS STRING) AS subject, count(*) AS expected, count(known.exchange_id) AS found
         FROM {view_of(table)} AS stated LEFT JOIN (
-            SELECT exchange_id FROM silver_exchanges GROUP BY exchange_id
+            SELECT exchange_id FROM silver_exchanges WHERE "date" >= {{before}} GROUP BY exchange_id
         ) AS known ON known.exchange_id = stated.exchange_id
         WHERE stated."date" >= {{since}} GROUP BY stated."date"
     """
@@ -186,7 +154,8 @@ _MAGIC = f"""
             exchanges.api_version AS api_version
         FROM silver_record_batches AS batches JOIN silver_exchanges AS exchanges
             ON exchanges.exchange_id = batches.exchange_id
-        WHERE batches.magic IS NOT NULL AND exchanges.api_version IS NOT NULL
+        WHERE batches.magic IS NOT NULL AND exchanges.api_version IS NOT NULL AND exchanges."date" >= {{before}}
+            AND batches."date" >= {{since}}
     )
     SELECT CAST(day AS STRING) AS subject, count(*) AS expected, sum(CASE
         WHEN api_key = {_FETCH} AND api_version <= 1 THEN CASE WHEN magic = 0 THEN 1 ELSE 0 END
@@ -195,7 +164,7 @@ _MAGIC = f"""
         WHEN api_key = {_PRODUCE} AND api_version = 2 THEN CASE WHEN magic <= 1 THEN 1 ELSE 0 END
         WHEN api_key = {_PRODUCE} THEN CASE WHEN magic = 2 THEN 1 ELSE 0 END
         ELSE 1 END) AS found
-    FROM carried WHERE day >= {{since}} GROUP BY day
+    FROM carried GROUP BY day
 """
 _ASCENDING = """
     WITH stated AS (

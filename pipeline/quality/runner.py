@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,11 @@ from pipeline.terminal import Console
 
 
 def run_checks(
-    spark: SparkSession, lake: Lake | Path | str, settings: MaintenanceSettings | None = None
+    spark: SparkSession,
+    lake: Lake | Path | str,
+    settings: MaintenanceSettings | None = None,
+    *,
+    since: date | None = None,
 ) -> list[QualityResult]:
     """Check every table of bronze, silver and gold, and append the results to ``ops.quality_results``.
 
@@ -47,6 +51,7 @@ def run_checks(
         spark: a session with Delta Lake.
         lake: its root.
         settings: how long maintenance keeps rows; None: as by default.
+        since: first UTC day whose rows are compared with each other; None: all that are kept.
 
     Returns:
         One result a check, in the order of the registry; then those of what tables state of each other.
@@ -68,13 +73,19 @@ def run_checks(
             results += check_table(source, read_table(spark, lake, table), table, run)
         else:
             results.append(_missing_table(table, run))
-    results += check_relations(context.data_sources.add_pandas("counts"), spark, lake, run, settings)
+    results += check_relations(context.data_sources.add_pandas("counts"), spark, lake, run, settings, since=since)
     _record(spark, lake, results)
     return results
 
 
 def check_relations(
-    source: Any, spark: SparkSession, lake: Lake, run: Run, settings: MaintenanceSettings | None = None
+    source: Any,
+    spark: SparkSession,
+    lake: Lake,
+    run: Run,
+    settings: MaintenanceSettings | None = None,
+    *,
+    since: date | None = None,
 ) -> list[QualityResult]:
     """The outcome of comparing what tables state of each other; what reads a table that is not whole is left out.
 
@@ -83,6 +94,7 @@ def check_relations(
         spark, lake: the session and the lake.
         run: of all checks.
         settings: how long maintenance keeps rows; None: as by default.
+        since: first UTC day that is compared; None: all that are kept.
     """
     settings = settings or MaintenanceSettings()
     whole = {table.full_name for table in TABLES.values() if _is_whole(spark, lake, table)}
@@ -102,10 +114,15 @@ def check_relations(
             result
             for relation in relations
             for result in reconcile(
-                source, ask, run, [relation], waits=waits, since=whole_since(relation, newest, kept_from, settings)
+                source, ask, run, [relation], waits=waits,
+                since=_later(since, whole_since(relation, newest, kept_from, settings)),
             )
-        ]
-        return found + (reconcile_again(source, ask, run) if samples and "gold" not in waits else [])
+        ]  # fmt: skip
+        return found + (reconcile_again(source, ask, run, since) if samples and "gold" not in waits else [])
+
+
+def _later(one: date | None, other: date | None) -> date | None:
+    return max(filter(None, (one, other)), default=None)
 
 
 def _is_whole(spark: SparkSession, lake: Lake, table: Table) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 
 from pipeline.folders import is_of_diagnose
-from pipeline.quality.relations import Relation, Rests
+from pipeline.quality.model import Relation, Rests
 from pipeline.settings import MaintenanceSettings
 from pipeline.streaming.storage.checkpoints import has_ended_batches, has_read_all
 from pipeline.streaming.storage.lake import Lake

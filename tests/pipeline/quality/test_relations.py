@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -15,8 +16,9 @@ from deltalake import DeltaTable, write_deltalake
 from pipeline.analysis.fit import schema_of
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.quality.reconcile import asked_by_spark, asked_here, compared, tables_here
-from pipeline.quality.relations import LONGEST_PAUSE_TIMES, RELATIONS, VOLUME_SHARE, Relation
+from pipeline.quality.model import Relation, Run
+from pipeline.quality.reconcile import asked_by_spark, asked_here, compared, reconcile, tables_here
+from pipeline.quality.relations import LONGEST_PAUSE_TIMES, RELATIONS, VOLUME_SHARE
 from pipeline.settings import StreamSettings
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake
@@ -252,6 +254,19 @@ def test_what_was_erased_is_not_missed() -> None:
     name = "bronze.frames/frames_as_landed"
     assert name not in differing({**noted, FRAMES.full_name: frames.slice(40)})
     assert name in differing({**noted, FRAMES.full_name: frames.slice(41)})
+
+
+def test_what_cannot_be_asked_fails_alone() -> None:
+    class Counts:
+        def add_dataframe_asset(self, name: str) -> None:
+            raise AssertionError(name)
+
+    def ask(_: str) -> pa.Table:
+        raise duckdb.IOException("a file is damaged")
+
+    (result,) = reconcile(Counts(), ask, Run.at(NOW), RELATIONS[:1])
+    assert (result.success, result.severity) == (False, "critical")
+    assert result.message.endswith("could not be checked: IOException")
 
 
 def test_days_that_maintenance_has_dropped_are_not_missed() -> None:
