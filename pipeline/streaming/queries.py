@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from functools import partial
 
 import duckdb
@@ -149,16 +150,20 @@ class Queries:
         def run(frame: DataFrame, number: int) -> None:
             nonlocal rested
             self.gate.rest(rested)
-            began = time.monotonic()
+            began, started_us = time.monotonic(), time.time_ns() // 1000
             with self.gate.batch():
                 batch = Batch.current(self.spark, number, may_repeat=not begun or not self.lake.is_local)
                 begun.append(number)
                 with noting_steps(Rows(self.spark, self.lake), name, batch) as noted:
                     counted = step(frame, batch)
-                record_progress(frame.sparkSession, self.lake, name, batch, counted)
-            rested = time.monotonic() + rests * (time.monotonic() - began)
+                record_progress(frame.sparkSession, self.lake, name, batch, counted, started_us)
+            took = time.monotonic() - began
+            rested = time.monotonic() + rests * took
             self.summary.add(name, counted)
-            self.progress(f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out}")
+            self.progress(
+                f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out} in {took:.1f} s"
+                f"{_newest(counted)}"
+            )
             self.summary.errors.add(noted.errors)
             for error in noted.errors[:_ERRORS_SHOWN]:
                 self.progress(f"{name}: warning: {error}")
@@ -269,6 +274,14 @@ class Queries:
         deadline = time.monotonic() + _ENDING_S
         while time.monotonic() < deadline and any(q.isActive and q.status["isTriggerActive"] for q in queries):
             time.sleep(0.1)
+
+
+def _newest(counted: Counted) -> str:
+    """How near the wire a batch is; of a capture read later the date says so."""
+    if counted.newest_us is None:
+        return ""
+    newest = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=counted.newest_us)
+    return f"; the newest is of {newest:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @contextmanager

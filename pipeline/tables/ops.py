@@ -15,6 +15,12 @@ STREAM_PROGRESS = Table(
         required("rows_in", "bigint", "Rows read"),
         required("rows_out", "bigint", "Rows written to the main table"),
         required("finished_at", "timestamp", "Wall clock at the end of the batch"),
+        optional("started_at", "timestamp", "Wall clock at its begin; null: an older release noted it"),
+        optional(
+            "newest_ts",
+            "timestamp",
+            "frames, gaps: time of the newest row that it read, by the clock of the agent; null: it read none",
+        ),
     ),
     key=("query", "checkpoint", "batch_id"),
     keep_days=OPS_DAYS,

@@ -31,10 +31,11 @@ from pipeline.tables import FRAMES, GAPS, Table
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Rows that a batch read and wrote."""
+    """Rows that a batch read and wrote; ``newest_us``: when the newest of those read was seen, µs since the epoch."""
 
     rows_in: int
     rows_out: int
+    newest_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def write_frames(
     rows, extent, new = fresh
     if new:
         _append_decoded(rows, lake, batch, codec, settings.kernel_after_frames)
-    return Counted(extent.rows, new)
+    return Counted(extent.rows, new, extent.last_us)
 
 
 def _append_decoded(
@@ -106,7 +107,7 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, keys: pa.Tabl
     # Also where an earlier try has written them: it may not have come to this.
     news = dict.fromkeys((TRANSACTIONS, CONNECTED), (extent.rows, extent.first_us))
     note_news(Rows(landed.sparkSession, lake), news, batch)
-    return Counted(extent.rows, new)
+    return Counted(extent.rows, new, extent.last_us)
 
 
 def keys_of(files: Iterable[NewFile], table: Table) -> pa.Table | None:

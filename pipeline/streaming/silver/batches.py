@@ -137,8 +137,10 @@ def _append(rows: Rows, table: Table, made: Appended, batch: Batch) -> News:
     return news_of(table, made) if isinstance(made, pa.Table) else {}
 
 
-def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted) -> None:
-    """Note what a batch did in ``ops.stream_progress``."""
+def record_progress(
+    spark: SparkSession, lake: Lake, query: str, batch: Batch, counted: Counted, started_us: int | None = None
+) -> None:
+    """Note what a batch did in ``ops.stream_progress``; it began at ``started_us`` of the wall clock."""
     row = {
         "query": query,
         "batch_id": batch.number,
@@ -146,5 +148,7 @@ def record_progress(spark: SparkSession, lake: Lake, query: str, batch: Batch, c
         "rows_in": counted.rows_in,
         "rows_out": counted.rows_out,
         "finished_at": time.time_ns() // 1000,
+        "started_at": started_us,
+        "newest_ts": counted.newest_us,
     }
     Rows(spark, lake).note(table_of([row], STREAM_PROGRESS), STREAM_PROGRESS, batch)

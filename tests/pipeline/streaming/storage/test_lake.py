@@ -6,6 +6,7 @@ from pathlib import Path
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.streaming.bronze.frames import Counted
@@ -15,6 +16,8 @@ from pipeline.streaming.storage.lake import Lake, create_tables, read_table
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import BROKERS, STREAM_PROGRESS, TOPICS
+
+NEWEST_US, STARTED_US = 1_796_000_000_000_001, 1_796_000_003_000_002
 
 
 def _plan(rows: DataFrame) -> str:
@@ -30,9 +33,11 @@ def test_a_table_is_read_unless_it_holds_nothing(spark: SparkSession, tmp_path: 
     assert _plan(new).startswith("LocalRelation <empty>")
 
     for _ in range(2):
-        record_progress(spark, lake, "frames", Batch("some", 7), Counted(2, 1))
+        record_progress(spark, lake, "frames", Batch("some", 7), Counted(2, 1, NEWEST_US), STARTED_US)
     held = read_table(spark, lake, STREAM_PROGRESS)
     assert [(row.query, row.batch_id, row.rows_in, row.rows_out) for row in held.collect()] == [("frames", 7, 2, 1)]
+    ((started, newest),) = held.select(F.unix_micros("started_at"), F.unix_micros("newest_ts")).collect()
+    assert (started, newest) == (STARTED_US, NEWEST_US)
     assert "parquet" in _plan(held)
 
     DeltaTable.forPath(spark, lake.path(STREAM_PROGRESS)).delete()
