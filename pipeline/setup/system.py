@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+_ROOT = Path(__file__).parents[2]
 Family = Literal["debian", "fedora", "macos", "other"]
 
 
@@ -72,9 +73,11 @@ def os_family(os_release: Path = Path("/etc/os-release")) -> Family:
     return "fedora" if names & {"fedora", "rhel", "centos"} else "other"
 
 
-def how_to_install(extra: str) -> str:
-    """The command that installs what an extra of pyproject.toml names."""
-    return f"pip install '.[{extra}]' in the checkout"
+def how_to_install(extra: str, root: Path = _ROOT) -> str:
+    """The command that installs what an extra of pyproject.toml names: out of a checkout at ``root``, or by name."""
+    if (root / "pyproject.toml").is_file():
+        return f"pip install '.[{extra}]' in the checkout"
+    return f"pip install 'wirelake[{extra}]'"
 
 
 def install_command(tool: Tool, family: Family | None = None) -> str:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from pipeline.commands import doctor
 from pipeline.setup.jars import DELTA_JARS, JarError
 from pipeline.setup.java import Java
+from pipeline.setup.system import how_to_install
 
 app = typer.Typer()
 app.command()(doctor.doctor)
@@ -122,3 +123,9 @@ def test_the_command_that_installs_an_extra_is_printed_as_it_is_typed(monkeypatc
     printed = CliRunner().invoke(app, []).stdout
     for extra in ("spark", "quality", "sql", "dashboard"):
         assert f"pip install '.[{extra}]' in the checkout" in printed
+
+
+def test_who_installed_the_wheel_has_no_checkout(tmp_path: Path) -> None:
+    assert how_to_install("spark,quality", tmp_path) == "pip install 'wirelake[spark,quality]'"
+    (tmp_path / "pyproject.toml").touch()
+    assert how_to_install("sql", tmp_path) == "pip install '.[sql]' in the checkout"
