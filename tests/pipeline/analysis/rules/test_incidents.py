@@ -27,7 +27,7 @@ from pipeline.dashboard.sql import query
 from pipeline.finding_settings import FindingSettings
 from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
-from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, GAPS, INCIDENTS, OFFSET_TIMELINE, OPEN_EXCHANGES, Table
+from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, GAPS, INCIDENTS, OFFSET_TIMELINE, Table
 from tests.pipeline.analysis.rules.advice import is_of_its_rule
 from tests.pipeline.analysis.rules.incidents import Recording, recordings
 from tests.pipeline.lakes import DATA
@@ -106,7 +106,7 @@ def test_one_process_derives_the_same_tables_and_findings(lake: Path, findings: 
     for table in (table for table in DATA if table.full_name in derived.tables):
         ours, theirs = (sorted(rows.to_pylist(), key=repr) for rows in (derived.of(table), _held(lake, table)))
         assert ours == theirs, table.full_name
-    judged_later = {table.full_name for table in (FINDINGS, INCIDENTS, OPEN_EXCHANGES)}
+    judged_later = {table.full_name for table in (FINDINGS, INCIDENTS)}
     assert {table.full_name for table in DATA} - set(derived.tables) == judged_later
     judged = findings_of(derived, FindingSettings()).findings
     assert {(f.finding_id, f.state, f.summary) for f in judged} == {
