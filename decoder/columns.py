@@ -1,4 +1,4 @@
-"""How do columns of texts or bytes stand in memory? End to end, as Arrow holds them; values as compact JSON."""
+"""Columns of texts or bytes in memory: end to end, as Arrow holds them; values as compact JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does payload become unreadable, yet comparable? By a keyed hash that takes the place of each field.
+"""Makes payload unreadable, yet comparable: a keyed hash takes the place of each field.
 
 Of the same key, equal fields have equal hashes: one can follow a record from Produce to Fetch, or count the distinct
 keys of a partition, and nobody without the key can try values until one fits (HMAC, RFC 2104, with SHA-256).

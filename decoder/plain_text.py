@@ -1,4 +1,4 @@
-"""Can these bytes be a name or another text of a person's? For what stays because it is one."""
+"""Whether bytes can be a name or another text of a person's, for what stays because it is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a protocol owe? The interface that every protocol folder fulfils, so that who knows one knows all.
+"""What a protocol owes: the interface that every protocol folder fulfils, so that who knows one knows all.
 
 A protocol is a subclass of :class:`WireProtocol`; :mod:`decoder.protocols` is the only list of them. Most of what it
 may offer has a default, so that the first version of one is small: recognise, cut, pair, redact, decode.

@@ -1,4 +1,4 @@
-"""Which protocols are there? The only list.
+"""The only list of protocols.
 
 Ours, and those of other packages, which name a subclass of :class:`~decoder.protocol.WireProtocol` in the entry point
 group ``wirelake.protocols`` of their metadata::

@@ -1,4 +1,4 @@
-"""How much work may a stranger's bytes cause? Counted in units, not in seconds, so that every machine decides alike.
+"""How much work a stranger's bytes may cause, counted in units, not in seconds, so that every machine decides alike.
 
 A unit is about a microsecond of the slower reader: a value visited, an element created, a tag skipped, or
 limits.BYTES_PER_UNIT bytes inflated or written as text.

@@ -1,4 +1,4 @@
-"""How do people write durations? ``250us``, ``20ms``, ``1.5s``; a number alone is milliseconds."""
+"""Durations as people write them: ``250us``, ``20ms``, ``1.5s``; a number alone is milliseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may read what this program writes: landing files, tables, checkpoints, caches, sockets?"""
+"""Who may read what this program writes: landing files, tables, checkpoints, caches, sockets."""
 
 from __future__ import annotations
 

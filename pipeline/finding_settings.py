@@ -1,4 +1,4 @@
-"""How much of a symptom makes a finding? The thresholds of all rules, with their defaults."""
+"""How much of a symptom makes a finding: the thresholds of all rules, with their defaults."""
 
 from __future__ import annotations
 

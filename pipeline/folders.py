@@ -1,4 +1,4 @@
-"""What is a folder that a user names: a lake, a landing zone, captures? And is it a path at all, or a URL cut short?"""
+"""What a folder is that a user names (a lake, a landing zone, captures), and whether it is a path or a cut URL."""
 
 from __future__ import annotations
 

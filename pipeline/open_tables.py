@@ -1,4 +1,4 @@
-"""Which files does a table of the lake consist of, and do all of them lie in its folder? Delta without a JVM."""
+"""The files that a table of the lake consists of, all of them in its folder: Delta without a JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be configured, with which default, and what is allowed?
+"""What can be configured, with which default, and what is allowed.
 
 Order, first wins: command line, environment (``WIRELAKE_LAKE``, ``WIRELAKE_STREAM__TRIGGER_SECONDS``), the file given
 by ``--conf`` (see ``conf/local.yaml``), the defaults below.

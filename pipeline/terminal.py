@@ -1,4 +1,4 @@
-"""What of a capture may reach a terminal or a log? Names and values come from the wire, and with them what steers it.
+"""What of a capture may reach a terminal or a log: names and values come from the wire, and with them what steers it.
 
 Everything that this program shows goes through here, so that no command can forget to escape. ``Console`` is rich's,
 made safe; ruff refuses rich's own elsewhere.

@@ -1,4 +1,4 @@
-"""What does a message state, in a line for people? Each protocol has this :class:`Describer`, or one of its own."""
+"""What a message states, in a line for people: each protocol has this :class:`Describer`, or one of its own."""
 
 from __future__ import annotations
 

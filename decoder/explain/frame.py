@@ -1,4 +1,4 @@
-"""What does each byte of a frame mean?"""
+"""What each byte of a frame means."""
 
 from __future__ import annotations
 

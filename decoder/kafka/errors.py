@@ -1,4 +1,4 @@
-"""Which errors does a response name? And how are their codes named (org.apache.kafka.common.protocol.Errors)?"""
+"""The errors that a response names, and the names of their codes (org.apache.kafka.common.protocol.Errors)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the first bytes of a connection speak Kafka? By requests that read to their end, and answers that fit no other."""
+"""Recognises Kafka by the first bytes of a connection: requests that read to their end, answers that fit no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does the kernel write JSON text? Byte by byte what orjson and base64 write, compiled by numba.
+"""Writes JSON text in the kernel: byte by byte what orjson and base64 write, compiled by numba.
 
 Every function writes into ``out`` from ``at`` on and returns where it ended; its caller has made the room.
 """

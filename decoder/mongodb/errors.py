@@ -1,4 +1,4 @@
-"""Which errors does a reply name? And what do MongoDB's codes mean, where a reply gives a number only?"""
+"""The errors that a reply names, and what MongoDB's codes mean where a reply gives a number only."""
 
 from __future__ import annotations
 

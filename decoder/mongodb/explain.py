@@ -1,4 +1,4 @@
-"""What does each byte of a message mean? Header, fields, and the values of documents with their keys and types."""
+"""What each byte of a message means: header, fields, and the values of documents with their keys and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does one exchange state about a command, and one handshake of a client? Pure functions of headers and bodies."""
+"""What one exchange states about a command, and one handshake of a client: pure functions of headers and bodies."""
 
 from __future__ import annotations
 

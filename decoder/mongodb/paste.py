@@ -1,4 +1,4 @@
-"""Are pasted bytes MongoDB's? And where does their first message end?"""
+"""Whether pasted bytes are MongoDB's, and where their first message ends."""
 
 from __future__ import annotations
 

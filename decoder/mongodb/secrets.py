@@ -1,4 +1,4 @@
-"""Which values of MongoDB messages are secrets? Known by their names, at any depth; they are stored under no policy.
+"""Values of MongoDB messages that are secrets: known by their names, at any depth; no policy stores them.
 
 Names are compared without regard to case, to ``_`` and to ``-``, and each part of a dotted path for itself
 (``$set: {"credentials.SCRAM-SHA-256.salt": …}``).

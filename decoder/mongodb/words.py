@@ -1,4 +1,4 @@
-"""What does a MongoDB message say, in a line for people? Names of fields, never the values of documents."""
+"""What a MongoDB message states, in a line for people: names of fields, never the values of documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does one message end and the next begin? Cuts a byte stream at the length of 4 bytes that each begins with."""
+"""Cuts a byte stream into messages at the length of 4 bytes that each begins with."""
 
 from __future__ import annotations
 

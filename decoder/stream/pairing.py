@@ -1,4 +1,4 @@
-"""What do pairers of all protocols keep of a connection? The number of the next exchange, and what was lost."""
+"""What pairers of all protocols keep of a connection: the number of the next exchange, and what was lost."""
 
 from __future__ import annotations
 

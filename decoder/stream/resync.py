@@ -1,4 +1,4 @@
-"""Where does the next frame begin, in a stream joined midway or after a loss? What is the same for every protocol.
+"""Finds the next frame in a stream joined midway or after a loss: what is the same for every protocol.
 
 Any bytes may look like a length, so a place is believed only for several reasons at once, which a protocol's own search
 knows. Starts of segments are looked at first, since senders begin frames there; a place further on gives way to one

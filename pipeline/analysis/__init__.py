@@ -1,1 +1,1 @@
-"""What do pairs of frames mean? Pure functions from Arrow tables to tables and findings: no Spark, files or clock."""
+"""The meaning of pairs of frames: pure functions from Arrow tables to tables and findings; no Spark, files or clock."""

@@ -1,4 +1,4 @@
-"""What follows from decoded frames? All tables of silver and gold at once, for data that one process holds."""
+"""All tables of silver and gold at once, from decoded frames, for data that one process holds."""
 
 from __future__ import annotations
 

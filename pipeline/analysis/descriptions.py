@@ -1,4 +1,4 @@
-"""What do exchanges say in words? A row of ``silver.exchanges`` in the words of ``wirelake decode``."""
+"""Exchanges in words: a row of ``silver.exchanges`` in the words of ``wirelake decode``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which errors does a response name? Its protocol knows where they stand."""
+"""The errors that a response names; its protocol knows where they stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cluster does a server belong to, and which name has a topic id? What the wire states of that, merged over time.
+"""Clusters of servers and names of topic ids, as the wire states them, merged over time.
 
 Both are small, so they are merged in plain Python. Merging takes minima and maxima only: the result does not depend on
 how the stream was cut into batches.

@@ -1,4 +1,4 @@
-"""How do rows become a table of the lake? By the registry's columns, in its order and types."""
+"""Fits rows to a table of the lake: the registry's columns, in its order and types."""
 
 from __future__ import annotations
 

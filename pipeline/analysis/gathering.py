@@ -1,4 +1,4 @@
-"""What do frames hold that come piece by piece? The same as of all at once, in memory that has a bound.
+"""Gathers what frames hold that come piece by piece: the same as of all at once, in bounded memory.
 
 Halves wait for each other from piece to piece. Of what is paired only stays what derivations and rules read; bodies go
 but where a rule may look into one. When it becomes too much the older half goes.

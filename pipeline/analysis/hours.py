@@ -1,4 +1,4 @@
-"""For which hours does a statement count? Timelines are computed by whole hours, however the stream is cut.
+"""The hours for which a statement counts: timelines are computed by whole hours, however the stream is cut.
 
 An hour knows what is stated until ``LATE_US`` after it: a marker or a heartbeat of the moment after belongs to what it
 ends. So news change no row of an earlier hour than :func:`first_hour`. All times and hours are µs since the epoch; an

@@ -1,4 +1,4 @@
-"""How were requests answered, minute by minute? ``gold.api_latency`` and ``gold.mongo_commands``."""
+"""How requests were answered, minute by minute: ``gold.api_latency`` and ``gold.mongo_commands``."""
 
 from __future__ import annotations
 

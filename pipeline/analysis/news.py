@@ -1,4 +1,4 @@
-"""What is new about which subject, and since when? By that, what follows from silver is brought up to date."""
+"""What is new about which subject since when; by that, what follows from silver is brought up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do the halves of an exchange find each other? By ``exchange_id``; those that wait are ``pending``.
+"""Pairs the halves of an exchange by ``exchange_id``; those that wait are ``pending``.
 
 What is complete or given up goes by the capture's own time only:
 

@@ -1,4 +1,4 @@
-"""How are Arrow tables asked? In SQL, by DuckDB within this process; what follows from the rows is plain Python."""
+"""Asks Arrow tables in SQL, by DuckDB within this process; what follows from the rows is plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has a capture run seen, kept and not understood?"""
+"""What a capture run has seen, kept and not understood."""
 
 from __future__ import annotations
 

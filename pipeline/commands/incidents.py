@@ -1,4 +1,4 @@
-"""How are incidents printed? What a person reads who was just called; findings are their evidence."""
+"""Prints incidents: what a person reads who was just called; findings are their evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a query only read? DuckDB's own parser shows what is in it; only what is known to be harmless passes."""
+"""Whether a query only reads: DuckDB's own parser shows what is in it; only what is known to be harmless passes."""
 
 from __future__ import annotations
 

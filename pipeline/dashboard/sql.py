@@ -1,4 +1,4 @@
-"""What does the lake answer to a SQL query, without a JVM? DuckDB over the Delta tables, read-only."""
+"""Answers SQL queries over a lake without a JVM: DuckDB over the Delta tables, read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns does a view have? As DuckDB finds over tables that are there and empty: no lake is needed."""
+"""The columns of a view, as DuckDB finds them over tables that are there and empty: no lake is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong, while traffic goes on? Findings and incidents are reported when they become true, get worse, and end.
+"""Judges while traffic goes on: findings and incidents are reported when they begin, get worse, and end.
 
 Frames come in pieces. After each piece the whole of what is kept is judged, by the functions that judge a capture. So
 the findings in the end are those of ``diagnose`` of all of it, however it was cut, unless something had to be dropped.

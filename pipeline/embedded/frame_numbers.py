@@ -1,4 +1,4 @@
-"""Under which number does ``wirelake explain`` show the request of an exchange? By a capture's landed frames."""
+"""The number under which ``wirelake explain`` shows the request of an exchange, by a capture's landed frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which incidents are reported while traffic goes on? Each when it begins, gets another root, and ends."""
+"""Incidents that are reported while traffic goes on: each when it begins, gets another root, and ends."""
 
 from __future__ import annotations
 

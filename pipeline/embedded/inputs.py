@@ -1,4 +1,4 @@
-"""What may be judged? Captures, as ``capture read`` takes them, or a landing zone; both become landed rows."""
+"""What may be judged: captures, as ``capture read`` takes them, or a landing zone; both become landed rows."""
 
 from __future__ import annotations
 

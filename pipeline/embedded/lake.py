@@ -1,4 +1,4 @@
-"""How do tables become a lake without a JVM? By delta-rs, all of them or none: beside it first, then renamed."""
+"""Makes a lake of tables without a JVM: by delta-rs, all of them or none; beside it first, then renamed."""
 
 from __future__ import annotations
 

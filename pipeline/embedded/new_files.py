@@ -1,4 +1,4 @@
-"""What is new in a landing zone that grows, each file once? Folders are listed when something has changed in them."""
+"""New files of a landing zone that grows, each once; folders are listed when something has changed in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does what is read lie while it is judged? In a temporary folder of our own, which goes however we end."""
+"""A temporary folder of our own for what is read while it is judged; it goes however the process ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of findings that are past stays known? So many of them, and no more: the oldest are forgotten."""
+"""Findings that are past and stay known: so many of them, and no more; the oldest are forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does everything stand while traffic goes on? From landed rows: groups, traffic, incidents."""
+"""How everything stands while traffic goes on, from landed rows: groups, traffic, incidents."""
 
 from __future__ import annotations
 

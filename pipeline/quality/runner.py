@@ -1,4 +1,4 @@
-"""Does the lake hold what it must? Runs the suites on Spark and records the outcome in ``ops.quality_results``."""
+"""Runs the checks of a lake on Spark, and records the outcome in ``ops.quality_results``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does ``make setup`` do after the Python packages? ``python -m pipeline.setup``: Java, test tools, Delta jars."""
+"""What ``make setup`` does after the Python packages, ``python -m pipeline.setup``: Java, test tools, Delta jars."""
 
 from __future__ import annotations
 

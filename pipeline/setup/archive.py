@@ -1,4 +1,4 @@
-"""What do the workers of a cluster need of us, and how is it packed? ``python -m pipeline.setup.archive [FOLDER]``.
+"""Packs what the workers of a cluster need of us: ``python -m pipeline.setup.archive [FOLDER]``.
 
 ``wirelake-code.zip``
     our packages with their data, and in ``kernel`` the machine code of the decoder, so that no worker compiles it.

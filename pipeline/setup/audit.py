@@ -1,4 +1,4 @@
-"""What is known against that of which a release is made? ``python -m pipeline.setup.audit dist``.
+"""What is known against that of which a release is made: ``python -m pipeline.setup.audit dist``.
 
 Reads the newest bill of materials that ``make dist`` wrote, and ``requirements.lock``, which has what tests need, too.
 Licences are compared with a list of those that we may ship beside; versions are looked up in OSV, which knows the

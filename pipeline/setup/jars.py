@@ -1,4 +1,4 @@
-"""Where do the Delta jars come from, and are they the right ones?
+"""Where the Delta jars come from, and whether they are the right ones.
 
 ``pip install delta-spark`` brings no jars. ``--packages`` would resolve thirty of them at each start, over the network,
 where Spark already has all but two: those are fetched once, checked against a pinned hash and put beside Spark's own.

@@ -1,4 +1,4 @@
-"""Which Java would Spark start, and is it new enough?
+"""The Java that Spark would start, and whether it is new enough.
 
 Spark 4.2 needs Java 17 and passes ``--add-modules=jdk.incubator.vector``: a runtime that was cut down with jlink and
 lacks that module does not even start. Standard library only, so that setup can run it first.

@@ -1,4 +1,4 @@
-"""What is in a release, and of what is it made? ``python -m pipeline.setup.sbom dist --cyclonedx CYCLONEDX_PY``.
+"""What is in a release, and of what it is made: ``python -m pipeline.setup.sbom dist --cyclonedx CYCLONEDX_PY``.
 
 Builds the wheel, installs it with all its extras, in the versions of ``requirements.lock``, into an environment of its
 own, and writes what is there beside the wheel as a software bill of materials (CycloneDX 1.6, JSON): Python packages

@@ -1,4 +1,4 @@
-"""Which command installs a program on this system, and may we run it ourselves?"""
+"""The command that installs a program on this system, and whether we may run it ourselves."""
 
 from __future__ import annotations
 

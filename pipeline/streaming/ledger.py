@@ -1,4 +1,4 @@
-"""Which landing files were published, but deleted before anybody read them? The manifests know; no stream sees them."""
+"""Landing files that were published, but deleted before anybody read them: manifests name them; no stream sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May a command begin? The landing zone and the lake are looked at before a JVM starts, which takes ten seconds.
+"""Whether a command may begin: landing zone and lake are looked at before a JVM starts, which takes ten seconds.
 
 Nor is anything imported for it that takes a second by itself, as the job does.
 """

@@ -1,4 +1,4 @@
-"""Which streaming queries make up the job, and how do they end without cutting a batch in two?"""
+"""The streaming queries that make up the job, and how they end without cutting a batch in two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does new silver change in the tables that are derived from it, and from when on? The query for gold.
+"""What new silver changes in the tables derived from it, and from when on: the query for gold.
 
 Each table is brought up to date from the first time, or day, of what it depends on: a refresh gives the same rows
 however often it is repeated and wherever the stream was cut.

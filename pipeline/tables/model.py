@@ -1,4 +1,4 @@
-"""What is a table, and a column of it?"""
+"""A table, and a column of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages does a Kafka message carry inside its bytes fields? Group metadata, assignments, forwarded requests.
+"""Messages inside the bytes fields of a Kafka message: group metadata, assignments, forwarded requests.
 
 The body itself stays Kafka's JSON, where such a field is base64; what it means stands beside the body.
 

@@ -1,4 +1,4 @@
-"""Which records does a frame carry, and of which topic and partition? Produce requests, Fetch and ShareFetch responses.
+"""Records of a frame with topic and partition: Produce requests, Fetch and ShareFetch responses.
 
 Kept apart from decoding the frame: most who read a message need the headers of its batches only.
 """

@@ -1,4 +1,4 @@
-"""Does a frame fit its api? Judged by its lengths, without reading its values.
+"""Whether a frame fits its api, judged by its lengths, without reading its values.
 
 Of a frame without credentials and records, also whether it is nothing else: most are; the others are for
 :mod:`decoder.kafka.redaction.frames`, which takes ten times as long. What

@@ -1,4 +1,4 @@
-"""Do bytes that have the header of a request also read as one, as far as they are there?"""
+"""Whether bytes that have the header of a request also read as one, as far as they are there."""
 
 from __future__ import annotations
 

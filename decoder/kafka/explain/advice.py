@@ -1,4 +1,4 @@
-"""What should someone do about a message that does not decode? In words: which length, its value, what it needs."""
+"""What to do about a message that does not decode, in words: which length, its value, what it needs."""
 
 from __future__ import annotations
 

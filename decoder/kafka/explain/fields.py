@@ -1,4 +1,4 @@
-"""What does each byte of a Kafka message mean? Fields, record batches, and the messages inside bytes fields."""
+"""What each byte of a Kafka message means: fields, record batches, and the messages inside bytes fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of which api and version may a response be, when nobody saw its request? What it decodes as, likeliest first."""
+"""The api and version of a response whose request nobody saw: what it decodes as, likeliest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does a Kafka message begin and end in pasted bytes, and what is missing to read it?"""
+"""Where a Kafka message begins and ends in pasted bytes, and what is missing to read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do pasted bytes begin with Kafka's length prefix, and does it agree with what follows?"""
+"""Whether pasted bytes begin with Kafka's length prefix, and whether it agrees with what follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which one length, if it were another, would make a broken message decode to its last byte?
+"""Finds the one length that, if it were another, would make a broken message decode to its last byte.
 
 A wrong length is how most hand-made and half-ported messages fail, and decoding often stops far behind it.
 """

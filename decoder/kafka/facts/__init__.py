@@ -1,1 +1,1 @@
-"""What does one exchange state about offsets, groups, transactions and fetch sessions?"""
+"""What one exchange states about offsets, groups, transactions and fetch sessions."""

@@ -1,4 +1,4 @@
-"""What does one exchange state about record batches, topic ids and clusters? Pure functions of its bodies."""
+"""What one exchange states about record batches, topic ids and clusters: pure functions of its bodies."""
 
 from __future__ import annotations
 

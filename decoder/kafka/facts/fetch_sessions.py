@@ -1,4 +1,4 @@
-"""Which partitions does a fetch session hold (KIP-227)? Follows one session through its fetches, day by day.
+"""The partitions that a fetch session holds (KIP-227): follows one session through its fetches, day by day.
 
 A full fetch (epoch 0) lists every partition; the incremental ones after it, each of an epoch one higher, only what is
 new, moved or taken out. So a partition without news stands in no frame, and is fetched all the same. A missing epoch

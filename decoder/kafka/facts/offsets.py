@@ -1,4 +1,4 @@
-"""What does one exchange state about offsets? A pure function of its two bodies.
+"""What one exchange states about offsets: a pure function of its two bodies.
 
 The bodies are those of ``Codec.decode``; either may be None (not seen, no response) or end early (partial frames), so
 that every field is optional here, and read by its type (decoder.fields): an error code that is missing is not known,

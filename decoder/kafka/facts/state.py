@@ -1,4 +1,4 @@
-"""What does one exchange state about groups, transactions, fetch sessions and clients? A pure function of its bodies.
+"""What one exchange states about groups, transactions, fetch sessions and clients: a pure function of its bodies.
 
 Offsets are the business of :mod:`decoder.kafka.facts.offsets`; here is what lasts from one exchange to the next: who is
 a member and owns what (JoinGroup, SyncGroup; KIP-848), what a transaction holds (KIP-98, KIP-890), which fetch session

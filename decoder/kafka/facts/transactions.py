@@ -1,4 +1,4 @@
-"""What became of the transactions of one transactional id? Follows them through their requests and markers.
+"""What became of the transactions of one transactional id: follows them through their requests and markers.
 
 The old protocol (KIP-98) runs many transactions under one epoch, separated by their ends; the new one (KIP-890) gives
 each an epoch of its own, and its partitions may be added by brokers. Both come out of one rule: what is added after an

@@ -1,4 +1,4 @@
-"""How does the kernel summarise record batches? As :mod:`decoder.kafka.records.batches` does, text for text."""
+"""Summarises record batches in the kernel, as :mod:`decoder.kafka.records.batches` does, text for text."""
 
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How does the kernel compute the checksums of record batches? CRC-32C (v2) and CRC-32 (v0, v1).
+"""Computes the checksums of record batches in the kernel: CRC-32C (v2) and CRC-32 (v0, v1).
 
 CRC-32C by the instruction that x86 has for it (SSE 4.2) where there is one, else, and CRC-32 always, by tables.
 """

@@ -1,4 +1,4 @@
-"""Where and when is each record of a ``records`` field? Columns instead of objects, ten million records a second.
+"""Where and when each record of a ``records`` field is: columns instead of objects, ten million records a second.
 
 Compiled with numba for format v2. Whatever is not exactly as it should be (a length that lies, a record too many, an
 old format) the kernel leaves to the plain reader, decoder.kafka.records.iteration: it alone decides what is an error.

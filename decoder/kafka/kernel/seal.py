@@ -1,4 +1,4 @@
-"""How does the payload policy reach many frames at once? What redaction does with records, compiled.
+"""Applies the payload policy to many frames at once: what redaction does with records, compiled.
 
 Only for whole messages of known layout whose batches are of format 2 and with a good checksum, and not of topics that
 may be Kafka's own if the records stay. Where they do not, all strings must be printable, and there may be neither

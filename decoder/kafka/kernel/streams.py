@@ -1,4 +1,4 @@
-"""How are many connections in good order cut and paired at once? What framing and pairing do, compiled.
+"""Cuts and pairs many connections in good order at once: what framing and pairing do, compiled.
 
 Only for streams without loss whose requests and responses follow each other as they should. At anything else a
 connection is marked as odd, and :mod:`decoder.kafka.stream.framing` and :mod:`decoder.kafka.stream.pairing` decide.

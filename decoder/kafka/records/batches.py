@@ -1,4 +1,4 @@
-"""What do the headers of the record batches in a ``records`` field state? Formats v0, v1 (message sets) and v2.
+"""What the headers of the record batches in a ``records`` field state: formats v0, v1 (message sets) and v2.
 
 Layouts: Kafka's DefaultRecordBatch (v2) and LegacyRecord (v0, v1) documentation. All formats share the first 17 bytes:
 offset int64, size int32, four bytes that differ, magic int8.

@@ -1,4 +1,4 @@
-"""What do the compressed records of a batch hold? Bounded decompression of Kafka's four codecs.
+"""Opens the compressed records of a batch: bounded decompression of Kafka's four codecs.
 
 Nothing is allocated for a size that the bytes merely claim before that size is within the limits, and no codec may
 write more than is allowed. A failure is a DecodeError at byte 0 of the compressed data.

@@ -1,4 +1,4 @@
-"""Which records does a ``records`` field hold? Reads each of them, of the formats v0, v1 and v2, compressed or not.
+"""Reads each record of a ``records`` field, of the formats v0, v1 and v2, compressed or not.
 
 Layouts: Kafka's DefaultRecordBatch and DefaultRecord (v2), LegacyRecord (v0, v1). This is the plain reader, one Python
 object a record; decoder.kafka.kernel.records reads v2 into columns and leaves to this one whatever is not as it should.

@@ -1,4 +1,4 @@
-"""What do the blocks of an lz4 frame hold? The frame format as Kafka's Lz4BlockInputStream reads it.
+"""Opens the blocks of an lz4 frame: the frame format as Kafka's Lz4BlockInputStream reads it.
 
 A library that decompresses a whole frame at once shows too late how much that is. Blocks must be independent, as Kafka
 demands. Checksums of blocks and content are not verified: the checksum of the batch covers the same bytes.

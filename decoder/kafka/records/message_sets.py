@@ -1,4 +1,4 @@
-"""Which messages does a v0 or v1 message stand for? Itself, or if it is compressed those of the set that it wraps.
+"""The messages of a v0 or v1 message: itself, or if it is compressed those of the set that it wraps.
 
 Layout: Kafka's LegacyRecord; wrappers: AbstractLegacyRecordBatch.DeepRecordsIterator (KIP-31, KIP-32).
 """

@@ -1,4 +1,4 @@
-"""How does Kafka read the bytes of a string? It takes any: its ``new String(bytes, UTF_8)`` never fails."""
+"""Reads the bytes of a string as Kafka does, which takes any: its ``new String(bytes, UTF_8)`` never fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a payload policy leave of the record batches in a ``records`` field? Formats v0, v1 and v2."""
+"""What a payload policy leaves of the record batches in a ``records`` field: formats v0, v1 and v2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be stored of each field of Kafka's messages? Derived from the schema by names, where nobody has decided.
+"""What may be stored of each field of Kafka's messages: derived from the schema by names, unless somebody decided.
 
 A field whose name smells of a secret, or that holds bytes, is overwritten unless :data:`REVIEWED` exempts it: so a
 field of a release to come is safe before anybody has looked at it. All other fields are names and numbers.

@@ -1,4 +1,4 @@
-"""How do ``messages.json``, ``releases.json`` and ``apis.py`` come about? From what is inside Kafka's own jars.
+"""Makes ``messages.json``, ``releases.json`` and ``apis.py`` from what is inside Kafka's own jars.
 
 Kafka 4.x dropped old protocol versions (KIP-896), 3.9 does not know the newest: for each api key and kind the table
 holds the newest definition for the versions that it knows, and the older one for the versions that only it knows.

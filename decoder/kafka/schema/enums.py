@@ -1,4 +1,4 @@
-"""What does ``decoder/kafka/apis.py`` hold? Kafka's api keys and error codes as enums; :mod:`.build` writes it."""
+"""Content of ``decoder/kafka/apis.py``: Kafka's api keys and error codes as enums; :mod:`.build` writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which request versions does a broker of which Kafka release answer? Reads and answers from ``releases.json``.
+"""The request versions that a broker of each Kafka release answers: reads and answers from ``releases.json``.
 
 Kafka 4.0.0 dropped old versions (KIP-896); 4.0.1 took JoinGroup v0 and v1 back (KAFKA-19444). So "Kafka 4 refuses it"
 is a fact of an api, a version and a release.

@@ -1,4 +1,4 @@
-"""What do Kafka's messages look like, for each api key, version and kind? Reads and answers from ``messages.json``."""
+"""Kafka's messages, for each api key, version and kind: reads and answers from ``messages.json``."""
 
 from __future__ import annotations
 

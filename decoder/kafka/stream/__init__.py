@@ -1,1 +1,1 @@
-"""Where do frames begin in a stream of bytes, and which response answers which request?"""
+"""Where frames begin in a stream of bytes, and which response answers which request."""

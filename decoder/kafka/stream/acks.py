@@ -1,4 +1,4 @@
-"""Does a Produce request ask for an answer? Its ``acks``, without the rest of its body."""
+"""Whether a Produce request asks for an answer: its ``acks``, without the rest of its body."""
 
 from __future__ import annotations
 

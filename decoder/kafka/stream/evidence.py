@@ -1,4 +1,4 @@
-"""What is known of a connection that distinguishes its frames from other bytes?"""
+"""What is known of a connection that distinguishes its frames from other bytes."""
 
 from __future__ import annotations
 

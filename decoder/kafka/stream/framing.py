@@ -1,4 +1,4 @@
-"""Where does one Kafka message end and the next begin? At its 4-byte length prefix, which does not count itself."""
+"""Cuts a stream into Kafka messages at their 4-byte length prefix, which does not count itself."""
 
 from __future__ import annotations
 

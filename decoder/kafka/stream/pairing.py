@@ -1,4 +1,4 @@
-"""Which response answers which request? A broker answers the requests of a connection in order; ids confirm it."""
+"""Pairs responses with requests: a broker answers the requests of a connection in order; ids confirm it."""
 
 from __future__ import annotations
 

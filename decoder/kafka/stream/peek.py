@@ -1,4 +1,4 @@
-"""What do the first bytes of a request hold, without a schema? And could they be a Kafka request at all?"""
+"""The first fields of a request, without a schema, and whether bytes could be a Kafka request at all."""
 
 from __future__ import annotations
 

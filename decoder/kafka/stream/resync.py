@@ -1,4 +1,4 @@
-"""Where does the next Kafka frame begin, in a stream joined midway or after a loss?
+"""Finds the next Kafka frame in a stream joined midway or after a loss.
 
 A place is believed for several reasons at once: a plausible frame stands there; it ends exactly where a TCP segment
 ends, or at its end stands another plausible frame; it decodes by its api, to its last byte; and it belongs to this

@@ -1,4 +1,4 @@
-"""What is remembered of a connection's requests, and what their ids show: is one next in line, answered, or near?"""
+"""What is remembered of a connection's requests, and what an id shows: next in line, answered, or near."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What does a Kafka message say, in a line for people?"""
+"""What a Kafka message states, in a line for people."""

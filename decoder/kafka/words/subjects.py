@@ -1,4 +1,4 @@
-"""Which groups, topics and errors does a body name, of whatever api? Found by the names of its fields."""
+"""Groups, topics and errors that a body names, of whatever api: found by the names of its fields."""
 
 from __future__ import annotations
 

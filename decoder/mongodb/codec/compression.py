@@ -1,4 +1,4 @@
-"""What message stands in an OP_COMPRESSED? Bounded decompression (mongodb/specifications, ``OP_COMPRESSED.md``).
+"""Opens OP_COMPRESSED: bounded decompression (mongodb/specifications, ``OP_COMPRESSED.md``).
 
 The compressed message has no header of its own: its opcode stands in front of the compressed bytes, the ids in the
 header outside. Not one byte more comes out than was declared, and nothing is allocated before the declared size is

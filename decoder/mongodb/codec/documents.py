@@ -1,4 +1,4 @@
-"""What does a BSON document hold? Walked without recursion, checked, and as relaxed extended JSON.
+"""Reads a BSON document: walked without recursion, checked, and as relaxed extended JSON.
 
 pymongo's ``bson`` reads the values, but only after :func:`walk` has been through the whole document: every length is
 within the bytes that are there, no nesting is too deep, and there are not too many values (bsonspec.org, version 1.1).

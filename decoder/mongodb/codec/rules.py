@@ -1,4 +1,4 @@
-"""Which values of a command or of its reply are about the command, and not payload? They stay under every policy.
+"""Values of a command or of its reply that are about the command, and no payload: they stay under every policy.
 
 A rule is the set of BSON types that may stay under a name, a test of the bytes of a value (:class:`Stated`), or, for a
 document or an array, the rules of what is in it (``*``: of each element). What has no rule is payload.

@@ -1,4 +1,4 @@
-"""What does a message hold in front: header, flags, command, namespace? No document becomes a Python object for it."""
+"""The front of a message: header, flags, command, namespace. No document becomes a Python object for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does the kernel write a BSON document? As :mod:`decoder.mongodb.codec.documents` and orjson do, byte by byte.
+"""Writes a BSON document as :mod:`decoder.mongodb.codec.documents` and orjson do, byte by byte.
 
 What is rare is given back: types that few documents have, numbers whose shortest text needs a library, keys that are
 repeated, and whatever is not as it should be.

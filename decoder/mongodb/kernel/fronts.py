@@ -1,4 +1,4 @@
-"""What do many messages hold in front? As :mod:`decoder.mongodb.codec.summary` gives it of one, compiled by numba.
+"""The fronts of many messages, as :mod:`decoder.mongodb.codec.summary` gives that of one, compiled by numba.
 
 What is rare, or not as it should be, is given back: legacy opcodes but those of the first exchange of a connection,
 commands in a wrapper, values of rare types beside the ones that are looked for.

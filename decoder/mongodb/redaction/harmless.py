@@ -1,4 +1,4 @@
-"""Is there anything in a document that may be a secret? The quick answer for the many in which there is nothing."""
+"""Whether a document may hold a secret: the quick answer for the many that hold none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a payload policy leave of a document? Each value is overwritten where it stands, by as many bytes."""
+"""What a payload policy leaves of a document: each value is overwritten where it stands, by as many bytes."""
 
 from __future__ import annotations
 

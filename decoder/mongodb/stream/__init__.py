@@ -1,1 +1,1 @@
-"""Where do messages begin in a stream of bytes, and which reply answers which request?"""
+"""Where messages begin in a stream of bytes, and which reply answers which request."""

@@ -1,4 +1,4 @@
-"""Which cursor does a reply open, and which does a request read on? For the batches of what holds credentials."""
+"""The cursor that a reply opens or a request reads on, for the batches of what holds credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does one MongoDB message end and the next begin? At its messageLength, little-endian, which counts itself."""
+"""Cuts a stream into MongoDB messages at messageLength, little-endian, which counts itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which response answers which request? A response names the message that it answers, whatever the order."""
+"""Pairs responses with requests: a response names the message that it answers, whatever the order."""
 
 from __future__ import annotations
 

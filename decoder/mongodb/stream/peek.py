@@ -1,4 +1,4 @@
-"""What do the first bytes of a message hold, without its documents? And could they be a MongoDB message at all?"""
+"""The front of a message, without its documents, and whether bytes could be a MongoDB message at all."""
 
 from __future__ import annotations
 

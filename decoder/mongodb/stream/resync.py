@@ -1,4 +1,4 @@
-"""Where does the next MongoDB message begin, in a stream joined midway or after a loss?
+"""Finds the next MongoDB message in a stream joined midway or after a loss.
 
 A place is believed for several reasons at once: a header stands there whose opcode travels in this direction, with a
 body behind it that begins as its opcode does; the message ends exactly where a TCP segment ends, or at its end stands

@@ -1,1 +1,1 @@
-"""How do landed frames become decoded rows? By the kernel or the plain reader, a batch at a time."""
+"""Decodes landed frames, by the kernel or the plain reader, a batch at a time."""

@@ -1,4 +1,4 @@
-"""How does a batch of landed rows get its decoded columns? One bad frame costs one row."""
+"""Adds the decoded columns to a batch of landed rows; one bad frame costs one row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do the texts that the kernel writes become columns? As Arrow arrays around the same memory.
+"""Makes columns of the texts that the kernel writes, as Arrow arrays around the same memory.
 
 What the kernel gives back, the plain reader reads, and its rows take their places.
 """

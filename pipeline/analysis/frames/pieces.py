@@ -1,4 +1,4 @@
-"""How does one frame fail alone? Batches are cut so that their texts fit a column, and halved where they fail."""
+"""Lets one frame fail alone: batches are cut so that their texts fit a column, and halved where they fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does the plain reader fill the decoded columns? A row at a time; one bad frame costs one row."""
+"""Fills the decoded columns by the plain reader, a row at a time; one bad frame costs one row."""
 
 from __future__ import annotations
 

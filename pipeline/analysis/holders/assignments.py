@@ -1,4 +1,4 @@
-"""Who was given which partition in which generation? ``silver.state_events`` → ``silver.assignments``."""
+"""Who was given which partition in which generation: ``silver.state_events`` → ``silver.assignments``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions does each fetch session hold? Statements of silver → ``silver.fetch_sessions``."""
+"""The partitions that each fetch session holds: statements of silver → ``silver.fetch_sessions``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics does a task of a Streams group (KIP-1071) read? Members say it when they join.
+"""The topics that a task of a Streams group (KIP-1071) reads; members state them when they join.
 
 Answers name tasks alone. As SQL over ``states``, for all who ask who was given what.
 """

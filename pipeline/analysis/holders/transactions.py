@@ -1,4 +1,4 @@
-"""What became of each transaction? Statements of silver → ``silver.transactions``."""
+"""What became of each transaction: statements of silver → ``silver.transactions``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which findings are one trouble, who causes it, whom does it hurt, and what is to be done first?"""
+"""Incidents: which findings are one trouble, who causes it, whom it hurts, and what must be done first."""

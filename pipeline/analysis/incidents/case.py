@@ -1,4 +1,4 @@
-"""What do the words of an incident speak of? Its root's figures, and names as a person knows them."""
+"""What the words of an incident speak of: its root's figures, and names as a person knows them."""
 
 from __future__ import annotations
 

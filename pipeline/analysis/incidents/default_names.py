@@ -1,4 +1,4 @@
-"""Which names of clients are those that a library gives when nobody chooses one? Strangers share them."""
+"""Names that a client library gives when nobody chooses one; strangers share them."""
 
 from __future__ import annotations
 

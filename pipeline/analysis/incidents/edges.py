@@ -1,4 +1,4 @@
-"""What causes what? Rules by name: which finding can be an effect of which, and what the two must share then.
+"""Causes and effects, by names of rules: which finding can be an effect of which, and what the two must share.
 
 The table has no cycles. A rule stands in an edge, or in :data:`ALONE`. What is no effect of anything here is
 reported as an incident of its own.

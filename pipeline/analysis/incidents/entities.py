@@ -1,4 +1,4 @@
-"""What is a finding about? The names by which two findings can be about the same thing.
+"""What a finding is about: the names by which two findings can be about the same thing.
 
 They come from the columns of ``gold.findings`` and from its ``details``, wherever a rule states them there under the
 names below: a new rule joins in by naming its figures as the others do.

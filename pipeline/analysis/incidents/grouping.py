@@ -1,4 +1,4 @@
-"""Which findings belong together? From findings to trees: a root, and effects that each have one cause.
+"""Groups findings that belong together into trees: a root, and effects that each have one cause.
 
 Findings of one rule that are one trouble of many subjects (:data:`GATHERED`) are taken together first. Between such
 bundles stands an edge where the table (:data:`EDGES`) names their rules, they share the names that it asks for, and

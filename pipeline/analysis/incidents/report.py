@@ -1,4 +1,4 @@
-"""How is a tree of findings reported to somebody who was just called?"""
+"""Reports a tree of findings to somebody who was just called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is new in a finding since it was last reported?"""
+"""What is new in a finding since it was last reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often did a trouble come before? Its last time is reported, with how often it was and since when."""
+"""A trouble that came before: its last time is reported, with how often it was and since when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which symptoms belong together? Those of one subject, cut where they pause.
+"""Symptoms that belong together: those of one subject, cut where they pause.
 
 Only exchanges that can hold a symptom are parsed; the others are ruled out by columns and a search in their text.
 """

@@ -1,4 +1,4 @@
-"""What is a finding, and what may a rule look at?"""
+"""A finding, and what a rule may look at."""
 
 from __future__ import annotations
 

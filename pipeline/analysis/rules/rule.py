@@ -1,4 +1,4 @@
-"""What is a rule? What it is called, what it means, what it goes by; and the function that finds.
+"""A rule: its name, what it means, its thresholds; and the function that finds.
 
 A module under ``rules`` describes its rules and registers the function that applies them, by :func:`finds`. Rules that
 share one pass over the data share a function. Nothing else has to know of a module.

@@ -1,1 +1,1 @@
-"""How does everything stand now: groups, apis, clients, commands? Of the last moments, from the tables of the lake."""
+"""How groups, apis, clients and commands stand now: of the last moments, from the tables of the lake."""

@@ -1,4 +1,4 @@
-"""Which connections fail, and how? By server and end, in a window."""
+"""Connections that fail, by server and end, in a window."""
 
 from __future__ import annotations
 

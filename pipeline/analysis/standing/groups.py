@@ -1,4 +1,4 @@
-"""Which groups are behind, by how much, and do they catch up? From ``gold.offset_timeline``.
+"""Groups that are behind, by how much, and whether they catch up: from ``gold.offset_timeline``.
 
 Lag falls with each commit and grows until the next, so two looks at it at any moments say little. A trend is taken from
 commit to commit; of a group that has not committed for three of its own periods, since its last commit; of one that

@@ -1,4 +1,4 @@
-"""Who asks what, how often, and how well is it answered? Apis, clients and MongoDB commands in a window."""
+"""Who asks what, how often, and how well it is answered: apis, clients and MongoDB commands in a window."""
 
 from __future__ import annotations
 

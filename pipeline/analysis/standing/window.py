@@ -1,4 +1,4 @@
-"""For which span of time is it stated how things stand?"""
+"""The span of time for which it is stated how things stand."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What do exchanges state? A row for each statement."""
+"""What exchanges state, a row for each statement."""

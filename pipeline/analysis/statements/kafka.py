@@ -1,4 +1,4 @@
-"""What does each exchange state of offsets, records, state and names? All in one pass: parsing bodies is the work."""
+"""What each exchange states of offsets, records, state and names, in one pass: parsing bodies is the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does each MongoDB exchange state? Its command, and what clients state of themselves in their first message."""
+"""What each MongoDB exchange states: its command, and what clients state of themselves in their first message."""
 
 from __future__ import annotations
 

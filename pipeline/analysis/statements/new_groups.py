@@ -1,4 +1,4 @@
-"""What do heartbeats of share groups (KIP-932) and Streams groups (KIP-1071) state?
+"""What heartbeats of share groups (KIP-932) and Streams groups (KIP-1071) state.
 
 As in the consumer protocol (KIP-848) an answer holds the member's whole assignment when it changed, and epochs below 0
 leave the group.

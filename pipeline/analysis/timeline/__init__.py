@@ -1,1 +1,1 @@
-"""Where does each partition, and each group that reads it, stand over time?"""
+"""Where each partition, and each group that reads it, stands over time."""

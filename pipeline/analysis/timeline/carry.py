@@ -1,4 +1,4 @@
-"""How does each event get what was known at that moment? One pass over all that matters to a partition, in order.
+"""Gives each event what was known at that moment: one pass over all that matters to a partition, in order.
 
 Sorted by ``ORDER`` come, of one topic partition after the other: what was produced, transaction markers, what was known
 before, then the events in the order of time. Kept is what :mod:`pipeline.analysis.timeline.offset_state` keeps of one

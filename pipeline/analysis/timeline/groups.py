@@ -1,4 +1,4 @@
-"""Which group does an event belong to, and when does a commit inside a transaction count? From other exchanges."""
+"""The group of an event, and when a commit inside a transaction counts: from other exchanges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a partition, its groups and clients at each of its events? Carried forward, with the lag.
+"""What is known of a partition, its groups and clients at each of its events: carried forward, with the lag.
 
 Plain Python, one event after the other: the partition's log state comes from all its events, the committed offset from
 those of the group, the fetch position from those of the client. Of what was produced, and of transaction markers, only

@@ -1,4 +1,4 @@
-"""Where does each partition, and each group that reads it, stand over time? ``gold.offset_timeline`` from silver.
+"""Where each partition, and each group that reads it, stands over time: ``gold.offset_timeline`` from silver.
 
 One row for each offset event, with everything that was known at that moment carried forward: the partition's log state
 from all its events, the group's committed offset from the group's, the fetch position from the client's. A last stable

@@ -1,4 +1,4 @@
-"""What is a block of packets? Many at once, as arrays over the bytes that were read."""
+"""A block of packets: many at once, as arrays over the bytes that were read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do many frames become rows of the landing zone without an object for each?"""
+"""Makes rows of the landing zone of many frames without an object for each."""
 
 from __future__ import annotations
 

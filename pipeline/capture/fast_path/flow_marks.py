@@ -1,4 +1,4 @@
-"""Which flows are not to be read, for all packets of a block at once? What is read packet by packet is dear."""
+"""Flows that are not to be read, for all packets of a block at once: what is read packet by packet is dear."""
 
 from __future__ import annotations
 

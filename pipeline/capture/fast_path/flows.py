@@ -1,4 +1,4 @@
-"""Which flows (pairs of endpoints) do packets belong to? By numbers, for arrays."""
+"""The flows (pairs of endpoints) that packets belong to, by numbers, for arrays."""
 
 from __future__ import annotations
 

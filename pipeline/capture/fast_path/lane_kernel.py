@@ -1,4 +1,4 @@
-"""Which connections go on in good order in a block of packets, and what are their bytes? Compiled."""
+"""Finds the connections that go on in good order in a block of packets, and their bytes. Compiled."""
 
 # ruff: noqa: C901, PLR0912, SIM110
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"

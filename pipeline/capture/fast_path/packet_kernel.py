@@ -1,4 +1,4 @@
-"""Where are the packets of a block, and which TCP segment does each carry? Compiled, for the plain sort of packet.
+"""Finds the packets of a block and the TCP segment of each. Compiled, for the plain sort of packet.
 
 What :mod:`pipeline.capture.network.link` knows besides (tunnels, tags, fragments, extension headers, broken headers) is
 left to it: such a packet is PLAIN here. A flood of packets that hold no TCP is counted without it, see

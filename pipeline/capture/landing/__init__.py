@@ -1,1 +1,1 @@
-"""Where do frames go? Landing files that appear whole, with their manifests, in a folder or an object store."""
+"""Landing files that appear whole, with their manifests, in a folder or an object store."""

@@ -1,4 +1,4 @@
-"""What if landed files are taken away more slowly than they come? Then whoever writes waits; no disk fills up."""
+"""Bounds the landed files that wait: where they are taken too slowly, whoever writes waits, and no disk fills up."""
 
 from __future__ import annotations
 

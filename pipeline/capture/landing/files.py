@@ -1,4 +1,4 @@
-"""From rows to landing files: which rows share a file, what is it called, and what stands in its manifest?
+"""From rows to landing files: which rows share a file, its name, and what its manifest states.
 
 Names and contents follow from the rows and their order alone. (DESIGN: landing zone.)
 """

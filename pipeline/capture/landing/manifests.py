@@ -1,4 +1,4 @@
-"""What must a landing file hold? Its manifest states it, which the agent wrote before the file.
+"""What a landing file must hold: its manifest states it, which the agent wrote before the file.
 
 A manifest is as much from outside as the file itself: nothing in it is taken for what it should be. It shows damage,
 cut off files and what others put there; not a change by somebody who may write to the landing zone and writes a fitting

@@ -1,4 +1,4 @@
-"""How is an object store (``s3://``, and what pyarrow knows besides) a landing zone?
+"""An object store (``s3://``, and what pyarrow knows besides) as a landing zone.
 
 Settings come from the URL's query and from what the store's own tools read (the environment, ~/.aws); credentials from
 the latter alone.

@@ -1,4 +1,4 @@
-"""What if the landing zone is full or out of reach? Warn, wait, try again; give up after a while."""
+"""A landing zone that is full or out of reach: warn, wait, try again; give up after a while."""
 
 from __future__ import annotations
 

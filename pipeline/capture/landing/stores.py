@@ -1,4 +1,4 @@
-"""Where are landing files kept, and how does a file appear there only when it is whole?"""
+"""Where landing files are kept, each of which appears there only when it is whole."""
 
 from __future__ import annotations
 

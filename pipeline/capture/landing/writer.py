@@ -1,4 +1,4 @@
-"""How do frames reach the landing zone so that nobody ever sees half a file, and nothing is lost while it is away?
+"""Writes frames to the landing zone so that nobody sees half a file, and nothing is lost while it is away.
 
 Rows are gathered here and written by a thread of their own, one batch at a time and in their order: whoever adds rows
 goes on meanwhile, and waits when the next batch is full as well. So the memory stays bounded while the store is full or

@@ -1,1 +1,1 @@
-"""Which TCP segment does a packet carry? Link layers, tunnels, IP and its fragments."""
+"""The TCP segment that a packet carries: link layers, tunnels, IP and its fragments."""

@@ -1,4 +1,4 @@
-"""How do the fragments of an IP packet become whole again?"""
+"""Puts the fragments of an IP packet together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in front of an IP packet? Link layers, tags and labels, and the tunnels that mirrors are sent through.
+"""What stands in front of an IP packet: link layers, tags and labels, and the tunnels of mirrored traffic.
 
 Every layer is a function of the packet's bytes and its own offset; it gives the ethertype of what follows and where it
 begins. A layer that is cut off raises IndexError or struct.error.

@@ -1,4 +1,4 @@
-"""Which TCP segment does a packet carry? From the link layer through tunnels, IPv4 and IPv6 with fragments, to TCP.
+"""The TCP segment that a packet carries: from the link layer through tunnels, IPv4 and IPv6 with fragments, to TCP.
 
 Of nested IP packets the innermost counts. A connection that is mirrored through a tunnel and captured in plain, too, is
 one connection whose segments come twice; the copies do no harm, as retransmissions do none. Networks of a tunnel are

@@ -1,1 +1,1 @@
-"""What is in a capture? Packets with their times, out of pcap and pcapng files, pipes and archives."""
+"""Packets with their times, out of pcap and pcapng files, pipes and archives."""

@@ -1,4 +1,4 @@
-"""How is a file read that somebody still writes?"""
+"""Reads a file that somebody still writes."""
 
 from __future__ import annotations
 

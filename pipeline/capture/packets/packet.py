@@ -1,4 +1,4 @@
-"""What is a packet, where do its bytes come from, and what can be wrong with them?"""
+"""A packet, where its bytes come from, and what can be wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a classic pcap file cut into packets? (draft-ietf-opsawg-pcap)."""
+"""Cuts a classic pcap file into packets (draft-ietf-opsawg-pcap)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a pcapng file cut into blocks, and which of them are packets? (draft-ietf-opsawg-pcapng)."""
+"""Cuts a pcapng file into blocks, and finds the packets among them (draft-ietf-opsawg-pcapng)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How are packets read from a pipe as they come, without waiting for its end?"""
+"""Reads packets from a pipe as they come, without waiting for its end."""
 
 from __future__ import annotations
 

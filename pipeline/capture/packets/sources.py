@@ -1,4 +1,4 @@
-"""Which packets do the paths hold that a user gave? Finds, opens and decompresses capture files."""
+"""The packets of the paths that a user gave: finds, opens and decompresses capture files."""
 
 from __future__ import annotations
 

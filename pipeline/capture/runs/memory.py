@@ -1,4 +1,4 @@
-"""How much do all connections keep together, and which of them keep too much?"""
+"""How much all connections keep together, and which of them keep too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the payload may land, and by which key is it hashed?"""
+"""What of the payload may land, and the key by which it is hashed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has an agent read of a ring of capture files? Written down beside the landing zone, to go on after a restart."""
+"""What an agent has read of a ring of capture files: noted beside the landing zone, to go on after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files does a ring hold, a directory into which ``tcpdump -C``/``-G`` or ``dumpcap -b`` rotates its files?"""
+"""The files of a ring, a directory into which ``tcpdump -C``/``-G`` or ``dumpcap -b`` rotates its files."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which frames do the bytes of a connection hold, and which response answers which request?"""
+"""The frames that the bytes of a connection hold, and which response answers which request."""

@@ -1,4 +1,4 @@
-"""What was sent inside TLS? tshark decrypts, with the keys of a key log; the plain bytes go on like any other stream.
+"""Decrypts TLS by tshark, with the keys of a key log; the plain bytes go on like any other stream.
 
 tshark reads the same file beside us and reports of each decrypted TLS record in which packet it became whole. There its
 bytes take the place of the encrypted ones. tshark keeps what it decrypts in memory: about four bytes for each of TLS.

@@ -1,4 +1,4 @@
-"""Which requests wait for their response? Held back, so that each comes just before it; and not for too long."""
+"""Requests that wait for their response: held back, so that each comes just before it; and not for too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which protocol does a connection speak, and which side is the client? Keeps its first bytes until they show it."""
+"""Recognises a connection's protocol, and which side is the client; keeps its first bytes until they show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the bytes of one connection hold? Makes frames and gaps of both streams, once its protocol is recognised."""
+"""Makes frames and gaps of both streams of one connection, once its protocol is recognised."""
 
 from __future__ import annotations
 

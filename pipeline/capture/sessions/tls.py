@@ -1,4 +1,4 @@
-"""Is a connection encrypted, and whom did its client ask for? Reads TLS records and both Hellos, nothing else."""
+"""Whether a connection is encrypted, and whom its client asked for: reads TLS records and both Hellos, nothing else."""
 
 from __future__ import annotations
 

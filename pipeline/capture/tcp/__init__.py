@@ -1,1 +1,1 @@
-"""Which bytes did each side of a connection send? Segments in order, each byte once, what is missing reported."""
+"""The bytes that each side of a connection sent: segments in order, each byte once, what is missing reported."""

@@ -1,4 +1,4 @@
-"""How much work may a connection cause? More the more it has sent, and the more of it was answered.
+"""How much work a connection may cause: more the more it has sent, and the more of it was answered.
 
 Each frame is bounded by itself (decoder.work); a stranger may still send many of the worst, or a million packets of one
 byte. So every connection has a bucket of work units (about a microsecond each) that its bytes, its answers and the

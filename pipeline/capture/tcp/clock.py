@@ -1,4 +1,4 @@
-"""What time is it, if the clock of the machine that captured was set meanwhile?
+"""The time, where the clock of the machine that captured was set meanwhile.
 
 Rows keep the times of the capture. How long something has waited is measured by a time that goes on steadily:
 what a clock was set back, or ahead by longer than a capture is ever silent, has not gone by.

@@ -1,4 +1,4 @@
-"""How do the two directions of a TCP connection go together: who opened it, what came before what, when is it over?"""
+"""Both directions of a TCP connection together: who opened it, what came before what, when it is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which direction of a connection is delivered first? Bytes wait for those of the other one that they answer."""
+"""Which direction of a connection is delivered first: bytes wait for those of the other one that they answer."""
 
 from __future__ import annotations
 

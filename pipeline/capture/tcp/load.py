@@ -1,4 +1,4 @@
-"""Is there time to read all that comes? Where packets do not wait, CPU time is held against the capture's own.
+"""Whether there is time to read all that comes: where packets do not wait, CPU time is held against the capture's own.
 
 Units of work (pipeline.capture.tcp.budgets) are estimates. An agent that takes more time than passes falls behind, and
 then packets are dropped blindly. So each unit counts for more than one, until what is read is read in time; what is

@@ -1,4 +1,4 @@
-"""How do the segments of one direction of a TCP connection become its byte stream again?"""
+"""Makes the byte stream of one direction of a TCP connection out of its segments."""
 
 from __future__ import annotations
 

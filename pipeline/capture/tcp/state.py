@@ -1,4 +1,4 @@
-"""Where does an agent stand between two packets? Enough to go on in another process, and no byte of the traffic.
+"""Where an agent stands between two packets: enough to go on in another process, and no byte of the traffic.
 
 Bytes that are kept because their message is not complete are not part of it: no payload and no credential may be
 written down. They are read again from the capture, from ``AgentState.needs_from`` on.

@@ -1,4 +1,4 @@
-"""Which bytes went over which TCP connection, in which order? Tracks connections and puts both directions in order.
+"""Tracks TCP connections, and puts the bytes of both directions in order.
 
 A byte that acknowledges a request travels after it, so the answer to a request is never delivered before the request,
 even if the capture holds their packets in the wrong order.

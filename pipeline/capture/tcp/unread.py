@@ -1,4 +1,4 @@
-"""What becomes of events whose bytes are not read? Of each direction they become one, with their number of bytes."""
+"""Events whose bytes are not read: of each direction they become one, with their number of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may reading cost the agent, by connection and by all together? Settings, each with the attack that it is for."""
+"""What reading may cost the agent, by connection and in all: settings, each with the attack that it is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which api does a user mean? By its key or by its name, in whatever case."""
+"""The api that a user means, by its key or by its name, in whatever case."""
 
 from __future__ import annotations
 

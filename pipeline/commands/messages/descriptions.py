@@ -1,4 +1,4 @@
-"""What do messages say in words? Each protocol describes its own."""
+"""Messages in words; each protocol describes its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages are wanted? What ``wirelake decode`` may be asked for, beside the api."""
+"""The messages that are wanted: what ``wirelake decode`` may be asked for, beside the api."""
 
 from __future__ import annotations
 

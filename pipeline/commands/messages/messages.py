@@ -1,4 +1,4 @@
-"""Which messages does a capture hold, in the order of time? Shared by ``wirelake decode`` and ``wirelake explain``."""
+"""The messages of a capture in the order of time, for ``wirelake decode`` and ``wirelake explain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why is no message like that? Which of what was asked for never occurs, and what does that is near it."""
+"""Why no message fits: which of what was asked for never occurs, and what does that is near it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records does a message carry, each as one line? For ``wirelake decode --records``."""
+"""The records of a message, each as one line, for ``wirelake decode --records``."""
 
 from __future__ import annotations
 

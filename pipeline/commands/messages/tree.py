@@ -1,4 +1,4 @@
-"""How does an explained message look? One line a field, never wrapped, and the bytes around an error."""
+"""An explained message: one line a field, never wrapped, and the bytes around an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key was pressed? One at a time, without Enter, not echoed; of the terminal also where a pipe is read."""
+"""The key that was pressed: one at a time, without Enter, not echoed; of the terminal also where a pipe is read."""
 
 from __future__ import annotations
 

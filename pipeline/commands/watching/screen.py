@@ -1,4 +1,4 @@
-"""What does the screen look like? From how things stand to what rich draws, at any width and height."""
+"""The screen: from how things stand to what rich draws, at any width and height."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows and columns does each part of the screen have? From how things stand to texts, in the order asked for."""
+"""Rows and columns of each part of the screen: from how things stand to texts, in the order asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what are the rows of the screen ordered?"""
+"""The order of the rows of the screen."""
 
 from __future__ import annotations
 

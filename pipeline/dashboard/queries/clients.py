@@ -1,4 +1,4 @@
-"""Which clients are there, and which of them does the next upgrade break? ``gold.clients``."""
+"""The clients, and which of them the next upgrade breaks: ``gold.clients``."""
 
 from __future__ import annotations
 

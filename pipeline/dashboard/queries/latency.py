@@ -1,4 +1,4 @@
-"""How quickly, and how well, were apis and commands answered? ``silver.exchanges``, counting each exchange once.
+"""How quickly and how well apis and commands were answered: ``silver.exchanges``, each exchange counted once.
 
 Latencies are service times: without what a request waited behind earlier ones of its connection.
 """

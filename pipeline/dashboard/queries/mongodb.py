@@ -1,4 +1,4 @@
-"""What is asked of MongoDB by whom, how is it answered, what becomes of cursors? ``silver.mongo_commands``."""
+"""What is asked of MongoDB by whom, how it is answered, what becomes of cursors: ``silver.mongo_commands``."""
 
 from __future__ import annotations
 

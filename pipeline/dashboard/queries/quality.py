@@ -1,4 +1,4 @@
-"""Is what the tables hold sound? The last run of ``wirelake check``: ``ops.quality_results``."""
+"""Whether what the tables hold is sound: the last run of ``wirelake check``, ``ops.quality_results``."""
 
 from __future__ import annotations
 

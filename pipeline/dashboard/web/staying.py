@@ -1,4 +1,4 @@
-"""How does the bar above each page stay in view while somebody scrolls? By a style of ours, which names its container.
+"""Keeps the bar above each page in view while somebody scrolls, by a style of ours that names its container.
 
 Where the window has room, title and search stay; on a phone the search alone, so that the page keeps its height. Both
 lie below Streamlit's header where that shows something, and what is jumped to, or gets the focus, comes to lie below.

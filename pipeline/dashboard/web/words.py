@@ -1,4 +1,4 @@
-"""How are times, durations, counts and names of the wire written on the page? Text only: nothing here draws."""
+"""Times, durations, counts and names of the wire as the page writes them. Text only: nothing here draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which zone are times written? UTC, as in the lake, or that of whoever looks; the zone is always named.
+"""The zone in which times are written: UTC, as in the lake, or that of whoever looks; it is always named.
 
 A page is drawn in a thread of its own, so each has its own zone.
 """

@@ -1,4 +1,4 @@
-"""How does a batch of landing files reach bronze, though some of them are damaged, foreign or gone? File by file.
+"""Takes a batch of landing files into bronze file by file, though some are damaged, foreign or gone.
 
 A file that cannot be read is set aside: a sentence, a row in ``ops.landing_files``, and, if its manifest shows that
 rows are lost with it, a row in ``bronze.gaps``. The rest of the batch goes on. Which files are read is noted before

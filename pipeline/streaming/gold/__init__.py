@@ -1,1 +1,1 @@
-"""What follows over time? Per partition, client, api and command."""
+"""What follows over time, for each partition, client, api and command."""

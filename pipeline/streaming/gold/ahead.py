@@ -1,4 +1,4 @@
-"""What do the newest exchanges show by themselves? Findings need not wait for the tables that gold derives.
+"""What the newest exchanges show by themselves: findings need not wait for the tables that gold derives.
 
 A refresh of gold looks at hours and takes as long as they are full. Between two of them what has just been written to
 silver is judged in this process, as ``diagnose --follow`` judges a pipe: by the same functions, and by what came within

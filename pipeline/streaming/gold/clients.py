@@ -1,4 +1,4 @@
-"""Which software speaks to the brokers, in which versions, and does Kafka 4 still understand it? ``gold.clients``.
+"""Which software speaks to the brokers, in which versions, and whether Kafka 4 still understands it: ``gold.clients``.
 
 The inventory is small: what was seen of clients is gathered wherever rows are read, and merged in this process.
 """

@@ -1,4 +1,4 @@
-"""How do the findings of :mod:`pipeline.analysis.rules` get into ``gold.findings``, and their incidents beside them?"""
+"""Brings the findings of :mod:`pipeline.analysis.rules` into ``gold.findings``, and their incidents beside them."""
 
 from __future__ import annotations
 

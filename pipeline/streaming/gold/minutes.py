@@ -1,4 +1,4 @@
-"""How were requests answered, minute by minute? ``gold.api_latency`` and ``gold.mongo_commands`` from silver.
+"""How requests were answered, minute by minute: ``gold.api_latency`` and ``gold.mongo_commands`` from silver.
 
 What the rows hold is :mod:`pipeline.analysis.minutes`' to say; a refresh recomputes whole minutes.
 """

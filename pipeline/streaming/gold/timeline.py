@@ -1,4 +1,4 @@
-"""Where does each partition, and each group that reads it, stand over time? ``gold.offset_timeline``.
+"""Where each partition, and each group that reads it, stands over time: ``gold.offset_timeline``.
 
 A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
 ``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Many events are

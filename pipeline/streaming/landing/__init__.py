@@ -1,1 +1,1 @@
-"""Which landing files are to be read, and which of them are what their manifests state?"""
+"""Landing files that are to be read, and which of them are what their manifests state."""

@@ -1,4 +1,4 @@
-"""Which files of a batch may be read? Those that are what their manifest states; the others are set aside and reported.
+"""Files of a batch that may be read: those that fit their manifests; the others are set aside and reported.
 
 What is set aside stays where it lies and is not read again under this name.
 """

@@ -1,4 +1,4 @@
-"""What was a batch of landing files to write? Noted before it is written, so that a replay finds what is in bronze.
+"""What a batch of landing files was to write: noted before it is written, so that a replay finds what is in bronze.
 
 Between a crash and the replay files may go, come back or be damaged, and Spark does not even name those that are gone:
 whether the rows of a file are in bronze then follows from the decision, if the append behind it was done.

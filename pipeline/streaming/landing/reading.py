@@ -1,4 +1,4 @@
-"""How is the landing zone read? As a stream of the Parquet files that are new in it: of their names, sizes and times.
+"""Reads the landing zone as a stream of the Parquet files that are new in it: of their names, sizes and times.
 
 The stream opens none of them: one that is damaged or gone would stop it. (See pipeline.streaming.bronze.intake.)
 """

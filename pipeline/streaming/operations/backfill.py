@@ -1,4 +1,4 @@
-"""How are past days derived anew? The same functions as the stream, in batch, replacing whole days."""
+"""Derives past days again: the same functions as the stream, in batch, replacing whole days."""
 
 from __future__ import annotations
 

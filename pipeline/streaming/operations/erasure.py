@@ -1,4 +1,4 @@
-"""How is everything forgotten that names a client, a topic, a group …? By exchange, in all tables, old files included.
+"""Forgets all that names a client, a topic, a group …: by exchange, in all tables, old files included.
 
 An exchange goes as a whole, with both frames, if the name stands in a column of its frames or as a value in their JSON:
 also where a topic is one of many that a Metadata response lists, and also where the same text names something else.

@@ -1,4 +1,4 @@
-"""How does a lake stay quick and small? A day's files are brought together, days that are too old go, dead files too.
+"""Keeps a lake quick and small: files of a day are brought together; old days and dead files go.
 
 All of it may be cut off anywhere and run again. A row's age counts from the newest frame, not from today: a capture of
 last year that was read this morning does not vanish tonight.

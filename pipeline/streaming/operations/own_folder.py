@@ -1,4 +1,4 @@
-"""Which files of a folder may be believed? Those that this user made, where nobody else may write.
+"""Files of a folder that may be believed: those that this user made, where nobody else may write.
 
 Whoever may make folders beside it could have made it first, or put links into it. So it is judged as it was opened, its
 files are named relative to that, and no link is followed.

@@ -1,4 +1,4 @@
-"""How does a job get its work done on a lake on which a stream runs? It hands the work to the stream, and waits.
+"""Work on a lake on which a stream runs: a job hands the work to the stream, and waits.
 
 Only one process may write through a lake's checkpoints. A backfill or maintenance that finds the lake's lock taken
 leaves a request in ``<lake>/_requests``. The stream looks there once a second, finishes the batches under way, does

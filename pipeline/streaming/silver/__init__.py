@@ -1,1 +1,1 @@
-"""What do frames state? Requests with their responses, and the statements of each."""
+"""What frames state: requests with their responses, and the statements of each."""

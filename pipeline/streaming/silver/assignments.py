@@ -1,4 +1,4 @@
-"""Who was given which partition in which generation? ``silver.state_events`` → ``silver.assignments``.
+"""Who was given which partition in which generation: ``silver.state_events`` → ``silver.assignments``.
 
 The days that have news are taken in again; rows that are there already are merged with theirs
 (:mod:`pipeline.analysis.holders.assignments`), so that the result does not depend on how often a day is taken in.

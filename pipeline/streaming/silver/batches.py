@@ -1,4 +1,4 @@
-"""What does each query do with one batch? The steps and their order, which makes a crash at any point harmless.
+"""What each query does with one batch: the steps and their order, which makes a crash at any point harmless.
 
 Every write is guarded by the batch's transaction id, or gives the same content when it is repeated, or is a note, which
 looks first whether it is there. The halves that waited, from which a repeated batch derives its exchanges, are

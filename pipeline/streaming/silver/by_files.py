@@ -1,4 +1,4 @@
-"""What do new files of ``bronze.frames`` hold? Spark's workers read them, and write silver where they find it.
+"""What new files of ``bronze.frames`` hold: Spark's workers read them, and write silver where they find it.
 
 A task takes whole files in their order. Bodies are read from where they lie, and rows are written by whoever has
 derived them; a line for each file comes back. Halves that are alone wait in files of their own for the driver, which

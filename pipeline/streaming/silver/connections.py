@@ -1,4 +1,4 @@
-"""How did TCP connections go, and end? Rows of ``bronze.gaps`` → ``silver.connections``.
+"""How TCP connections went and ended: rows of ``bronze.gaps`` → ``silver.connections``.
 
 A day of statements is taken in at once. A row takes the place of one of the same connection that knows less of it
 (:func:`pipeline.analysis.connections.rank`), so that the result does not depend on how often a day is taken in, nor on

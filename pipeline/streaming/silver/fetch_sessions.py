@@ -1,4 +1,4 @@
-"""Which partitions does each fetch session hold? Statements of silver → ``silver.fetch_sessions``.
+"""The partitions that each fetch session holds: statements of silver → ``silver.fetch_sessions``.
 
 A refresh follows every session anew from the first day that has news; what it held before comes from its open rows of
 the day before that.

@@ -1,4 +1,4 @@
-"""What do completed exchanges state? Rows of the event tables and of MongoDB's, found in one pass over the bodies.
+"""What completed exchanges state: rows of the event tables and of MongoDB's, found in one pass over the bodies.
 
 Bodies are large and parsing them is the work. Here, where the exchanges are in memory, or by Spark's workers, batch by
 batch; the functions (:mod:`pipeline.analysis.statements.exchanges`) are the same.

@@ -1,4 +1,4 @@
-"""What became of each transaction? Statements of silver → ``silver.transactions``.
+"""What became of each transaction: statements of silver → ``silver.transactions``.
 
 A refresh follows every producer again from the time of the first news or, where a transaction was under way then, from
 its beginning (:mod:`pipeline.analysis.holders.transactions`). So the result does not depend on how the stream was cut.

@@ -1,4 +1,4 @@
-"""How do Spark's workers run a function of :mod:`pipeline.analysis`? On bundles of groups, each group whole.
+"""Lets Spark's workers run a function of :mod:`pipeline.analysis` on bundles of groups, each group whole.
 
 Rows of several tables that share a key are shuffled and sorted by it, so that a task passes through its groups one
 after the other. It hands so many whole groups to the function as make a bundle: few calls where groups are small, and

@@ -1,4 +1,4 @@
-"""How is the Spark session made? The same under ``spark-submit``, in tests and from the command line."""
+"""Makes the Spark session: the same under ``spark-submit``, in tests and from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do steps that do not need each other run at once? Spark plans a query in one thread: two keep two cores busy."""
+"""Runs steps at once that do not need each other: Spark plans a query in one thread, so two keep two cores busy."""
 
 from __future__ import annotations
 

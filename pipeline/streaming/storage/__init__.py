@@ -1,1 +1,1 @@
-"""Where do rows go? Delta tables, what is written once, checkpoints, and the lock of a lake."""
+"""Where rows go: Delta tables, what is written once, checkpoints, and the lock of a lake."""

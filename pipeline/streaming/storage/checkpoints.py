@@ -1,4 +1,4 @@
-"""What if a query's checkpoint is gone, or cannot be used any more? Its query begins anew, and no row comes twice.
+"""A checkpoint that is gone or unusable: its query begins from the start, and no row comes twice.
 
 * ``frames`` and ``gaps`` read the whole landing zone again: bronze takes in only keys that it does not hold.
 * ``exchanges`` reads all of bronze again: silver of the days that bronze still holds is emptied before. Days whose

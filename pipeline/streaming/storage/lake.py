@@ -1,4 +1,4 @@
-"""Where do the tables lie, and how do they come into being? Turns the registry into Delta tables, here only."""
+"""Where the tables lie, and how they come into being: turns the registry into Delta tables, here only."""
 
 from __future__ import annotations
 

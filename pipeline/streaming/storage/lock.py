@@ -1,4 +1,4 @@
-"""How is it kept that only one job writes through a lake's checkpoints? By a lock that dies with its process."""
+"""Lets only one job write through a lake's checkpoints, by a lock that dies with its process."""
 
 from __future__ import annotations
 

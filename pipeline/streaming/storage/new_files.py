@@ -1,4 +1,4 @@
-"""Which files are new to a stream, and how are they read? As a table of just these files, the columns that are needed.
+"""Files that are new to a stream, read as a table of just these files, with the columns that are needed.
 
 Spark hands a batch to foreachBatch as rows that it reads anew for each use, with all columns that the stream selects.
 So ours select nothing but the file that each row lies in, for which no column is read, and a batch reads its files.

@@ -1,4 +1,4 @@
-"""How does an empty table come into being on this machine? As the first commit of its log, without a Spark job.
+"""Makes an empty table on this machine: the first commit of its log, without a Spark job.
 
 A job of Spark for each table would take longer than reading a small capture. What is written is what Delta's protocol
 asks of a first commit (`PROTOCOL.md` of delta-io/delta: Protocol Evolution, Change Metadata, Version Checksum File);

@@ -1,4 +1,4 @@
-"""How do rows of the lake reach a function of :mod:`pipeline.analysis`? The function is the same wherever it runs.
+"""Brings rows of the lake to a function of :mod:`pipeline.analysis`, which is the same wherever it runs.
 
 Where a derivation looks at few rows, and the lake lies on this machine, it runs in this process: Delta's log names the
 files, Arrow reads them, delta-rs writes what comes out. Else Spark's workers run it on bundles of groups

@@ -1,4 +1,4 @@
-"""How is a table written so that a replayed batch changes nothing? By Delta transaction ids, or by looking first.
+"""Writes a table so that a replayed batch changes nothing: by Delta transaction ids, or by looking first.
 
 A batch that is replayed after a crash carries the same (app id, version) again, and Delta skips the write. The app id
 holds the id of the checkpoint, because a new checkpoint counts its batches from 0 again, and the table's name, because

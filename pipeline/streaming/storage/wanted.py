@@ -1,4 +1,4 @@
-"""Which rows of a table are wanted? The same conditions for Arrow, DuckDB and Spark."""
+"""Rows of a table that are wanted: the same conditions for Arrow, DuckDB and Spark."""
 
 from __future__ import annotations
 

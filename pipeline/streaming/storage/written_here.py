@@ -1,4 +1,4 @@
-"""How does this process write Arrow tables to a lake on its machine? By delta-rs: a commit without a Spark job.
+"""Writes Arrow tables to a lake on this machine: by delta-rs, a commit without a Spark job.
 
 A commit of Spark takes a second and several jobs, however few its rows are. The log, the constraints that are held and
 the transaction ids of batches are the same, so that Spark and others read and write the same tables in turn.

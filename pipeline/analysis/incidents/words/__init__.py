@@ -1,4 +1,4 @@
-"""How is each incident worded? By the rule of its root; of rules that are not named here as their findings are."""
+"""The words of incidents, by the rule of the root; rules that are not named here keep the words of their findings."""
 
 from __future__ import annotations
 

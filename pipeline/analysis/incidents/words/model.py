@@ -1,4 +1,4 @@
-"""What are the words for a root's rule? A line that names culprit and hurt, what to do, and what it rests on."""
+"""The words for a root's rule: a line that names culprit and hurt, what to do, and what it rests on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a capture from losing bytes? Texts of the rule and of the incident."""
+"""What keeps a capture from losing bytes: texts of the rule and of the incident."""
 
 from __future__ import annotations
 

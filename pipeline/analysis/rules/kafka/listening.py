@@ -1,4 +1,4 @@
-"""Until when was a cluster listened to? What nobody listened to is not silent."""
+"""Until when a cluster was listened to: what nobody listened to is not silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Was a refused commit made good? By its member, which commits again, or by the partition's next owner.
+"""Refused commits that were made good: by the member, which commits again, or by the partition's next owner.
 
 A rebalance refuses commits that were under way, and a member whose epoch has moved on (KIP-848) learns of it by
 STALE_MEMBER_EPOCH: both go on at their next period.

@@ -1,4 +1,4 @@
-"""Did who was refused get on? Symptoms are marked with the time of their client's next success.
+"""Whether who was refused got on: symptoms are marked with the time of their client's next success.
 
 A refusal that is followed by a success is a part of the protocol: a rebalance, an election, a negotiation. What counts
 is what is refused and stays so. Only successes of those are looked up who were refused.

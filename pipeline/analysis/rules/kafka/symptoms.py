@@ -1,4 +1,4 @@
-"""What in one exchange hints at trouble? Pure functions of its bodies; whether it is trouble, the rules decide.
+"""Hints at trouble in one exchange: pure functions of its bodies; whether it is trouble, the rules decide.
 
 A symptom carries the name of the rule that it is for, and the subject of a finding: rules count those of one.
 """

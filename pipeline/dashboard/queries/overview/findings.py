@@ -1,4 +1,4 @@
-"""What is wrong? ``gold.findings``, what still holds first."""
+"""What is wrong: ``gold.findings``, what still holds first."""
 
 from __future__ import annotations
 

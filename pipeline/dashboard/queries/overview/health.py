@@ -1,4 +1,4 @@
-"""How well was the wire seen? Agents, connections, frames, what was lost, and when the lake was written last."""
+"""How well the wire was seen: agents, connections, frames, what was lost, and when the lake was written last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be done? ``gold.incidents``, the first thing first."""
+"""What must be done: ``gold.incidents``, the first thing first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What did the capture lose, of whom and when?"""
+"""What the capture lost, of whom and when."""
 
 from __future__ import annotations
 

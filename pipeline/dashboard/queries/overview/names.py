@@ -1,4 +1,4 @@
-"""Which names are there: groups, topics, partitions, clients, hosts, transactions, namespaces, servers, connections?
+"""Names of groups, topics, partitions, clients, hosts, transactions, namespaces, servers and connections.
 
 Names come from the tables that have few rows of each, and from the timeline, of which each place is read once.
 """

@@ -1,4 +1,4 @@
-"""Which part of the lake proves a finding or an incident?
+"""The part of the lake that proves a finding or an incident.
 
 A partition, a share-partition or a group over time, what was lost, or a connection with the exchanges that show it.
 """

@@ -1,4 +1,4 @@
-"""What grows while an incident goes on? A line for each: lag, records held back, latency, or how often it came."""
+"""What grows while an incident goes on: a line for each of lag, records held back, latency, or how often it came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When did the last stable offset stay behind the high watermark, i.e. was a transaction open? Spans, hatched.
+"""When the last stable offset stayed behind the high watermark, i.e. a transaction was open: spans, hatched.
 
 Pure: rows in, rows out. What a Fetch response states of both (KIP-98) holds until the next one; what comes after the
 last nobody knows.

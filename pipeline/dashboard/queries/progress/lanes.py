@@ -1,4 +1,4 @@
-"""Which owner stands where in the band below a picture? One lane, unless two owned the partition at a time."""
+"""The place of each owner in the band below a picture: one lane, unless two owned the partition at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do groups and partitions stand, and who committed what? ``gold.offset_timeline`` and the views on it."""
+"""Where groups and partitions stand, and who committed what: ``gold.offset_timeline`` and the views on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How did a group come to each of its generations: who asked when, how long did each wait, and who was waited for?
+"""How a group came to each generation: who asked when, how long each waited, and who was waited for.
 
 Of the classic protocol from JoinGroup: the coordinator answers nobody before all members that it knows have asked, or
 their time is up. In the consumer protocol (KIP-848) nobody waits for others; there a generation is an epoch that

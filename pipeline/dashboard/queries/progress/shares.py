@@ -1,4 +1,4 @@
-"""What became of the records of a share-partition over time (KIP-932)? Held by whom, until when, and how it ended."""
+"""What became of the records of a share-partition (KIP-932): held by whom, until when, and how it ended."""
 
 from __future__ import annotations
 

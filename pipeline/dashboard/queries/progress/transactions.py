@@ -1,4 +1,4 @@
-"""Which transactions are open, how long, and whose readers do they hold back? ``silver.transactions`` and a view."""
+"""Open transactions, their age, and whose readers they hold back: ``silver.transactions`` and a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which TCP connections were there, who opened and ended them, and in what state? ``silver.connections``."""
+"""TCP connections, who opened and ended them, and in what state: ``silver.connections``."""
 
 from __future__ import annotations
 

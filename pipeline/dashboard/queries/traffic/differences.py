@@ -1,4 +1,4 @@
-"""In which fields do two messages differ? Field by field; parts of lists are compared with those of the same name.
+"""The fields in which two messages differ; parts of lists are compared with those of the same name.
 
 Pure: values of JSON in, rows out.
 """

@@ -1,4 +1,4 @@
-"""What stands in an exchange, and what does it say? ``silver.exchanges`` and its raw frames."""
+"""What stands in an exchange, and what it states: ``silver.exchanges`` and its raw frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which exchanges match? The newest of them, and what else could narrow the search, without reading all that there are.
+"""Exchanges that match, the newest first, and what else could narrow the search, without reading all that there are.
 
 The span is walked backward in windows that grow, until so many are found that a page is full and counts mean
 something, or until it took so long that a person should be asked. Of the windows only what is counted is read; all of

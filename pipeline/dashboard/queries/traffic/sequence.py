@@ -1,4 +1,4 @@
-"""What happened on one connection around a moment? Its exchanges, those that still wait, and what was lost of it."""
+"""One connection around a moment: its exchanges, those that still wait, and what was lost of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clients are there, with which software, and which of them break when the brokers become Kafka 4?"""
+"""The page of clients: with which software, and which of them break when the brokers become Kafka 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which TCP connections are there, who ended them, and in what state? With a search by address."""
+"""The page of TCP connections: who ended them, and in what state; with a search by address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found? Each finding in plain words, and the way to its evidence."""
+"""The page of findings: each in plain words, and the way to its evidence."""
 
 from __future__ import annotations
 

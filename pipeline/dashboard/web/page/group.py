@@ -1,4 +1,4 @@
-"""What did a group do? Who owned which partition when, who waited for whom, how far behind it is, how it commits."""
+"""The page of a group: who owned which partition when, who waited for whom, how far behind it is, how it commits."""
 
 from __future__ import annotations
 

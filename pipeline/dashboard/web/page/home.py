@@ -1,4 +1,4 @@
-"""What is wrong now? Incidents, the worst first; above them how well the wire was seen, below what has nothing."""
+"""The home page: incidents, the worst first; above them how well the wire was seen, below what has nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened? One incident: what to do, the picture that shows it, what follows from what, and its evidence."""
+"""The page of one incident: what to do, the picture that shows it, what follows from what, and its evidence."""
 
 from __future__ import annotations
 

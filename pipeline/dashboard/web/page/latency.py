@@ -1,4 +1,4 @@
-"""How quickly were apis and commands answered, and with which errors?"""
+"""The page of latency: how quickly apis and commands were answered, and with which errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do applications ask of MongoDB, what is slow, what fails, and who leaves cursors open?"""
+"""The page of MongoDB: what applications ask, what is slow, what fails, and who leaves cursors open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does a group stand, and who committed what? The picture of one partition, and where all groups stand."""
+"""The page of partitions: the picture of one, who committed what, and where all groups stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what the tables hold sound? The last run of ``wirelake check``, of the whole lake."""
+"""The page of data quality: the last run of ``wirelake check``, of the whole lake."""
 
 from __future__ import annotations
 

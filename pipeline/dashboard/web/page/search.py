@@ -1,4 +1,4 @@
-"""Where does a name come? Groups, topics, clients, hosts, transactions and more that match, each with its page."""
+"""The page of a search: groups, topics, clients, hosts, transactions and more that match, each with its page."""
 
 from __future__ import annotations
 

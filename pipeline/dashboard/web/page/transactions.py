@@ -1,4 +1,4 @@
-"""Which transactions are open, how long, and which partitions' last stable offset do they hold?"""
+"""The page of transactions: which are open, how long, and whose last stable offset they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which page, with which address, shows a name?"""
+"""The page, with its address, that shows a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a chart put on a page? With words that can be read on the theme that the page has."""
+"""Puts a chart on a page, with words that can be read on the theme that the page has."""
 
 from __future__ import annotations
 

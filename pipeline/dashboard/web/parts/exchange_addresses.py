@@ -1,4 +1,4 @@
-"""Which address has a view? Parameters for ``link`` and ``go``, so that all who lead there say it alike."""
+"""The address of a view: parameters for ``link`` and ``go``, so that all who lead there state it alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns does a list of exchanges have, on whatever page?"""
+"""The columns of a list of exchanges, on whatever page."""
 
 from __future__ import annotations
 

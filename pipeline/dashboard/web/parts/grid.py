@@ -1,4 +1,4 @@
-"""How is a table of rows drawn? One column a :class:`Column`; what comes from the wire is text and nothing else."""
+"""Draws a table of rows: one column a :class:`Column`; what comes from the wire is text and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is an incident drawn? Its headline, who causes it and who is hurt, what grows, what to do."""
+"""Draws an incident: its headline, who causes it and who is hurt, what grows, what to do."""
 
 from __future__ import annotations
 

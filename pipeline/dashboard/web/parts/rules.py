@@ -1,4 +1,4 @@
-"""What does a rule mean? Its page of the documentation, where it is at hand: in a checkout, and in the package."""
+"""What a rule means: its page of the documentation, where it is at hand, in a checkout and in the package."""
 
 from __future__ import annotations
 

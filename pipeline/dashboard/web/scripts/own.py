@@ -1,4 +1,4 @@
-"""Which scripts of its own does the page run? The browser knows each by its hash, and runs no other that is inline."""
+"""The page's own scripts: the browser knows each by its hash, and runs no other that is inline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see the page? What the command line and the environment state about it, checked before anything listens."""
+"""Who may see the page: what command line and environment state about it, checked before anything listens."""
 
 from __future__ import annotations
 

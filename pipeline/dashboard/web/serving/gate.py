@@ -1,4 +1,4 @@
-"""Which requests reach the page? One ASGI application stands in front of all that Streamlit serves.
+"""Which requests reach the page: one ASGI application stands in front of all that Streamlit serves.
 
 Static files and the web socket included: what is not let through here Streamlit does not see, whatever it serves.
 

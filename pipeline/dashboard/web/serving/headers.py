@@ -1,4 +1,4 @@
-"""Which headers does a browser get with each answer, so that nothing of a stranger can run, look on, or carry away?"""
+"""The headers of each answer, so that nothing of a stranger can run, look on, or carry away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which name did a browser use for this page, and from which page does a request come?
+"""The name that a browser used for this page, and the page from which a request comes.
 
 ``Host`` and ``Origin``, read strictly: what is not written as browsers write it is nobody's name.
 """

@@ -1,4 +1,4 @@
-"""How does the page come to a browser? Streamlit in this process, behind the gate, until it has to end."""
+"""Brings the page to a browser: Streamlit in this process, behind the gate, until it has to end."""
 
 from __future__ import annotations
 

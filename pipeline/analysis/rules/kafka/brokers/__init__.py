@@ -1,1 +1,1 @@
-"""Do brokers answer, and who leads?"""
+"""Rules about brokers: whether they answer, and who leads."""

@@ -1,4 +1,4 @@
-"""What was refused again and again with no success between, and what of it is one and the same?
+"""What was refused again and again with no success between, and what of it is one and the same.
 
 Of each place (a partition, the coordinator of a group) attempts are followed in order of time: an outage is a run of
 refusals that no success interrupts, whoever had it. Outages of one cluster at the same time are one wave, as a broker

@@ -1,1 +1,1 @@
-"""Which software asks for what, and what will break?"""
+"""Rules about clients: which software asks for what, and what will break."""

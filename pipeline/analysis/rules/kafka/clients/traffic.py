@@ -1,4 +1,4 @@
-"""Who uses which api, in which version, how often and how fast? One pass over ``silver.exchanges``."""
+"""Who uses which api, in which version, how often and how fast: one pass over ``silver.exchanges``."""
 
 from __future__ import annotations
 

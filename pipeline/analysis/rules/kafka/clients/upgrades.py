@@ -1,4 +1,4 @@
-"""Rule ``kip896_incompatible_client``: whom does an upgrade of the brokers to Kafka 4 cut off, and which release does?
+"""Rule ``kip896_incompatible_client``: whom an upgrade of the brokers to Kafka 4 cuts off, and which release does.
 
 Kafka 4.0.0 dropped old versions of requests (KIP-896); 4.0.1 took JoinGroup v0 and v1 back (KAFKA-19444), by which
 librdkafka before 2.11 decides whether it may log in by Kerberos.

@@ -1,1 +1,1 @@
-"""Who commits, who comes and goes, who holds what up?"""
+"""Rules about groups: who commits, who comes and goes, who holds what up."""

@@ -1,4 +1,4 @@
-"""When do members enter their groups, and when do they leave? As their own requests say, in all group protocols."""
+"""When members enter and leave their groups, as their own requests state it, in all group protocols."""
 
 from __future__ import annotations
 

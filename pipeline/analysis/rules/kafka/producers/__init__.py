@@ -1,1 +1,1 @@
-"""What happens to what is written? Batches, sequences, transactions."""
+"""Rules about what is written: batches, sequences, transactions."""

@@ -1,4 +1,4 @@
-"""Which commands end an open transaction by hand, partition by partition?
+"""The commands that end an open transaction by hand, partition by partition.
 
 Brokers since Kafka 3.0 find it by where it begins in a partition. Older ones do not: there the same tool needs
 ``--producer-id``, ``--producer-epoch`` and ``--coordinator-epoch`` in place of ``--start-offset``.

@@ -1,1 +1,1 @@
-"""Does a group get on? Its commits, fetches and the ends of logs over time."""
+"""Rules about the progress of a group: its commits, fetches and the ends of logs over time."""

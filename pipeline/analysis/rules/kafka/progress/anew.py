@@ -1,4 +1,4 @@
-"""What becomes of a group when its topic is deleted and made anew? Commits come late, and members may never notice.
+"""A group whose topic is deleted and made again: commits come late, and members may never notice.
 
 Members commit by name, so that what they had read of the topic that is gone is committed in the new one. And they may
 wait for ever: a library that knows a later leader epoch, or looks for new topics every five minutes, reads nothing.

@@ -1,4 +1,4 @@
-"""What would Burrow report? Its evaluation of one partition of a group, from accepted commits alone, as a baseline.
+"""Burrow's evaluation of one partition of a group, from accepted commits alone, as a baseline.
 
 Burrow (``core/internal/evaluator/caching.go``, ``core/protocol/evaluator.go``) keeps the last ten commits of a
 partition, each with the lag at its time, and judges this ring and how long it has been silent. It reads

@@ -1,4 +1,4 @@
-"""Did a group's commits go back, and does it read again what it had read? By mistake, or because somebody wanted it."""
+"""Whether a group's commits went back and it reads again what it had read, by mistake or on purpose."""
 
 from __future__ import annotations
 

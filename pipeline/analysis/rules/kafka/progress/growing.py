@@ -1,4 +1,4 @@
-"""Does a group fall behind although it works? The least lag of one third of a while after the other."""
+"""Whether a group falls behind although it works: the least lag of one third of a while after the other."""
 
 from __future__ import annotations
 

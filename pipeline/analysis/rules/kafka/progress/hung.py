@@ -1,4 +1,4 @@
-"""Does one member of several commit nothing any more of what it holds, while the others of the group get on?
+"""Whether one member of several commits nothing of what it holds, while the others of the group progress.
 
 The group as a whole is not silent then, and no partition is left out beside others of the same owner. That a poll is
 being processed looks alike: a member is given the time that it may take for one (``max.poll.interval.ms``).

@@ -1,4 +1,4 @@
-"""Does a group get on? What the commits of one group on one topic show, partition by partition, over time.
+"""Whether a group progresses: what its commits on one topic show, partition by partition, over time.
 
 Functions over points in time, which :mod:`pipeline.analysis.rules.kafka.progress.lagging` brings, as it words findings.
 A span of time is judged by the group's own rhythm: see :mod:`pipeline.analysis.rules.kafka.progress.rhythm`.

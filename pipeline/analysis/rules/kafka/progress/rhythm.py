@@ -1,4 +1,4 @@
-"""How long is a pause that is nothing unusual? From the subject's own past, whatever its rhythm is."""
+"""How long a pause is nothing unusual: from the subject's own past, whatever its rhythm is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When was nothing committed, and who held the partition then? What rules about silence share."""
+"""When nothing was committed, and who held the partition then: what rules about silence share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do all partitions of a topic show at one time? Asked of each silence of each of them, and there may be 10,000.
+"""What all partitions of a topic show at one time: asked of each silence of each of them, of up to 10,000.
 
 So nothing here goes over all partitions for one answer: what they state is put in order once, when it is first asked.
 """

@@ -1,4 +1,4 @@
-"""What is known of a partition and a group, point by point in time?"""
+"""What is known of a partition and a group, point by point in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which groups stand in a rebalance that had not ended when the data did? For :mod:`slow_rebalance`.
+"""The groups in a rebalance that had not ended when the data did, for :mod:`slow_rebalance`.
 
 What is reported of a rebalance that is over comes from answered joins. While it lasts there are members that
 are asked to rejoin (REBALANCE_IN_PROGRESS) and go on with their work, and joins that wait for their answer.

@@ -1,4 +1,4 @@
-"""What do members of share groups get, and what do they say of it (KIP-932)? From ShareFetch and ShareAcknowledge.
+"""What members of share groups get and what they state of it (KIP-932), from ShareFetch and ShareAcknowledge.
 
 A broker hands out ranges of offsets to any member, locked for a while, with a count of deliveries; members accept,
 release or reject them, by ShareAcknowledge or with their next ShareFetch. What is released, or whose lock runs out, is

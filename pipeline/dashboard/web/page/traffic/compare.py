@@ -1,4 +1,4 @@
-"""In which fields do two exchanges differ? Side by side, as they were sent and answered."""
+"""The page that compares two exchanges side by side, as they were sent and answered."""
 
 from __future__ import annotations
 

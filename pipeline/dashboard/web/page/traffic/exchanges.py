@@ -1,4 +1,4 @@
-"""Which exchanges match, and what stands in one of them? Search, the evidence of a finding, and both bodies."""
+"""The page of exchanges: search, the evidence of a finding, and both bodies."""
 
 from __future__ import annotations
 

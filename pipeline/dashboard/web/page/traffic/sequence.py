@@ -1,4 +1,4 @@
-"""What was exchanged on one connection, and what waited? The exchange of the address, and those around it."""
+"""The page of one connection's sequence: the exchange of the address, and those around it."""
 
 from __future__ import annotations
 
