@@ -37,7 +37,10 @@ _DEFAULT_IDS: Final = (
 
 WHEN_REVOKED: Final = "ConsumerRebalanceListener.onPartitionsRevoked in Java, rebalance_cb in librdkafka"
 """Where an application learns that it loses a partition."""
-STORED_BY: Final = "commitSync with a map in Java, enable.auto.offset.store=false with offsets_store in librdkafka"
+STORED_BY: Final = (
+    "commitSync with a map in Java, enable.auto.offset.store=false with offsets_store in librdkafka, resolveOffset in "
+    "KafkaJS, CommitMessages in kafka-go"
+)
 """How an application commits what it has processed and no more."""
 COOPERATIVELY: Final = "a cooperative partition.assignment.strategy or group.protocol=consumer (KIP-848)"
 COOPERATIVE: Final = "partition.assignment.strategy=cooperative-sticky or group.protocol=consumer"
@@ -79,7 +82,7 @@ _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
     STORED_BY: {
         JAVA: "commitSync with a map; Spring: Acknowledgment.acknowledge()",
         LIBRDKAFKA: "enable.auto.offset.store=false with offsets_store",
-        SARAMA: "MarkMessage of the session of this claim, and Commit() with Consumer.Offsets.AutoCommit.Enable=false",
+        SARAMA: "MarkMessage on the session of this ConsumeClaim; Commit() if Consumer.Offsets.AutoCommit.Enable=false",
         FRANZ_GO: "kgo.AutoCommitMarks with MarkCommitRecords, or CommitRecords",
         KAFKA_GO: "Reader.CommitMessages after FetchMessage",
         KAFKAJS: "resolveOffset in eachBatch, or commitOffsets with autoCommit: false",
@@ -99,6 +102,8 @@ _OF_PYTHON: Final = {
 }
 _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     LIBRDKAFKA: {
+        "max.poll.records": "the batch size of consume()",
+        "auto.offset.reset=none": "auto.offset.reset=error",
         "beginTransaction": "begin_transaction",
         "commitTransaction": "commit_transaction",
         "abortTransaction": "abort_transaction",
@@ -114,6 +119,8 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "group.instance.id": "Consumer.Group.InstanceId",
         "partition.assignment.strategy": "Consumer.Group.Rebalance.GroupStrategies",
         "auto.offset.reset": "Consumer.Offsets.Initial",
+        "auto.offset.reset=earliest": "Consumer.Offsets.Initial=OffsetOldest",
+        "auto.offset.reset=none": "Consumer.Group.ResetInvalidOffsets=false",
         "enable.auto.commit": "Consumer.Offsets.AutoCommit.Enable",
         "isolation.level": "Consumer.IsolationLevel",
         "fetch.min.bytes": "Consumer.Fetch.Min",
@@ -160,6 +167,8 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "group.instance.id": "kgo.InstanceID",
         "partition.assignment.strategy": "kgo.Balancers",
         "auto.offset.reset": "kgo.ConsumeResetOffset",
+        "auto.offset.reset=earliest": "kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())",
+        "auto.offset.reset=none": "kgo.ConsumeResetOffset(kgo.NoResetOffset())",
         "enable.auto.commit=false": "kgo.DisableAutoCommit",
         "enable.auto.commit=true": "kgo.AutoCommitMarks",
         "isolation.level": "kgo.FetchIsolationLevel",
@@ -206,6 +215,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "max.poll.records": "ReaderConfig.QueueCapacity",
         "partition.assignment.strategy": "ReaderConfig.GroupBalancers",
         "auto.offset.reset": "ReaderConfig.StartOffset",
+        "auto.offset.reset=earliest": "ReaderConfig.StartOffset=FirstOffset",
         "isolation.level": "ReaderConfig.IsolationLevel",
         "fetch.min.bytes": "ReaderConfig.MinBytes",
         "fetch.max.bytes": "ReaderConfig.MaxBytes",
@@ -244,6 +254,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "max.poll.records": "maxBytesPerPartition",
         "partition.assignment.strategy": "partitionAssigners",
         "auto.offset.reset": "fromBeginning",
+        "auto.offset.reset=earliest": "fromBeginning: true",
         "enable.auto.commit": "autoCommit",
         "fetch.min.bytes": "minBytes",
         "fetch.max.bytes": "maxBytes",
