@@ -81,7 +81,7 @@ CLAIMS = (
     ),
     Claim(
         "change_stream_lost",
-        r"not seen to begin anew",
+        r"No new stream was seen",
         "The client was not seen to begin a stream anew.",
         (silent("no accepted aggregate on the client's connections", names=_CLIENT, where="protocol = 'mongodb'"),),
     ),

@@ -64,7 +64,7 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
-        r"closes the connection of .* that is no SASL handshake",
+        r"closes the connection of .* without a SASL handshake",
         "A server wants a login that the client does not offer.",
         (
             seen("requests that are no login", names=("server", "client"), half="request"),

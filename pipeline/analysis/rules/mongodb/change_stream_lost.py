@@ -33,7 +33,7 @@ RULE = Rule(
 )
 _WHY: Final = {
     _HISTORY_LOST: "the oplog does not reach back to the last event that it has seen",
-    _INVALID_TOKEN: "its resume token is none of this stream's",
+    _INVALID_TOKEN: "its resume token does not belong to this stream",
     _POSITION_LOST: "what it was about to read was overwritten",
 }
 _NAMELESS = "?"
@@ -104,7 +104,7 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
         f"It had read last at {clock(before[-1])} UTC, {seconds(first.us - before[-1])} before" if before else "",
         f"It began a stream anew at {clock(anew.us)} UTC: what happened between is not in it"
         if anew
-        else "It was not seen to begin anew: what happens since is not delivered"
+        else "No new stream was seen: later events are not delivered"
         if is_known
         else "Whether it began anew on another connection is unknown: its handshake was not captured",
     ]

@@ -30,10 +30,10 @@ from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _RETRIES_ADVICE = (
-    "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: drivers repeat a write "
-    "once after an error of the network or of a change of primary (retryWrites), and applications a transaction after "
-    "a conflict: so many mean that the cause stays: an election that does not end, connections that are cut, documents "
-    "that many transactions want at once."
+    "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: remove "
+    "the cause: an election that does not end, connections that are cut, or documents that many transactions change at "
+    "once. Drivers repeat a write once after a network error or a change of primary (retryWrites), and applications "
+    "repeat a transaction after a conflict; this many repeats mean that the cause persists."
 )
 SLOW_RULE = Rule(
     SLOW,

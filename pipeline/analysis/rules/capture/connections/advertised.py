@@ -167,7 +167,7 @@ def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str], *, is_certa
     summary = (
         f"{who(row.client or None, row.host)} asks {row.server} for the brokers again and again "
         f"({count(row.times, 'time')} on {count(row.connections, 'connection')} from {clock(row.first_us)} to "
-        f"{clock(row.last_us)} UTC) and never goes on to {some(places)}, which Metadata names{how}: "
+        f"{clock(row.last_us)} UTC) and never continues to {some(places)}, which Metadata names{how}: "
         "advertised.listeners is wrong for this client."
     )
     return Trouble(

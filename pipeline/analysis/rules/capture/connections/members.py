@@ -87,7 +87,7 @@ def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str]) -> Trouble:
     how = f" ({some(tried)})" if tried else ""
     summary = (
         f"{who(row.client, row.host)} asks {row.server} for its replica set on {count(row.connections, 'connection')} "
-        f"from {clock(row.first_us)} to {clock(row.last_us)} UTC, and never goes on to {some(places)}, which hello "
+        f"from {clock(row.first_us)} to {clock(row.last_us)} UTC, and never continues to {some(places)}, which hello "
         f"names{how}: the members' names are wrong for this client."
     )
     return Trouble(

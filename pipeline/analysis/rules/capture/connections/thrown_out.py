@@ -126,7 +126,7 @@ def _unexpected(server: str, client: str, host: str, failed: Sequence[_Connectio
     names = some(name for one in failed for name in one.names)
     others = ", with which others get in" if is_certain else ""
     summary = (
-        f"{server} closes the connection of {who(client or None, host)} after its first request that is no SASL "
+        f"{server} closes the connection of {who(client or None, host)} at its first request without a SASL "
         f"handshake ({names}; {_span(failed)}): the listener needs a login (SASL){others}, and the client lacks "
         "security.protocol=SASL_PLAINTEXT or SASL_SSL."
     )
