@@ -161,7 +161,7 @@ CLAIMS = (
     ),
     Claim(
         "fenced_leader_epoch",
-        r"leader epoch of the past|leader of the past",
+        r"leader epoch of the past|outdated leader epoch",
         "A client asks by an old leader epoch.",
         (seen("the broker's error", names=_TOPIC, where=REFUSED, half="response"),),
     ),
@@ -173,7 +173,7 @@ CLAIMS = (
     ),
     Claim(
         "topic_recreated",
-        r"another one since|deleted and made anew|offsets begin anew|another id",
+        r"another one since|deleted and made anew|deleted and created again|offsets begin anew|another id",
         "A topic was deleted and created again.",
         (seen("responses that state its old and its new id", "Metadata", "CreateTopics", "DescribeTopicPartitions",
               names=_TOPIC, half="response", least=2),),

@@ -116,7 +116,7 @@ CLAIMS = (
     ),
     Claim(
         "stalled",
-        r"stands still",
+        r"makes no progress",
         "A group is alive, commits one offset repeatedly and fetches nothing beyond it, while records wait.",
         (
             seen("accepted commits of that offset", *COMMITS, names=AT_PLACE, where=ACCEPTED, half="response",
@@ -156,7 +156,7 @@ CLAIMS = (
     ),
     Claim(
         "lag_growing",
-        r"falls further behind|takes less than is written",
+        r"falls further behind|consumes less than is written",
         "A group's lag grows although it commits.",
         (
             seen("accepted commits that advance", *COMMITS, names=AT_PLACE, where=ACCEPTED, half="response",
@@ -190,7 +190,7 @@ CLAIMS = (
     ),
     Claim(
         "offset_reset",
-        r"stood at offset .* not there any more",
+        r"stood at offset .* no longer exists",
         "A group's position was outside the log, and it went on elsewhere.",
         (
             seen("OFFSET_OUT_OF_RANGE in a Fetch response", "Fetch", names=("topic",), half="response",

@@ -13,7 +13,7 @@ _FURTHER = silent("nothing further on the client's connections", names=("group",
 CLAIMS = (
     Claim(
         "rebalance_storm",
-        r"went through|rebalances all the time",
+        r"went through|keeps rebalancing",
         "A group rebalances repeatedly.",
         (seen("joins, and the generations in their responses", *_JOINS, names=_IN_GROUP, half="response", least=3),),
     ),
@@ -52,7 +52,7 @@ CLAIMS = (
     ),
     Claim(
         "poll_interval_exceeded",
-        r"took longer between two polls",
+        r"exceeded max.poll.interval.ms",
         "A member exceeded max.poll.interval.ms and was removed from its group.",
         (
             seen("a join or heartbeat that states the interval", *_JOINS, names=_IN_GROUP, half="request"),
@@ -107,7 +107,7 @@ CLAIMS = (
     ),
     Claim(
         "poison_record",
-        r"does not get over",
+        r"is stuck at offset",
         "Members read on at an offset and end before they commit.",
         (
             seen("fetches from there", "Fetch", names=("topic",), half="response", least=2),

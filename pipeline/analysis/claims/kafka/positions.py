@@ -20,8 +20,8 @@ _HEARTBEATS = seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartb
 CLAIMS = (
     Claim(
         "partition_dropped_from_commits",
-        r"and commits nothing of it",
-        "A client reads a partition on and commits nothing of it, while it commits others.",
+        r"keeps reading .* without committing it",
+        "A client keeps reading a partition without committing it, while it commits others.",
         (
             seen("fetches of the partition", "Fetch", names=("topic",), least=2),
             seen("accepted commits of other partitions", *COMMITS, names=("group",), where=ACCEPTED, half="response",
@@ -70,7 +70,7 @@ CLAIMS = (
     ),
     Claim(
         "partition_dropped_from_commits",
-        r"has never fetched it",
+        r"and never fetched it",
         "A member holds a partition and has never fetched it, while it fetches others.",
         (
             _ASSIGNED,
@@ -92,7 +92,7 @@ CLAIMS = (
     ),
     Claim(
         "stopped",
-        r"has not fetched .* since its|(?:reads nothing of .*|fetch(?:es)? nothing) any more since the",
+        r"has not fetched .* since its|ha(?:s|ve) (?:read nothing of .*|fetched nothing) since the",
         "A member has fetched nothing since a request of it was refused.",
         _NOT_FETCHED_SINCE,
     ),
@@ -108,7 +108,7 @@ CLAIMS = (
     ),
     Claim(
         "stopped",
-        r"since .* got OFFSET_OUT_OF_RANGE|It asked for offset|wait there\.",
+        r"OFFSET_OUT_OF_RANGE|It asked for offset|wait there\.",
         "A member was refused with OFFSET_OUT_OF_RANGE, and has fetched nothing since.",
         (
             _REFUSED_FETCH,

@@ -30,9 +30,9 @@ _WRITE = (
     "do not delete it."
 )
 _READ = (
-    " {groups} had read there: set each to offset {begin} (`kafka-consumer-groups.sh --bootstrap-server BROKER "
-    "--reset-offsets --to-offset {begin} --topic {place} --group GROUP --execute`), or it misses what is written to "
-    "these offsets now."
+    " {groups} had read there: set {it} to offset {begin} (`kafka-consumer-groups.sh --bootstrap-server BROKER "
+    "--reset-offsets --to-offset {begin} --topic {place} --group GROUP --execute`), or it misses what is written "
+    "to these offsets now."
 )
 _FIX = (
     " Fix: unclean.leader.election.enable=false, three replicas, min.insync.replicas=2 and acks=all, so that no broker "
@@ -267,6 +267,7 @@ def _finding(
         advice=f"{_WRITE}{_READ if groups else ''}{_FIX}".format(
             begin=last.after, end=last.before - 1, topic=quote(topic), place=quote(f"{topic}:{partition}"),
             groups=f"{'Group' if len(groups) == 1 else 'Groups'} {some(groups)}",
+            it="it" if len(groups) == 1 else "each",
         ),
         evidence=[one for fall in found for one in fall.evidence][-settings.max_evidence :],
         details={

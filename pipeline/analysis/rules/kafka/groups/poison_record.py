@@ -32,8 +32,8 @@ from pipeline.finding_settings import FindingSettings
 ADVICE = (
     "Now: look at the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
     "{partition} --offset {offset} --max-messages 1 --property print.headers=true --property print.key=true`), and "
-    "where it may be left out stop the group and set it behind (`kafka-consumer-groups.sh --bootstrap-server BROKER "
-    "--reset-offsets --to-offset {after} --group {group} --topic {place} --execute`). Fix: catch what "
+    "if it may be skipped, stop the group and set it past the record (`kafka-consumer-groups.sh --bootstrap-server "
+    "BROKER --reset-offsets --to-offset {after} --group {group} --topic {place} --execute`). Fix: catch what "
     "processing one record throws and write that record to a dead letter topic (Spring: DefaultErrorHandler with "
     "DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
     "processing.exception.handler; Connect: errors.tolerance=all with errors.deadletterqueue.topic.name)."
@@ -53,7 +53,7 @@ RULE = Rule(
     "poison_record",
     "kafka",
     ("critical", "warning"),
-    "Whoever of a group reads one record of a partition ends there.",
+    "Each member of a group that reads one record of a partition ends there.",
     ("poison_lives", "poison_seconds", "share_deliveries"),
     ("exchanges", "events", "batches"),
     advice=(ADVICE, SHARE_ADVICE),
@@ -340,7 +340,7 @@ def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: 
     if one.healed_us is None:
         state = sources.state_unhealed(cluster, one.first_us, one.last_us, number)
     if state == "unknown":
-        healed = f" It is unknown since {clock(one.last_us)} UTC: nobody has tried again, and it is not committed."
+        healed = f" It is unknown since {clock(one.last_us)} UTC: no member has tried again, nothing is committed."
     evidence = [exchange_id for ended in one.ends for exchange_id in (ended.life.exchange_id, ended.exchange_id)]
     return Finding(
         rule=RULE.name, severity="critical" if get_on or len(commits) > 1 else "warning",
@@ -348,8 +348,8 @@ def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: 
         state=state,
         cluster=cluster, topic=topic, partition=partition, group_id=group, first_us=one.first_us,
         last_us=one.healed_us or one.last_us,
-        summary=f"Group {group} does not get over offset {at} of {topic}-{partition}: "
-        f"{times(number, one.first_us, one.last_us)} a member ({clients}) read on there and ended before it "
+        summary=f"Group {group} is stuck at offset {at} of {topic}-{partition}: "
+        f"{times(number, one.first_us, one.last_us)} a member ({clients}) read from there and ended before it "
         f"committed. The record that ends them is {spread}.{meanwhile}{healed}",
         advice=ADVICE.format(
             topic=quote(topic), partition=partition, offset=at, after=at + 1, group=quote(group),

@@ -27,8 +27,8 @@ from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
-    "Now: look what {who} waits for (a database, a lock, a service downstream) and restart it if it hangs; what it "
-    "works on is processed a second time by whoever has its partitions. Fix: fewer records between two polls "
+    "Now: find out what {who} waits for (a database, a lock, a service downstream) and restart it if it hangs; the "
+    "members that have its partitions now process its records a second time. Fix: fewer records between two polls "
     "by max.poll.records (librdkafka: smaller batches of consume()), or a max.poll.interval.ms above the longest work; "
     "hand long work to a thread and pause() the partitions while polling on; commit when a partition is revoked "
     f"({WHEN_REVOKED}), not after it."
@@ -37,7 +37,7 @@ RULE = Rule(
     "poll_interval_exceeded",
     "kafka",
     ("critical", "warning"),
-    "A client takes longer between two polls than it may, and falls out of its group.",
+    "A client exceeds max.poll.interval.ms between two polls and drops out of its group.",
     ("poll_exceeded_times",),
     ("exchanges", "events", "batches", "states"),
     advice=(ADVICE,),
@@ -339,7 +339,7 @@ def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettin
     first_us, last_us = some_left[0].step.us, max(step.us, last.returned_us or 0)
     refused = [exchange_id for left in some_left for exchange_id in left.refused]
     clients = some(who(left.step.client_id, left.step.host) for left in some_left)
-    limit = f" than the {seconds(last.limit_us)} that it may" if last.limit_us else " than it may"
+    limit = f" ({seconds(last.limit_us)})" if last.limit_us else ""
     number, state = len(some_left), _state(last, sources)
     evidence = [exchange_id for left in some_left for exchange_id in (left.step.exchange_id, *left.refused)]
     unfinished = [held for held in last.held if held.is_unfinished]
@@ -347,7 +347,7 @@ def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettin
         rule=RULE.name, severity="critical" if refused or len(all_left) > 1 else "warning",
         subject=f"{step.group}/{step.client_id or '?'}", state=state, cluster=step.cluster, topic=None,
         partition=None, group_id=step.group, first_us=first_us, last_us=last_us,
-        summary=f"{clients} took longer between two polls{limit} and fell out of group {step.group} "
+        summary=f"{clients} exceeded max.poll.interval.ms{limit} and dropped out of group {step.group} "
         f"{times(number, first_us, step.us)}{_work(unfinished)}.{_after(last, len(refused), state)}",
         advice=ADVICE.format(who=clients), evidence=evidence[-settings.max_evidence :],
         details={

@@ -16,10 +16,10 @@ from pipeline.analysis.rules.kafka.positions.resets import (
 from pipeline.analysis.rules.people import count
 
 _SHOWN = 3
-_FROM_SOURCE = "what retention deleted comes from its source only"
+_FROM_SOURCE = "records that retention deleted can be restored from their source only"
 _SET_BACK = "Now: if the skipped records are needed, stop the group and set it back ({command})"
 SKIPPED, SKIPPED_AND_LOST = f"{_SET_BACK}.", f"{_SET_BACK}; {_FROM_SOURCE}."
-LOST = f"Now: {_FROM_SOURCE}; all that is left the group reads by itself."
+LOST = f"Now: {_FROM_SOURCE}; the group reads all later records by itself."
 AGAIN = (
     "Now: the group reads these records again by itself; if it does harm to process them twice, stop the group and set "
     "it to where it should continue (`{command}`)."
@@ -52,19 +52,19 @@ def how(worst: Reset, places: str) -> str:
     if worst.cause == NO_COMMIT:
         return f"had no commit on {places} and began at the end of the log, offset {worst.after}"
     if worst.cause == COMMIT_GONE:
-        return f"found its commit {worst.before} on {places} gone and went on at offset {worst.after}"
+        return f"found its commit {worst.before} on {places} gone and continued at offset {worst.after}"
     if worst.cause == SHORTER:
         return (
             f"stood at offset {worst.before} of {places}, and the log now ends at {worst.log_end}: it reached "
-            f"{worst.ended_at} before, so that {count(worst.cut, 'record')} or more are gone from it; the reader went "
-            f"on at {worst.after}"
+            f"{worst.ended_at} before, so that {count(worst.cut, 'record')} or more are gone from it; the reader "
+            f"continued at {worst.after}"
         )
     is_short = worst.cause == BEYOND
     why = f"the log ends at {worst.log_end}" if is_short else f"the log begins at {worst.log_start}"
     known = is_short or worst.log_start is not None
     return (
-        f"stood at offset {worst.before} of {places}, which is not there any more"
-        f"{f' ({why})' if known else ''}, and went on at {worst.after}"
+        f"stood at offset {worst.before} of {places}, which no longer exists"
+        f"{f' ({why})' if known else ''}, and continued at {worst.after}"
     )
 
 

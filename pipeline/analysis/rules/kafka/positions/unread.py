@@ -72,17 +72,20 @@ _UNCOMMITTED = f"""
 """Partitions of which a group commits nothing although it commits others; that it asked its commits of, or where the
 capture begins later fetches beside others of the topic."""
 _READS = """
-    SELECT cluster, topic, partition, group_id, t.client_id, committed, is_asked, min(event_offset) AS begun_at,
-        max(event_next_offset) AS position, count(DISTINCT event_next_offset) AS steps,
-        min(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS first_us,
-        max(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS last_us,
-        arg_min(exchange_id, ts) AS first_exchange, arg_max(exchange_id, ts) AS last_exchange
-    FROM timeline AS t JOIN uncommitted USING (cluster, topic, partition, group_id)
-    WHERE kind = 'fetched' AND group_id <> '' AND isolation_level IS NOT NULL
-    GROUP BY ALL HAVING steps >= $steps
-    ORDER BY cluster, group_id, topic, partition, client_id
+    WITH found AS (
+        SELECT cluster, topic, partition, group_id, t.client_id, committed, is_asked, min(event_offset) AS begun_at,
+            max(event_next_offset) AS position, count(DISTINCT event_next_offset) AS steps,
+            min(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS first_us,
+            max(epoch_us(ts)) FILTER (event_next_offset IS NOT NULL) AS last_us,
+            arg_min(exchange_id, ts) AS first_exchange, arg_max(exchange_id, ts) AS last_exchange
+        FROM timeline AS t JOIN uncommitted USING (cluster, topic, partition, group_id)
+        WHERE kind = 'fetched' AND group_id <> '' AND isolation_level IS NOT NULL
+        GROUP BY ALL HAVING steps >= $steps
+    )
+    SELECT f.*, x.client_ip AS host FROM found AS f LEFT JOIN exchanges AS x ON x.exchange_id = f.last_exchange
+    ORDER BY f.cluster, f.group_id, f.topic, f.partition, f.client_id
 """
-"""Of these, what is read."""
+"""Of these, what is read, and from which host the last time."""
 _COMMITS = """
     SELECT DISTINCT epoch_us(ts) AS us FROM timeline
     WHERE kind IN ('committed', 'txn_applied') AND cluster = $cluster AND group_id = $group
@@ -193,7 +196,7 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
             "begun_at": begun_at, "position": row.position,
             "records_behind": row.position - begun_at, "other_commits": len(others), "own_commits": len(own),
             "client_id": row.client_id,
-            "clients": row.client_id or NAMELESS, "enough_us": row.first_us + patience,
+            "clients": who(row.client_id, row.host), "enough_us": row.first_us + patience,
         }  # fmt: skip
         last_us = max(row.last_us, others[-1])
         yield finding_of(DROPPED_RULE, "critical", row, (row.first_us, last_us), details, sources, settings)
@@ -265,7 +268,7 @@ def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Findi
         details = {
             "shape": words.OUT_OF_RANGE, "refused_us": row.refused_us, "refusals": row.refusals, "offset": row.stood,
             "records_behind": max((row.end or 0) - row.stood, 0), "client_id": row.client_id,
-            "clients": row.client_id or NAMELESS if reads_on else who(row.client_id, row.host),
+            "clients": who(row.client_id, row.host),
             "other_fetches": reads_on,
             "enough_us": _enough_us(row, settings),
         }  # fmt: skip

@@ -30,12 +30,11 @@ _DESCRIBE = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --gro
 _RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
 ADVICE: Mapping[str, str] = {
     UNCOMMITTED: (
-        f"Now: see first that processing records twice does no harm (`{_DESCRIBE}` states what is committed), then "
-        "restart {who}: it reads again from the last commit, or where there is none from where auto.offset.reset "
-        "says. Fix: mark or store the offset of each record that was "
-        f"processed, for every partition that is assigned ({STORED_BY}): with asynchronous acknowledgements one that "
-        "is missing holds back all behind it. Drop what belongs to a generation that is over when partitions are "
-        f"revoked ({WHEN_REVOKED}), and end the process when the worker of a partition ends."
+        f"Now: if processing records twice does no harm (`{_DESCRIBE}` shows the committed offsets), restart {{who}}: "
+        "it reads again from the last commit, or without one from where auto.offset.reset says. Fix: mark or store the "
+        f"offset of each record that was processed, for every partition that is assigned ({STORED_BY}): with "
+        "asynchronous acknowledgements one missing acknowledgement holds back all later ones. Drop the work in hand "
+        f"when partitions are revoked ({WHEN_REVOKED}), and end the process when the worker of a partition ends."
     ),
     OUT_OF_RANGE: (
         "Now: restart {who}: it asks for its offset again, and begins where auto.offset.reset says. If it is "
@@ -120,41 +119,39 @@ def headline(group: str, place: str, details: Mapping[str, Any]) -> str:
 
 
 def _read_on(group: str, place: str, details: Details) -> str:
-    from_to = f"from offset {details['begun_at']} up to {details['position']}"
+    from_to = f"from offset {details['begun_at']} to {details['position']}"
     others = ""
     if details["other_commits"]:
         whose = "it" if details["own_commits"] else "the group"
         others = f", while {whose} commits other partitions ({count(details['other_commits'], 'time')})"
-    return f"{details['clients']} of group {group} reads {place} on, {from_to}, and commits nothing of it{others}"
+    return f"{details['clients']} of group {group} keeps reading {place}, {from_to}, without committing it{others}"
 
 
 def _out_of_range(group: str, place: str, details: Details) -> str:
     who, at = details["clients"], clock(details["refused_us"])
-    be = "are" if " and " in place else "is"
     if details["refusals"] > 1:
         many = count(details["refusals"], "time")
-        return f"{place} of group {group} {be} refused to {who} with OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
-    return f"{place} of group {group} {be} not fetched any more since {who} got OFFSET_OUT_OF_RANGE at {at} UTC"
+        return f"{who} of group {group} cannot read {place}: OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
+    return f"{who} of group {group} has not fetched {place} since it got OFFSET_OUT_OF_RANGE at {at} UTC"
 
 
 def _never_fetched(group: str, place: str, details: Details) -> str:
     since, many = clock(details["since_us"]), count(details["records_behind"], "record")
+    wait = "waits" if details["records_behind"] == 1 else "wait"
     if is_silent(details):
-        whose = f"{details['clients']} of group {group} holds {place} since {since} UTC"
-        return f"{whose} and has fetched nothing at all, while {many} came to wait"
+        whose = f"{details['clients']} of group {group} has held {place} since {since} UTC"
+        return f"{whose} and has fetched nothing at all: {many} {wait}"
     return (
-        f"{details['clients']} of group {group} holds {place} since {since} UTC and has never fetched it, while it "
-        f"fetches others and {many} came to wait"
+        f"{details['clients']} of group {group} has held {place} since {since} UTC and never fetched it, although it "
+        f"fetches others: {many} {wait}"
     )
 
 
 def _since_refused(group: str, place: str, details: Details) -> str:
     refused = f"its {details['request']} was refused with {details['error']} at {clock(details['refused_us'])} UTC"
-    others = "while it fetches others" if details["other_fetches"] else "it fetches nothing else"
-    return (
-        f"{details['clients']} of group {group} has not fetched {place} since {refused}, {others}, and "
-        f"{count(details['records_behind'], 'record')} came to wait"
-    )
+    others = "although it fetches others" if details["other_fetches"] else "and fetches nothing else"
+    waits = f"{count(details['records_behind'], 'record')} {'waits' if details['records_behind'] == 1 else 'wait'}"
+    return f"{details['clients']} of group {group} has not fetched {place} since {refused}, {others}: {waits}"
 
 
 def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_whole: bool) -> str:
@@ -173,10 +170,10 @@ def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_w
         since = clock(min(one["since_us"] for one in alike))
         return f"{first_of(whos)} of group {group} {have} fetched nothing at all of {places} since {since} UTC"
     if is_whole:
-        return f"Group {group} reads nothing of {places} any more {_since(alike, first_of(whos))}"
-    fetch, they = ("fetches", "it") if len(whos) == 1 else ("fetch", "they")
+        return f"Group {group} has read nothing of {places} {_since(alike, first_of(whos))}"
+    have, they = ("has", "it") if len(whos) == 1 else ("have", "they")
     since = _since(alike, they if shape == OUT_OF_RANGE else first_of(whos))
-    return f"{first_of(whos)} of group {group} {fetch} nothing any more {since}"
+    return f"{first_of(whos)} of group {group} {have} fetched nothing {since}"
 
 
 def _since(alike: Sequence[Details], name: str) -> str:
@@ -208,6 +205,22 @@ def _nothing_committed(group: str, place: str, details: Details) -> str:
     return (
         f"Group {group} commits nothing: {details['clients']} has read {read}, since {clock(details['since_us'])} UTC"
     )
+
+
+_SEEN: Mapping[str, str] = {
+    UNCOMMITTED: "its fetches of these offsets, and that no commit of them follows",
+    OUT_OF_RANGE: "the broker's OFFSET_OUT_OF_RANGE, and that no fetch succeeds after it",
+    OFFSETS_REFUSED: "the refused OffsetFetch, and that the client neither repeats it nor fetches",
+    NEVER_FETCHED: "that the member holds the partition, and that no fetch of it follows",
+    NEVER_COMMITS: "the offset at which each start begins to fetch, and that no commit follows",
+    GROUP_UNCOMMITTED: "its fetches, and that no commit of the group follows",
+    SINCE_REFUSED: "the refusal, later heartbeats, and that no fetch follows",
+}
+
+
+def seen(details: Details) -> str:
+    """What a finding of a shape rests on."""
+    return _SEEN.get(details["shape"], "its requests and their responses")
 
 
 _HEADLINES: Mapping[str, Callable[[str, str, Details], str]] = {

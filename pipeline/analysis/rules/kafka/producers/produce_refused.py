@@ -253,8 +253,8 @@ def _finding(
     return Finding(
         rule=RULE.name, severity="critical" if lost else "warning", subject=f"{topic}/{client_id or '?'}",
         state=state, cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
-        summary=f"Brokers refused what {clients} wrote to {topic}, {times(len(tries), first_us, last_us)} ({errors}): "
-        f"{_fate(missing, held, last_us - first_us)}{doubt if state == 'unknown' else ''}",
+        summary=f"Brokers refused records of {clients} for topic {topic}, {times(len(tries), first_us, last_us)} "
+        f"({errors}): {_fate(missing, held, last_us - first_us)}{doubt if state == 'unknown' else ''}",
         advice=_facts(worst.code).filled(topic=quote(topic)).advice,
         evidence=[exchange_id for _, exchange_id in tries[: settings.max_evidence]],
         details={
@@ -271,8 +271,10 @@ def _finding(
 def _fate(missing: int, held: int, span_us: int) -> str:
     """What became of the records."""
     if missing:
-        return f"{count(missing, 'record')} of it {'was' if missing == 1 else 'were'} not written by any later attempt."
+        return (
+            f"{count(missing, 'record')} {'was' if missing == 1 else 'were'} not written by any later attempt either."
+        )
     if held:
         wait = "waits" if held == 1 else "wait"
         return f"{count(held, 'record')} {wait} for an attempt that is accepted, for {seconds(span_us)} so far."
-    return f"later attempts wrote all of it, {seconds(span_us)} after the first."
+    return f"later attempts wrote all of them, {seconds(span_us)} after the first."

@@ -117,7 +117,7 @@ def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     others = " Its other partitions get on: it has paused this one, or seeks back." if figures["alone"] else ""
     waits = "waits" if figures["records_behind"] == 1 else "wait"
     return (
-        f"Group {group} stands still on {place}: it committed offset {figures['offset']} "
+        f"Group {group} makes no progress on {place}: it committed offset {figures['offset']} "
         f"{count(figures['commits'], 'time')} {_span(trouble)} and fetched nothing beyond it, while "
         f"{records_behind(figures)} {waits}.{others}"
     )
@@ -182,10 +182,10 @@ _STOPPED = (
     "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group {group}`."
 )
 FETCHING = (
-    "Now: look into the log of {who} for commits (in Flink: checkpoints) that fail, and take "
-    "a stack dump: who still fetches works on without committing, or its library fetches ahead of a worker that "
-    "hangs. See first that processing records twice does no harm (`kafka-consumer-groups.sh --bootstrap-server BROKER "
-    "--describe --group {group}` states what is committed), then restart it: it reads again from there. Fix: commit or "
+    "Now: check the log of {who} for failing commits (in Flink: checkpoints), and take a stack dump: a client that "
+    "still fetches either processes records without committing them, or its library fetches ahead of a worker that "
+    "hangs. If processing records twice does no harm, restart it: it reads again from the last commit "
+    "(`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}` shows it). Fix: commit or "
     f"acknowledge each record that was processed ({STORED_BY}), bound what one record may take (timeouts of remote "
     "calls, max.poll.interval.ms), end the process when its commits or checkpoints keep failing, and alarm on the "
     "group's lag."
