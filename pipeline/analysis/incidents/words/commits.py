@@ -19,6 +19,7 @@ _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --grou
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 """Coordinators make member ids of the client id and this: no name for a headline."""
 _COMMANDS = 3
+_WORKER = "its worker for the partition has died or hangs, its offsets are not stored, or it has paused the partition"
 _REVOKED = f"Finish or drop a partition's work when it is revoked ({WHEN_REVOKED}), and commit only what is assigned"
 
 
@@ -81,8 +82,8 @@ def _rejected(case: Case) -> str:
             f"by subscribe(): the coordinator refuses each of its commits ({case.kinds})"
         )
     return (
-        f"The coordinator refuses the commits of {case.who} to group {case.group} ({case.kinds}): what it processes "
-        "is not recorded, and is read again"
+        f"The coordinator refuses the commits of {case.who} to group {case.group} ({case.kinds}): its progress is "
+        "not saved, and the group reads these records again"
     )
 
 
@@ -92,7 +93,7 @@ def _dropped(case: Case) -> str:
     waits = f"{count(case.records, 'record')} wait there" if case.records else "records wait there"
     owner = _owner(case)
     by = f"{owner} of group" if owner else "Group"
-    return f"{by} {case.group} no longer commits {case.places}: {waits}, while the topic's other partitions get on"
+    return f"{by} {case.group} no longer commits {case.places}, but still commits the topic's other partitions: {waits}"
 
 
 def _owner(case: Case) -> str:
@@ -107,15 +108,15 @@ def _dropped_now(case: Case) -> str:
         return _advised(case, "now")
     members = f"`{_MEMBERS} {arg(case.group)} --members --verbose`"
     if case.callers:
-        return f"Restart {_owner(case)}: a worker in it has died or hangs."
+        return f"Restart {_owner(case)}: {_WORKER}."
     owner = case.details.get("owner") or f"the member that owns {case.places}"
-    return f"Restart {owner} ({members} gives its host): a worker in it has died or hangs."
+    return f"Restart {owner} ({members} gives its host): {_WORKER}."
 
 
 def _stopped(case: Case) -> str:
     silent = [one.details for one in case.bundle.findings if unread_words.is_silent(one.details)]
     if silent:
-        waits = f", and {count(case.records, 'record')} came to wait" if case.records else ""
+        waits = f": {count(case.records, 'record')} wait" if case.records else ""
         is_whole = any(
             one.row.get("partition") is None and not one.details.get("members") for one in case.bundle.findings
         )
@@ -126,10 +127,10 @@ def _stopped(case: Case) -> str:
         waits = f"{count(case.records, 'record')} wait" if case.records else "records wait"
         places = case.details.get("places") or [case.places]
         return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
-    waits = f"while {count(case.records, 'record')} came to wait" if case.records else "while records wait"
+    waits = f"{count(case.records, 'record')} wait" if case.records else "records wait"
     if _still_fetches(case):
-        return f"Group {case.group} still fetches {case.places}, but has stopped committing, {waits}"
-    return f"Group {case.group} has stopped committing on {case.places}, {waits}"
+        return f"Group {case.group} still fetches {case.places}, but has stopped committing: {waits}"
+    return f"Group {case.group} has stopped committing on {case.places}: {waits}"
 
 
 def _still_fetches(case: Case) -> bool:
@@ -147,31 +148,35 @@ def _look_at_members(case: Case) -> str:
         )
     if _still_fetches(case):
         return (
-            f"Look into the log of {case.who} for commits (in Flink: checkpoints) that fail, and take a stack dump: "
-            "who still fetches works on without committing, or its library fetches ahead of a worker that hangs. See "
-            f"first that processing records twice does no harm (`{_MEMBERS} {arg(case.group)}` states what is "
-            "committed), then restart it: it reads again from there."
+            f"Check the log of {case.who} for failing commits (in Flink: checkpoints), and take a stack dump: a client "
+            "that still fetches either processes records without committing them, or its library fetches ahead of a "
+            "worker that hangs. If processing records twice does no harm, restart it: it reads again from the last "
+            f"commit (`{_MEMBERS} {arg(case.group)}` shows it)."
         )
     return (
-        f"See who is left: `{_MEMBERS} {arg(case.group)} --members`. Restart the members that are; if there is none, "
-        "start the application. If it was ended for good, delete the group."
+        f"List the members that are left: `{_MEMBERS} {arg(case.group)} --members`.{_last_committer(case)} Restart "
+        "them; if there are none, start the application. If it was shut down for good, delete the group."
     )
+
+
+def _last_committer(case: Case) -> str:
+    return f" The last commit came from {case.who}." if case.callers else ""
 
 
 def _stopped_fix(case: Case) -> str:
     if case.details.get("shape") or _still_fetches(case):
         return _advised(case, "fix")
     return (
-        "Let the process end when its consumer fails, so that it is restarted, and alarm on the group's lag. What one "
-        "record takes must fit into max.poll.interval.ms."
+        "Let the process exit when its consumer fails, so that it is restarted, and alert on the group's lag. Keep the "
+        "work between two polls below max.poll.interval.ms."
     )
 
 
 def _stopped_why(case: Case) -> str:
     if case.details.get("shape"):
-        return f"{SEEN}what it asks for and what is answered, and that no commit of it comes. {WHY_IS_NOT}"
-    came = "and records did, which were fetched" if _still_fetches(case) else "and records did"
-    return f"{SEEN}no commit came, {came}. {WHY_IS_NOT}"
+        return _shape_why(case)
+    came = "new records came, and the group fetched them" if _still_fetches(case) else "new records came"
+    return f"{SEEN}{came}, but no commit followed. {WHY_IS_NOT}"
 
 
 def _stalled(case: Case) -> str:
@@ -185,7 +190,7 @@ def _stalled(case: Case) -> str:
         return f"Group {case.group} {does}: it fetches from {at} again and again{came}{waits}"
     at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
     waits = f": {count(case.records, 'record')} wait" if case.records else ""
-    return f"Group {case.group} is alive but stands still on {case.places}{at}{waits}"
+    return f"Group {case.group} is alive but makes no progress on {case.places}{at}{waits}"
 
 
 def _advised(case: Case, part: str) -> str:
@@ -199,8 +204,11 @@ def _or_advised(part: str, text: str) -> Say:
 
 def _or_reads(text: str) -> Say:
     """What a case rests on."""
-    why = f"{SEEN}what it asks for and what is answered, and that no commit of it comes. {WHY_IS_NOT}"
-    return lambda case: why if case.details.get("shape") else text
+    return lambda case: _shape_why(case) if case.details.get("shape") else text
+
+
+def _shape_why(case: Case) -> str:
+    return f"{SEEN}{unread_words.seen(case.details)}. {WHY_IS_NOT}"
 
 
 def _loops(case: Case) -> bool:
@@ -250,7 +258,7 @@ def _stalled_now(case: Case) -> str:
         return _advised(case, "now")
     return (
         f"Restart the member that owns {case.places} (`{_MEMBERS} {arg(case.group)} --members --verbose` names it): "
-        "it retries a record for ever, or has paused the partition. If it stands still again stop the group, set it "
+        "it retries a record for ever, or has paused the partition. If it gets stuck again, stop the group, set it "
         f"past that record by {joined(_past(case))}, and start it."
     )
 
@@ -276,7 +284,7 @@ def _lag(case: Case) -> str:
     before = sum(int(one.details.get("lag_before") or 0) for one in case.bundle.findings)
     after = sum(int(one.details.get("lag_after") or 0) for one in case.bundle.findings)
     grew = f": {count(after, 'record')} wait, {before:,} when it began" if after else ""
-    return f"Group {case.group} takes less than is written to {case.places}{grew}"
+    return f"Group {case.group} consumes less than is written to {case.places}{grew}"
 
 
 def _rewound(case: Case) -> str:
@@ -292,7 +300,7 @@ def _rewound_now(case: Case) -> str:
         return _advised(case, "now")
     return (
         f"If nobody set group {case.group} back on purpose (kafka-consumer-groups.sh, seek), "
-        f"stop {case.clients}; tell those behind it that these records come twice."
+        f"stop {case.clients}; warn downstream systems that these records arrive twice."
     )
 
 
@@ -338,10 +346,10 @@ COMMITS: dict[str, Words] = {
         _dropped_now,
         _or_advised(
             "fix",
-            "Let the whole process fail when one of its workers does, and store the offset of each record that was "
-            f"processed ({STORED_BY}).",
+            "Let the whole process fail when one of its workers does, resume() what was paused, and store "
+            f"the offset of each record that was processed ({STORED_BY}).",
         ),
-        _or_reads(f"{SEEN}commits of the topic's other partitions go on without this one. {WHY_IS_NOT}"),
+        _or_reads(f"{SEEN}the topic's other partitions are committed without this one. {WHY_IS_NOT}"),
         STANDS,
         culprit=_members,
         is_cause=never,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pipeline.analysis.incidents.case import Case, arg, begun, count, listed, moment
 from pipeline.analysis.incidents.words import refusals
 from pipeline.analysis.incidents.words.model import (
@@ -30,14 +32,12 @@ def _storm(case: Case) -> str:
     every_us = case.details.get("interval_us")
     if every_us:
         return (
-            f"{case.who} comes to group {case.group} and ends again and again, {count(case.times, 'time')}, usually "
+            f"{case.who} joins group {case.group} and ends again and again, {count(case.times, 'time')}, usually "
             f"{seconds(every_us)} apart: the group rebalances each time"
         )
     generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
     many = count(generations, "generation") if generations else "again and again"
-    return (
-        f"Group {case.group} rebalances all the time ({many}){_standstill(case)}: {case.clients} join again and again"
-    )
+    return f"Group {case.group} keeps rebalancing ({many}){_standstill(case)}: {case.clients} join again and again"
 
 
 def _standstill(case: Case) -> str:
@@ -57,6 +57,18 @@ def _refused(case: Case) -> list[str]:
     return sorted({entity[-1] for bundle in refused for entity in bundle.named.get("client", ())})
 
 
+def _refusing(case: Case) -> str:
+    """The brokers that do not take their requests."""
+    refused = [node.bundle for node in case.tree.nodes if node.bundle.rule == "unsupported_version"]
+    servers = sorted({entity[-1] for bundle in refused for entity in bundle.named.get("server", ())})
+    return f"Broker {servers[0]}" if len(servers) == 1 else f"Each of {len(servers)} brokers" if servers else "A broker"
+
+
+def _with_hosts(case: Case, names: Iterable[str]) -> str:
+    hosts = {caller.client_id: caller for one in case.tree.findings for caller in one.callers if caller.host}
+    return listed(str(hosts.get(name, name)) for name in names)
+
+
 def _old_clients(case: Case) -> str:
     clients = _refused(case)
     names = sorted({str(one.row["subject"]) for one in case.bundle.findings if one.rule == case.bundle.rule})
@@ -64,7 +76,7 @@ def _old_clients(case: Case) -> str:
     if clients:
         refused = [one for one in case.tree.findings if one.rule == "unsupported_version"]
         kinds = sorted({str(one.row["subject"]).rpartition("/")[2] for one in refused})
-        first = f"A broker refuses {listed(clients)} ({listed(kinds)}); "
+        first = f"{_refusing(case)} refuses {_with_hosts(case, clients)} ({listed(kinds)}); "
         names = [name for name in names if name not in clients]
         if not names:
             return f"{first}the library is too old for it, and for Kafka 4"
@@ -178,11 +190,11 @@ MEMBERS: dict[str, Words] = {
     "rebalance_storm": Words(
         _storm,
         lambda case: (
-            f"Find the member that comes and goes ({case.clients}) and stop or mend that one: the others get on "
-            "without it."
+            f"Find the member that keeps joining and leaving ({case.clients}) and stop or repair that one: the others "
+            "continue without it."
         ),
-        "Raise max.poll.interval.ms or lower max.poll.records if it is too slow, session.timeout.ms if it pauses; "
-        f"group.instance.id, {COOPERATIVE_ASSIGNOR} make what remains cheap.",
+        "If it is too slow, raise max.poll.interval.ms or lower max.poll.records; if it pauses, raise "
+        f"session.timeout.ms. group.instance.id, {COOPERATIVE_ASSIGNOR} make the remaining rebalances cheap.",
         f"{SEEN}each join and each new generation. {WHY_IS_NOT}",
         REFUSED,
         is_cause=never,
@@ -195,7 +207,8 @@ MEMBERS: dict[str, Words] = {
         lambda case: (
             refusals.now(case)
             if case.kinds == _ID_TAKEN
-            else f"Restart {case.clients}, and look whether its output was written twice since {case.group} went on."
+            else f"Restart {case.clients}, and check whether its output was written twice: group {case.group} "
+            "continued without it."
         ),
         lambda case: (
             refusals.fix(case)
@@ -246,16 +259,16 @@ MEMBERS: dict[str, Words] = {
     ),
     "topic_recreated": Words(
         lambda case: (
-            f"Topic {case.places} was deleted and made anew: what groups have committed belongs to the old one"
+            f"Topic {case.places} was deleted and created again: offsets that groups committed belong to the old topic"
         ),
         lambda case: (
-            "Look at each group that reads it (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe "
-            f"--all-groups`){_committed_since(case)}. Only one whose offset was committed before "
-            f"{moment(case.lead.last_us)[11:]} UTC, or lies beyond the log's end: stop it, set it to the beginning "
+            "Check each group that reads it (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe "
+            f"--all-groups`){_committed_since(case)}. Reset only a group whose offset was committed before "
+            f"{moment(case.lead.last_us)[11:]} UTC, or is beyond the log's end: stop it, set it to the beginning "
             f"(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-earliest --topic "
             f"{arg(case.topic)} --group GROUP --execute`), start it again."
         ),
-        "Delete records (`kafka-delete-records.sh`) instead of the topic; delete a topic's groups with it.",
+        "Delete records (`kafka-delete-records.sh`) instead of the topic, or delete its groups' offsets with it.",
         f"{SEEN}the topic's name has another id now.",
         LOSES,
         hurt=topics,
@@ -272,8 +285,8 @@ MEMBERS: dict[str, Words] = {
         hurt=own_clients,
     ),
     "fenced_leader_epoch": Words(
-        lambda case: f"{case.who} asks for {case.places} by a leader of the past, and gets nothing",
-        lambda case: f"Restart {case.clients} if it does not get on by itself: it goes by old metadata.",
+        lambda case: f"{case.who} asks for {case.places} with an outdated leader epoch, and gets nothing",
+        lambda case: f"Restart {case.clients} if it does not recover by itself: its metadata is outdated.",
         "Update its library; metadata.max.age.ms (Java), topic.metadata.refresh.interval.ms (librdkafka) bound how old "
         "metadata may become.",
         f"{SEEN}FENCED_LEADER_EPOCH is the broker's own answer.",
