@@ -115,7 +115,7 @@ JUDGED = [
     ),
     *(
         Case(f"advertised-listener/{name}.pcap", 1,
-             (f"never goes on to {named}, which Metadata names", "advertised.listeners"), (NOTHING, "health check"))
+             (f"never continues to {named}, which Metadata names", "advertised.listeners"), (NOTHING, "health check"))
         for name, named in (
             ("real_kafka_python", "kafka-internal:29192"), ("real_librdkafka", "kafka-internal:29192"),
             ("advertised_localhost", "localhost:9092"), ("advertised_internal_name", "kafka:29092"),

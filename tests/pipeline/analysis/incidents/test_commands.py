@@ -54,7 +54,7 @@ def test_placeholders_are_spelled_alike() -> None:
 def test_a_command_covers_each_partition_that_the_headline_names() -> None:
     given = [found("stalled", f"g/t-{n}", group="g", topic="t", partition=n, offset=7) for n in (1, 0)]
     (row,) = grouped(given).incidents
-    assert "stands still on t-0 and t-1" in row["headline"]
+    assert "makes no progress on t-0 and t-1" in row["headline"]
     assert "--to-offset 8 --topic t:0 --group g --execute` and `kafka-consumer-groups.sh" in row["do_now"]
     assert "--to-offset 8 --topic t:1 --group g --execute`" in row["do_now"]
     assert "--shift-by" not in row["do_now"]

@@ -185,7 +185,7 @@ def test_what_is_for_information_may_be_the_root_but_is_not_what_is_told() -> No
     ]
     (row,) = grouped(rows).incidents
     assert (row["rule"], row["severity"]) == ("rebalance_storm", "critical")
-    assert row["headline"] == "Group g has stopped committing on t, while 7 records came to wait"
+    assert row["headline"] == "Group g has stopped committing on t: 7 records wait"
     assert row["why"].endswith("It may have begun with this: Group g was deployed.")
     (alone,) = grouped(rows[:1]).incidents
     assert alone["headline"] == "Group g was deployed"

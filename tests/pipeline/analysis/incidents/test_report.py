@@ -28,9 +28,9 @@ def stopped(**values: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("state", "impact", "now"),
     [
-        ("open", "7 records waiting in 2 partitions, growing, since 2026-11-", "See who is left"),
-        ("unknown", "UTC (10 s), may go on: seen last at 2026-11-", "See who is left"),
-        ("closed", "UTC (10 s), over.", "It is over. If it comes again: see who is left"),
+        ("open", "7 records waiting in 2 partitions, growing, since 2026-11-", "List the members that are left"),
+        ("unknown", "UTC (10 s), may go on: seen last at 2026-11-", "List the members that are left"),
+        ("closed", "UTC (10 s), over.", "It is over. If it comes again: list the members that are left"),
     ],
 )
 def test_how_bad_it_is_and_what_to_do_follow_the_state(state: str, impact: str, now: str) -> None:
@@ -206,7 +206,7 @@ def test_a_producer_that_was_only_forgotten_lost_nothing() -> None:
 def test_groups_are_set_back_only_where_they_stand_in_the_topic_that_is_gone() -> None:
     row = told(found("topic_recreated", "t", topic="t", committed_since=["billing"]))
     assert "those that committed since need nothing: billing" in row["do_now"]
-    assert "Only one whose offset was committed before" in row["do_now"]
+    assert "Reset only a group whose offset was committed before" in row["do_now"]
 
 
 def test_commands_name_the_broker_that_they_ask() -> None:

@@ -80,7 +80,7 @@ def test_a_log_that_got_shorter_is_told_from_retention() -> None:
 @pytest.mark.parametrize("written", [[], [known("produced", -5, group_id="", event_next_offset=90, client_id="w")]])
 def test_a_position_that_was_never_seen_in_the_log_loses_nothing_for_sure(written: list[Row]) -> None:
     (finding,) = found([*written, gone(0, 277), goes_on(1, 0, 0, 100)])
-    assert "stood at offset 277 of t-0, which is not there any more (the log ends at 100)" in finding.summary
+    assert "stood at offset 277 of t-0, which no longer exists (the log ends at 100)" in finding.summary
     assert (finding.details["cause"], "gone" in finding.details) == ("beyond the end", False)
     assert finding.advice.startswith("Now: find out why the position lies beyond the end of the log")
     assert "nothing is lost" not in finding.advice
@@ -119,7 +119,10 @@ _SET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --gro
 @pytest.mark.parametrize(
     ("rows", "now"),
     [
-        ([gone(0, 10), goes_on(1, 60, 60, 100)], "Now: what retention deleted comes from its source only"),
+        (
+            [gone(0, 10), goes_on(1, 60, 60, 100)],
+            "Now: records that retention deleted can be restored from their source only",
+        ),
         ([gone(0, 10), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-earliest --execute`); what retention deleted"),
         ([gone(0, 70), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-offset 70 --execute`)."),
         ([gone(0, 500), goes_on(1, 0, 0, 100)], "Now: find out why the position lies beyond the end of the log"),

@@ -23,8 +23,8 @@ def test_a_member_that_never_fetches_is_reported_once(stage: Stage) -> None:
     row = stage.findings()[STOPPED]
     assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "open", words.NEVER_FETCHED)
     assert row["summary"].startswith(
-        "worker at 10.0.0.5 of group orders-app holds orders-0 since 09:40:00 UTC and has fetched nothing at all, "
-        "while 420 records came to wait"
+        "worker at 10.0.0.5 of group orders-app has held orders-0 since 09:40:00 UTC and has fetched nothing at all: "
+        "420 records wait"
     )
     assert of_shape(stage, words.NEVER_FETCHED) == [STOPPED], "one partition stands for all that it holds"
 
@@ -53,14 +53,14 @@ def test_who_may_still_begin_is_no_such_member(less: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("other", "whose"), [
-    (False, "Group orders-app reads nothing of orders any more since worker at 10.0.0.5 got"),
-    (True, "worker at 10.0.0.5 of group orders-app fetches nothing any more since it got"),
+    (False, "Group orders-app has read nothing of orders since worker at 10.0.0.5 got"),
+    (True, "worker at 10.0.0.5 of group orders-app has fetched nothing since it got"),
 ])  # fmt: skip
 def test_a_member_that_is_silent_since_it_was_out_of_range(other: bool, whose: str) -> None:
     stage = silent(refused_at=60, other=other)
     assert of_shape(stage, words.OUT_OF_RANGE) == [STOPPED]
     (incident,) = stage.incidents()
-    assert incident["headline"] == f"{whose} OFFSET_OUT_OF_RANGE at 09:41:00 UTC, and 720 records came to wait"
+    assert incident["headline"] == f"{whose} OFFSET_OUT_OF_RANGE at 09:41:00 UTC: 720 records wait"
     assert "restart worker at 10.0.0.5" in incident["do_now"].lower()
 
 

@@ -24,7 +24,7 @@ def test_a_partition_is_not_fetched_since_a_refusal(request_: str, refused: str)
     row = since_refused(request=request_).findings()[DROPPED]
     assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "open", words.SINCE_REFUSED)
     assert f"worker at 10.0.0.5 of group orders-app has not fetched orders-1 since {refused} at" in row["summary"]
-    assert "while it fetches others, and 267 records came to wait" in row["summary"]
+    assert "although it fetches others: 267 records wait" in row["summary"]
 
 
 def test_a_refused_offset_fetch_stands_for_all_partitions() -> None:
@@ -36,15 +36,15 @@ def test_a_member_that_fetches_nothing_since_has_stopped() -> None:
     found = since_refused(others=False, seconds=340).findings()
     row = found["stopped", f"{GROUP}/orders-1"]
     assert row["details"]["shape"] == words.SINCE_REFUSED
-    assert "it fetches nothing else, and 927 records came to wait" in row["summary"]
+    assert "and fetches nothing else: 927 records wait" in row["summary"]
     assert since_refused(others=False, seconds=200).findings().get(STOPPED, {}).get("details", {}).get("shape") is None
 
 
 def test_the_incident_names_the_refusal_where_the_whole_group_is_silent() -> None:
     (row,) = since_refused(others=False, seconds=400).incidents()
     assert row["headline"] == (
-        "Group orders-app reads nothing of orders any more since the commit of worker at 10.0.0.5 was refused with "
-        "UNKNOWN_MEMBER_ID at 09:40:30 UTC, and 2,220 records came to wait"
+        "Group orders-app has read nothing of orders since the commit of worker at 10.0.0.5 was refused with "
+        "UNKNOWN_MEMBER_ID at 09:40:30 UTC: 2,220 records wait"
     )
     assert row["records"] == 2220
     assert row["do_now"].startswith("Restart worker at 10.0.0.5")

@@ -65,12 +65,18 @@ def test_who_commits_both_or_nothing_or_not_for_long_is_well() -> None:
 def test_out_of_range_once_and_never_fetched_again() -> None:
     row = out_of_range().findings()[DROPPED]
     assert row["details"]["shape"] == words.OUT_OF_RANGE
-    assert "is not fetched any more since worker got OFFSET_OUT_OF_RANGE" in row["summary"]
+    assert (
+        "worker at 10.0.0.5 of group orders-app has not fetched orders-1 since it got OFFSET_OUT_OF_RANGE"
+        in row["summary"]
+    )
 
 
 def test_out_of_range_each_time() -> None:
     found = out_of_range(each_time=True).findings()
-    assert "is refused to worker with OFFSET_OUT_OF_RANGE, 90 times since" in found[DROPPED]["summary"]
+    assert (
+        "worker at 10.0.0.5 of group orders-app cannot read orders-1: OFFSET_OUT_OF_RANGE, 90 times since"
+        in found[DROPPED]["summary"]
+    )
     assert [row["rule"] for row in found.values()] == [DROPPED[0]]
 
 
@@ -81,7 +87,7 @@ def test_who_goes_on_elsewhere_is_no_standstill() -> None:
 def test_a_partition_that_its_owner_has_never_fetched() -> None:
     row = owned().findings()[DROPPED]
     assert (row["state"], row["details"]["shape"]) == ("open", words.NEVER_FETCHED)
-    assert "worker at 10.0.0.5 of group orders-app holds orders-1 since" in row["summary"]
+    assert "worker at 10.0.0.5 of group orders-app has held orders-1 since" in row["summary"]
     assert DROPPED not in owned(fetched=True).findings()
     assert DROPPED not in owned(seconds=40).findings()
 

@@ -41,7 +41,7 @@ def test_who_fetches_on_has_not_gone() -> None:
     (stopped,) = judged([*QUIET, *(fetch(n, 10 * n, 10 * n + 10) for n in range(20, 60))])
     assert (stopped.rule, stopped.figures["fetched_beyond"]) == ("stopped", 410)
     assert words.summary("g", "t", stopped).endswith("It still fetches: 410 records beyond its commits.")
-    assert words.advice("g", "t", stopped).startswith("Now: look into the log of the client that committed last")
+    assert words.advice("g", "t", stopped).startswith("Now: check the log of the client that committed last")
 
 
 @pytest.mark.parametrize(

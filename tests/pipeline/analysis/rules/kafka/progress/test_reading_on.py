@@ -23,7 +23,7 @@ def test_both_partitions_are_found_by_the_rhythm_of_the_group(period: int, ill: 
     assert set(rows) == set(DROPPED)
     for row in rows.values():
         assert (row["severity"], row["state"]) == ("critical", "open")
-        assert "app-1 at 10.0.0.5 of group tally reads orders-" in row["summary"]
+        assert "app-1 at 10.0.0.5 of group tally keeps reading orders-" in row["summary"]
         assert "while the group commits other partitions" in row["summary"]
 
 
@@ -45,7 +45,7 @@ def test_where_nobody_commits_the_group_has_stopped() -> None:
     (row,) = found(others=False).values()
     assert (row["rule"], row["subject"]) == ("stopped", f"{GROUP}/orders")
     assert "It still fetches: 240 records beyond its commits." in row["summary"]
-    assert row["advice"].startswith("Now: look into the log of app-1 at 10.0.0.5 for commits")
+    assert row["advice"].startswith("Now: check the log of app-1 at 10.0.0.5 for failing commits")
 
 
 def test_the_capture_begins_a_moment_before_or_after_the_last_commit() -> None:
