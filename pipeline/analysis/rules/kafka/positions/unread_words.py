@@ -209,7 +209,7 @@ def _nothing_committed(group: str, place: str, details: Details) -> str:
 
 _SEEN: Mapping[str, str] = {
     UNCOMMITTED: "its fetches of these offsets, and that no commit of them follows",
-    OUT_OF_RANGE: "the broker's OFFSET_OUT_OF_RANGE, and that no fetch succeeds after it",
+    OUT_OF_RANGE: "the broker's OFFSET_OUT_OF_RANGE, and that no later fetch there succeeds",
     OFFSETS_REFUSED: "the refused OffsetFetch, and that the client neither repeats it nor fetches",
     NEVER_FETCHED: "that the member holds the partition, and that no fetch of it follows",
     NEVER_COMMITS: "the offset at which each start begins to fetch, and that no commit follows",

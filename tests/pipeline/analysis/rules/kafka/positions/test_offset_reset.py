@@ -123,7 +123,10 @@ _SET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --gro
             [gone(0, 10), goes_on(1, 60, 60, 100)],
             "Now: records that retention deleted can be restored from their source only",
         ),
-        ([gone(0, 10), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-earliest --execute`); what retention deleted"),
+        (
+            [gone(0, 10), goes_on(1, 100, 60, 100)],
+            f"`{_SET} t:0 --to-earliest --execute`); records that retention deleted",
+        ),
         ([gone(0, 70), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-offset 70 --execute`)."),
         ([gone(0, 500), goes_on(1, 0, 0, 100)], "Now: find out why the position lies beyond the end of the log"),
         (
