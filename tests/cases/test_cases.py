@@ -97,8 +97,8 @@ JUDGED = [
     Case("never-commits/real_librdkafka.pcap.zst", 0,
          ("Group report-app has never committed nc: each of 6 starts of report began at offset 0 and read all again",)),
     Case("out-of-range-then-silent/one_partition_dropped.pcap.zst", 1,
-         ("A at 10.0.0.5 of group orders-app has not fetched orders-2 since it got OFFSET_OUT_OF_RANGE at 09:40:30 UTC",),
-         ("for the partition has died", NOTHING)),
+         ("A at 10.0.0.5 of group orders-app has not fetched orders-2 since it got OFFSET_OUT_OF_RANGE at 09:40:30",),
+         ("has died or hangs", NOTHING)),
     Case("offset-fetch-refused/librdkafka_5586.pcap", 1,
          ("worker at 10.0.0.5 asked once for the offsets of group orders-app, was refused with NOT_COORDINATOR, and "
           "has read nothing of orders-0 since",), (NOTHING,)),

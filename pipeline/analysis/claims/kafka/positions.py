@@ -20,7 +20,7 @@ _HEARTBEATS = seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartb
 CLAIMS = (
     Claim(
         "partition_dropped_from_commits",
-        r"keeps reading .* without committing it",
+        r"keeps reading .* without committing (?:it|them)",
         "A client keeps reading a partition without committing it, while it commits others.",
         (
             seen("fetches of the partition", "Fetch", names=("topic",), least=2),

@@ -19,7 +19,6 @@ _MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --grou
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 """Coordinators make member ids of the client id and this: no name for a headline."""
 _COMMANDS = 3
-_WORKER = "its worker for the partition has died or hangs, its offsets are not stored, or it has paused the partition"
 _REVOKED = f"Finish or drop a partition's work when it is revoked ({WHEN_REVOKED}), and commit only what is assigned"
 
 
@@ -107,10 +106,11 @@ def _dropped_now(case: Case) -> str:
     if case.details.get("shape"):
         return _advised(case, "now")
     members = f"`{_MEMBERS} {arg(case.group)} --members --verbose`"
+    why = f"its worker for {case.places} has died or hangs, does not store its offsets, or is paused"
     if case.callers:
-        return f"Restart {_owner(case)}: {_WORKER}."
+        return f"Restart {_owner(case)}: {why}."
     owner = case.details.get("owner") or f"the member that owns {case.places}"
-    return f"Restart {owner} ({members} gives its host): {_WORKER}."
+    return f"Restart {owner} ({members} gives its host): {why}."
 
 
 def _stopped(case: Case) -> str:
@@ -346,7 +346,7 @@ COMMITS: dict[str, Words] = {
         _dropped_now,
         _or_advised(
             "fix",
-            "Let the whole process fail when one of its workers does, resume() what was paused, and store "
+            "Let the whole process fail when one of its workers does, resume what was paused (resume()), and store "
             f"the offset of each record that was processed ({STORED_BY}).",
         ),
         _or_reads(f"{SEEN}the topic's other partitions are committed without this one. {WHY_IS_NOT}"),

@@ -119,12 +119,14 @@ def headline(group: str, place: str, details: Mapping[str, Any]) -> str:
 
 
 def _read_on(group: str, place: str, details: Details) -> str:
-    from_to = f"from offset {details['begun_at']} to {details['position']}"
+    are_several = " " in place
+    from_to = "" if are_several else f", from offset {details['begun_at']} to {details['position']},"
+    it = "them" if are_several else "it"
     others = ""
     if details["other_commits"]:
         whose = "it" if details["own_commits"] else "the group"
         others = f", while {whose} commits other partitions ({count(details['other_commits'], 'time')})"
-    return f"{details['clients']} of group {group} keeps reading {place}, {from_to}, without committing it{others}"
+    return f"{details['clients']} of group {group} keeps reading {place}{from_to} without committing {it}{others}"
 
 
 def _out_of_range(group: str, place: str, details: Details) -> str:
