@@ -167,8 +167,8 @@ def _stopped_fix(case: Case) -> str:
     if case.details.get("shape") or _still_fetches(case):
         return _advised(case, "fix")
     return (
-        "Let the process exit when its consumer fails, so that it is restarted, and alert on the group's lag. Keep the "
-        "work between two polls below max.poll.interval.ms."
+        "Let the process exit when its consumer fails, so that it is restarted; commit or acknowledge each processed "
+        "record; keep the work between two polls below max.poll.interval.ms; alert on the group's lag."
     )
 
 
