@@ -29,7 +29,7 @@ from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
 from pipeline.settings import StreamSettings, load_settings
 from pipeline.streaming.storage.lake import Lake, LakeError, create_tables
-from pipeline.tables import CLIENTS, OFFSET_TIMELINE, TABLES
+from pipeline.tables import CLIENTS, LAYOUT, LAYOUT_PROPERTY, OFFSET_TIMELINE, TABLES
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.analysis.rules.incidents import Recording, recordings
 
@@ -288,7 +288,9 @@ def test_tables_hold_to_their_checks(tmp_path: Path) -> None:
     write_lake(tmp_path / "lake", diagnosed(HEALTHY).tables)
     for table in TABLES.values():
         held = DeltaTable(str(tmp_path / "lake" / table.path))
-        checks = {name.removeprefix("delta.constraints.") for name in held.metadata().configuration}
+        stated = held.metadata().configuration
+        checks = {name.removeprefix("delta.constraints.") for name in stated if name != LAYOUT_PROPERTY}
+        assert stated[LAYOUT_PROPERTY] == str(LAYOUT)
         assert checks == set(table.checks), table.full_name
         assert held.protocol().min_writer_version == (3 if table.checks else 2)
     place = str(tmp_path / "lake" / CLIENTS.path)
