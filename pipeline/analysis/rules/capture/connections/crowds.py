@@ -91,30 +91,31 @@ def _checks(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
 def _storms(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     down = known.by_server(lambda one: one.how in ("refused", "unanswered"))
     closed = known.by_server(is_cut)
+    crowds = []
     for server, lives in down.items():
         cut = closed.get(server, [])
         if len(cut) < _CROWD or number_of(lives) < settings.connection_failures:
             continue
         back_us = min((one.began_us for one in cut if one.began_us > lives[0].began_us), default=0)
         soon = [one for one in cut if back_us <= one.began_us <= back_us + _SINCE_US]
-        if len(soon) >= _CROWD and len(soon) > _begun(sources, server, back_us):
+        if len(soon) >= _CROWD:
+            crowds.append((server, lives, soon, back_us))
+    begun = sources.tables.of_each(
+        _BEGUN,
+        [{"server": server, "since": back_us, "until": back_us + _SINCE_US} for server, _, _, back_us in crowds],
+    )
+    for (server, lives, soon, back_us), ((answered,),) in zip(crowds, begun, strict=True):
+        if len(soon) > answered:
             yield _storm(server, lives, soon, back_us)
 
 
-def _begun(sources: Sources, server: str, since_us: int) -> int:
-    """Connections on which it answered, of those that began since a time."""
-    (row,) = sources.tables.rows(
-        f"""
-        SELECT count(*) AS number FROM (
-            SELECT connection_id FROM exchanges WHERE {ADDRESS["server"]} = $server GROUP BY connection_id
-            HAVING epoch_us(min(ts)) BETWEEN $since AND $until AND bool_or(response_ts IS NOT NULL)
-        )
-        """,
-        server=server,
-        since=since_us,
-        until=since_us + _SINCE_US,
+_BEGUN = f"""
+    SELECT count(*) AS answered FROM (
+        SELECT connection_id FROM exchanges WHERE {ADDRESS["server"]} = $server GROUP BY connection_id
+        HAVING epoch_us(min(ts)) BETWEEN $since AND $until AND bool_or(response_ts IS NOT NULL)
     )
-    return int(row.number)
+"""
+"""Connections on which a server answered, of those that began within a span."""
 
 
 def _floods(sources: Sources, known: Seen) -> Iterator[Trouble]:
