@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ def test_what_was_under_way_when_the_capture_began_is_no_loss(recording: Recordi
         path.write_bytes(rest)
         gaps = [one for one in frames_of(path) if isinstance(one, Gap)]
         assert [one for one in gaps if one.is_loss] == []
-        assert Counter(by_blocks(path)) == Counter(gaps)
+        # When one is noticed may differ: by the block it is looked for at a block's end.
+        assert Counter(replace(one, ts=0) for one in by_blocks(path)) == Counter(replace(one, ts=0) for one in gaps)
         midway += len(gaps)
     assert midway or recording.name in NOTHING_UNDER_WAY or cuts < CUTS
 
