@@ -1,13 +1,25 @@
-"""Whether this release may read or write a lake: each table states the layout in which it was written."""
+"""Whether this release may read or write a lake: the layout that each table states, and the types of its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
 
 from pipeline.errors import UserError
-from pipeline.tables import LAYOUT, LAYOUT_PROPERTY
+from pipeline.tables import LAYOUT, LAYOUT_PROPERTY, Table
 
 _SHOWN = 20
+_FITS: dict[str, Callable[[pa.DataType], bool]] = {
+    "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "binary": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    "bigint": pa.types.is_integer,
+    "int": pa.types.is_integer,
+    "double": pa.types.is_floating,
+    "boolean": pa.types.is_boolean,
+    "date": pa.types.is_date,
+    "timestamp": pa.types.is_timestamp,
+}
 
 
 def demand_layout(lake: str, properties: Mapping[str, str | None]) -> None:
@@ -26,3 +38,25 @@ def demand_layout(lake: str, properties: Mapping[str, str | None]) -> None:
             f"{lake} was written by a later release of Wirelake: its tables have layout {layout[:_SHOWN]}, this "
             f"release knows {LAYOUT}. Install the release that wrote it, or a later one: pip install --upgrade wirelake"
         )
+
+
+def demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
+    """Refuse a table of which no query would read a column as what it is.
+
+    Args:
+        lake: the lake's folder or URL.
+        table: as it should be.
+        schema: its columns as they are.
+
+    Raises:
+        UserError: a column is of another type than it should be.
+    """
+    for column in table.columns:
+        if column.name in schema.names:
+            kind = schema.field(column.name).type
+            fits = _FITS.get(column.type, pa.types.is_nested)
+            if not fits(kind):
+                raise UserError(
+                    f"cannot read {lake}/{table.path}: its column {column.name} is {kind}, not {column.type}. "
+                    "Another release, or another program, wrote it"
+                )

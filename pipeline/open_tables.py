@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from pipeline.errors import UserError
 from pipeline.folders import why_unreadable
-from pipeline.layout import demand_layout
+from pipeline.layout import demand_layout, demand_types
 from pipeline.tables import Table
 
 T = TypeVar("T")
@@ -34,16 +34,6 @@ _PLAIN_FEATURES = {"timestampNtz"}
 """What a table may demand of its readers without its files meaning something else than they say."""
 _READ_AS_PATTERN = re.compile(r"[*?\[\]{}=]")
 """In a folder's name DuckDB takes these for a pattern of names, or for the column of a partition."""
-_FITS: dict[str, Callable[[pa.DataType], bool]] = {
-    "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
-    "binary": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
-    "bigint": pa.types.is_integer,
-    "int": pa.types.is_integer,
-    "double": pa.types.is_floating,
-    "boolean": pa.types.is_boolean,
-    "date": pa.types.is_date,
-    "timestamp": pa.types.is_timestamp,
-}
 _DUCKDB_TYPES = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ"}
 """DuckDB's name of a type of the registry, where it has another one."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -84,6 +74,10 @@ class OpenTable:
     schema: pa.Schema
     files: DataFiles | None
     dataset: Any | None
+
+    def rows_sql(self, table: Table, files: DataFiles) -> str:
+        """A query for the rows in its ``files``; ``$paths`` in it stands for their list."""
+        return f"SELECT {self.columns_sql(table)} FROM {files.sql('$paths')}"  # noqa: S608 - our names
 
     def columns_sql(self, table: Table) -> str:
         """The columns of ``table`` for a SELECT; those that the files of an older release lack are null."""
@@ -186,7 +180,7 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
         table: one of :mod:`pipeline.tables`.
 
     Raises:
-        UserError: its log cannot be read, or see :func:`demand_types` and :func:`pipeline.layout.demand_layout`.
+        UserError: its log cannot be read, or see :mod:`pipeline.layout`.
     """
     try:
         held = DeltaTable(f"{lake}/{table.path}")
@@ -198,28 +192,6 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
     demand_layout(lake, properties)
     demand_types(lake, table, schema)
     return schema
-
-
-def demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
-    """Refuse a table of which no query would read a column as what it is.
-
-    Args:
-        lake: the lake's folder or URL.
-        table: as it should be.
-        schema: its columns as they are.
-
-    Raises:
-        UserError: a column is of another type than it should be.
-    """
-    for column in table.columns:
-        if column.name in schema.names:
-            kind = schema.field(column.name).type
-            fits = _FITS.get(column.type, pa.types.is_nested)
-            if not fits(kind):
-                raise UserError(
-                    f"cannot read {lake}/{table.path}: its column {column.name} is {kind}, not {column.type}. "
-                    "Another release, or another program, wrote it"
-                )
 
 
 def _unreadable(lake: str, table: Table, error: Exception) -> UserError:

@@ -56,6 +56,14 @@ def numbers(*members: int) -> tuple[int, ...]:
     return tuple(map(int, members))
 
 
+SPARK_NAMES = (
+    "explode(list) AS unnest(list)",
+    "sequence(first, last, step) AS generate_series(first, last, step)",
+    "unix_micros(ts) AS epoch_us(ts)",
+    "try_add(a, b) AS TRY_CAST(a::HUGEINT + b::HUGEINT AS BIGINT)",
+    "try_subtract(a, b) AS TRY_CAST(a::HUGEINT - b::HUGEINT AS BIGINT)",
+)
+"""Functions of Spark that views and checks use, as DuckDB makes them."""
 _HOST_OF = r"CREATE MACRO host_of(address) AS regexp_replace(address, ':\d+$', '')"
 _ROWS_AT_ONCE = 20_000
 

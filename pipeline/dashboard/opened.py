@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.open_tables import OpenTable, demand_types, open_table
+from pipeline.layout import demand_types
+from pipeline.open_tables import OpenTable, open_table
 from pipeline.tables import TABLES, Table
 
 _Mark = tuple[int, int]

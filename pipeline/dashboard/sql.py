@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import duckdb
 import pyarrow as pa
 
+from pipeline.analysis.tables import SPARK_NAMES
 from pipeline.dashboard.clusters import of_cluster
 from pipeline.dashboard.opened import Marks, marks_of, opened_table
 from pipeline.dashboard.read_only import read_only
@@ -23,14 +24,6 @@ from pipeline.open_tables import OpenTable, open_table
 from pipeline.settings import SqlSettings
 from pipeline.tables import TABLES, Table
 
-SPARK_NAMES = (
-    "explode(list) AS unnest(list)",
-    "sequence(first, last, step) AS generate_series(first, last, step)",
-    "unix_micros(ts) AS epoch_us(ts)",
-    "try_add(a, b) AS TRY_CAST(a::HUGEINT + b::HUGEINT AS BIGINT)",
-    "try_subtract(a, b) AS TRY_CAST(a::HUGEINT - b::HUGEINT AS BIGINT)",
-)
-"""Functions that views have of Spark, as DuckDB makes them."""
 _MOST_ANSWERS = 200
 """Answers that are kept: a picture's are some hundred kilobytes."""
 T = TypeVar("T")

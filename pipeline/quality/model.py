@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -42,6 +42,36 @@ class QualityResult:
     message: str
 
 
+class Expected(Protocol):
+    """What a result is about."""
+
+    @property
+    def table(self) -> Table:
+        """Whose rows are wrong if it does not hold."""
+
+    @property
+    def name(self) -> str:
+        """Stable; column ``name`` of ``ops.quality_results``."""
+
+    @property
+    def severity(self) -> Severity:
+        """Of the failure."""
+
+    @property
+    def text(self) -> str:
+        """What is expected, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """No more than that; see Expected."""
+
+    table: Table
+    name: str
+    severity: Severity
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of all checks."""
@@ -56,20 +86,28 @@ class Run:
 
     def result(
         self,
-        table: Table,
-        name: str,
-        severity: Severity,
-        message: str,
+        about: Expected,
         *,
         success: bool,
+        seen: str | None = None,
         column: str | None = None,
         rows: tuple[int, int] | None = None,
     ) -> QualityResult:
-        """The outcome of one of its checks; ``rows``: how many were looked at, and how many violate it."""
+        """The outcome of one of its checks.
+
+        Args:
+            about: what was expected.
+            success: whether it held.
+            seen: what was seen besides, in words; never a value of the data.
+            column: that it is about.
+            rows: how many were looked at, and how many violate it.
+        """
         checked, failed = rows or (None, None)
+        message = about.text if seen is None else f"{about.text}; {seen}"
         return QualityResult(
-            self.run_id, self.run_time, table.full_name, name, column, severity, success, checked, failed, message
-        )
+            self.run_id, self.run_time, about.table.full_name, about.name, column, about.severity, success, checked,
+            failed, message,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +115,7 @@ class Relation:
     """Counts that must be equal.
 
     Attributes:
-        name: stable; column ``name`` of ``ops.quality_results``.
-        table: whose rows are wrong if they are not.
-        severity: of the failure.
-        text: what is expected, in words.
+        name, table, severity, text: see Expected.
         reads: the tables that the query names.
         sql: gives ``subject`` (text), ``expected`` and ``found`` (numbers).
         rests_on: what the stream must have read for the counts to be comparable.

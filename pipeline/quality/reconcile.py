@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -17,21 +16,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.tables import InFiles, Some, Tables
+from pipeline.analysis.tables import SPARK_NAMES, InFiles, Some, Tables
 from pipeline.open_tables import open_table
 from pipeline.quality.again import derived_again, sampled_hours
-from pipeline.quality.model import Ask, QualityResult, Relation, Rests, Run, Severity
-from pipeline.quality.relations import RELATIONS, view_of
+from pipeline.quality.model import Ask, Expected, Plain, QualityResult, Relation, Rests, Run
+from pipeline.quality.relations import view_of
+from pipeline.streaming.operations.maintenance import newest_day
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.tables import TABLES, Table
 
-_SPARK_NAMES = (
-    "unix_micros(ts) AS epoch_us(ts)",
-    "explode(list) AS unnest(list)",
+_TO_DATE = (
     "to_date(value) AS CASE WHEN typeof(value) = 'VARCHAR' THEN TRY_CAST(value::VARCHAR AS DATE) "
-    "ELSE make_timestamp(epoch_us(TRY_CAST(value AS TIMESTAMP)))::DATE END",
+    "ELSE make_timestamp(epoch_us(TRY_CAST(value AS TIMESTAMP)))::DATE END"
 )
-"""Functions of Spark's that relations use, as DuckDB makes them."""
+"""A function of Spark's that relations use besides SPARK_NAMES, as DuckDB makes it."""
 NOT_JUDGED = "not judged"
 """Stands in the message of a check that could not be made."""
 _FIRST_DAY = date(1, 1, 2)
@@ -53,7 +51,7 @@ def asked_here(tables: Mapping[str, Some]) -> Iterator[Ask]:
     """
     opened = Tables({name.replace(".", "_"): rows for name, rows in tables.items()})
     try:
-        for macro in _SPARK_NAMES:
+        for macro in (*SPARK_NAMES, _TO_DATE):
             opened.define(macro)
         yield opened.table
     finally:
@@ -86,8 +84,7 @@ def tables_here(lake: str, tables: Collection[Table]) -> dict[str, Some]:
         elif opened.files is None:
             found[table.full_name] = opened.dataset
         else:
-            sql = f"SELECT {opened.columns_sql(table)} FROM {opened.files.sql('$paths')}"  # noqa: S608 - our names
-            found[table.full_name] = InFiles(opened.files.paths, sql)
+            found[table.full_name] = InFiles(opened.files.paths, opened.rows_sql(table, opened.files))
     return found
 
 
@@ -111,43 +108,37 @@ def compared(relation: Relation, ask: Ask, *, since: date | None = None, now: da
 
 
 def newest_frame(ask: Ask) -> date | None:
-    """UTC day of the newest frame, at the latest today."""
-    (newest,) = ask('SELECT max("date") AS day FROM bronze_frames').column("day").to_pylist()
-    return None if newest is None else min(newest, datetime.now(timezone.utc).date())
+    """UTC day of the newest frame, as maintenance counts."""
+    days = ask('SELECT DISTINCT "date" AS day FROM bronze_frames').column("day").to_pylist()
+    return newest_day((str(day), 0) for day in days)
 
 
 def reconcile(
     source: Any,
     ask: Ask,
     run: Run,
-    relations: Iterable[Relation] = RELATIONS,
+    relation: Relation,
     *,
     waits: Collection[Rests] = (),
     since: date | None = None,
-) -> list[QualityResult]:
-    """Judge relations.
+) -> QualityResult:
+    """Judge a relation.
 
     Args:
         source: Great Expectations' data source for pandas frames.
-        ask: answers their queries.
+        ask: answers its query.
         run: of all checks.
-        relations: which ones.
+        relation: one of RELATIONS.
         waits: what the stream has not read yet; what rests on it is not judged.
         since: as of :func:`compared`.
     """
-    return [
-        _not_judged(run, relation) if relation.rests_on in waits else _reconciled(source, ask, run, relation, since)
-        for relation in relations
-    ]
-
-
-def _reconciled(source: Any, ask: Ask, run: Run, relation: Relation, since: date | None) -> QualityResult:
+    if relation.rests_on in waits:
+        return run.result(relation, success=True, seen=f"{NOT_JUDGED}: {_WAITS[relation.rests_on]}")
     try:
         counts = compared(relation, ask, since=since, now=run.run_time)
     except (duckdb.Error, PySparkException, pa.ArrowException) as error:  # a damaged file costs one check
-        message = f"{relation.text}; could not be checked: {type(error).__name__}"
-        return run.result(relation.table, relation.name, relation.severity, message, success=False)
-    return _judged(source, run, Compared(relation.table, relation.name, relation.severity, relation.text, counts))
+        return run.result(relation, success=False, seen=f"could not be checked: {type(error).__name__}")
+    return _judged(source, run, relation, counts)
 
 
 def reconcile_again(source: Any, ask: Ask, run: Run, since: date | None = None) -> list[QualityResult]:
@@ -163,44 +154,32 @@ def reconcile_again(source: Any, ask: Ask, run: Run, since: date | None = None) 
     text = "the rows of sampled hours are those that follow from their exchanges"
     schema = pa.schema({"subject": pa.string(), "expected": pa.int64(), "found": pa.int64()})
     return [
-        _judged(
-            source, run, Compared(TABLES[name], "derived_again", "critical", text, pa.Table.from_pylist(rows, schema))
-        )
+        _judged(source, run, Plain(TABLES[name], "derived_again", "critical", text), pa.Table.from_pylist(rows, schema))
         for name, rows in found.items()
     ]
 
 
-def _not_judged(run: Run, relation: Relation) -> QualityResult:
-    why = f"{relation.text}; {NOT_JUDGED}: {_WAITS[relation.rests_on]}"
-    return run.result(relation.table, relation.name, relation.severity, why, success=True)
+def _judged(source: Any, run: Run, about: Expected, counts: pa.Table) -> QualityResult:
+    """The verdict on counts that must be equal: columns ``subject``, ``expected`` and ``found``.
 
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Counts of a check that must be equal: columns ``subject``, ``expected`` and ``found``."""
-
-    table: Table
-    name: str
-    severity: Severity
-    text: str
-    counts: pa.Table
-
-
-def _judged(source: Any, run: Run, check: Compared) -> QualityResult:
-    """Counts are few, a row for a day: Great Expectations looks at them as a pandas frame."""
-    rows = pd.DataFrame(check.counts.to_pydict())
-    success, message, checked, failed = True, check.text, 0, 0
-    if len(rows):
-        name = f"{check.table.full_name}/{check.name}"
-        batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
-        equal = gxe.ExpectColumnPairValuesToBeEqual(column_A="expected", column_B="found", severity=check.severity)
-        report = batch.get_batch(batch_parameters={"dataframe": rows}).validate(
-            ExpectationSuite(name=name, expectations=[equal]), result_format="BASIC"
-        )
-        differ = rows[rows["expected"] != rows["found"]]
-        success, checked = bool(report.success), int(rows["expected"].sum())
-        failed = int((differ["expected"] - differ["found"]).abs().sum())
-        shown = [f"{row.subject}: {row.found:,} of {row.expected:,}" for row in differ.head(_SHOWN).itertuples()]
-        more = [f"{len(differ) - _SHOWN} more"] if len(differ) > _SHOWN else []
-        message = f"{check.text}; found {', '.join([*shown, *more])}" if shown else check.text
-    return run.result(check.table, check.name, check.severity, message, success=success, rows=(checked, failed))
+    They are few, a row for a day: Great Expectations looks at them as a pandas frame.
+    """
+    rows = pd.DataFrame(counts.to_pydict())
+    if not len(rows):
+        return run.result(about, success=True, rows=(0, 0))
+    name = f"{about.table.full_name}/{about.name}"
+    batch = source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
+    equal = gxe.ExpectColumnPairValuesToBeEqual(column_A="expected", column_B="found", severity=about.severity)
+    report = batch.get_batch(batch_parameters={"dataframe": rows}).validate(
+        ExpectationSuite(name=name, expectations=[equal]), result_format="BASIC"
+    )
+    differ = rows[rows["expected"] != rows["found"]]
+    shown = [f"{row.subject}: {row.found:,} of {row.expected:,}" for row in differ.head(_SHOWN).itertuples()]
+    more = [f"{len(differ) - _SHOWN} more"] if len(differ) > _SHOWN else []
+    failed = int((differ["expected"] - differ["found"]).abs().sum())
+    return run.result(
+        about,
+        success=bool(report.success),
+        seen=f"found {', '.join([*shown, *more])}" if shown else None,
+        rows=(int(rows["expected"].sum()), failed),
+    )

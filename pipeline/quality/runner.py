@@ -17,8 +17,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from pipeline.errors import no_lake
+from pipeline.open_tables import schema_stated
 from pipeline.quality.again import READS
-from pipeline.quality.model import QualityResult, Run
+from pipeline.quality.model import Plain, QualityResult, Run
 from pipeline.quality.reconcile import (
     NOT_JUDGED,
     asked_by_spark,
@@ -34,7 +35,7 @@ from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite,
 from pipeline.settings import MaintenanceSettings
 from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, read_table, struct_type
 from pipeline.streaming.storage.sinks import append
-from pipeline.tables import COPIES, FRAMES, QUALITY_RESULTS, TABLES, Table
+from pipeline.tables import COPIES, FRAMES, QUALITY_RESULTS, Table
 from pipeline.terminal import Console
 
 
@@ -97,13 +98,13 @@ def check_relations(
         since: first UTC day that is compared; None: all that are kept.
     """
     settings = settings or MaintenanceSettings()
-    whole = {table.full_name for table in TABLES.values() if _is_whole(spark, lake, table)}
+    named = {table.full_name: table for table in (*READS, *(table for one in RELATIONS for table in one.reads))}
+    whole = {name for name, table in named.items() if _is_whole(spark, lake, table)}
     relations = [one for one in RELATIONS if all(table.full_name in whole for table in one.reads)]
     if not relations:
         return []
+    tables = [table for name, table in named.items() if name in whole]
     samples = all(table.full_name in whole for table in (*READS, COPIES))
-    named = [table for one in relations for table in one.reads] + (list(READS) if samples else [])
-    tables = list({table.full_name: table for table in named}.values())
     waits = waits_for(lake)  # before the tables are opened: what is added meanwhile must not count
     opened = asked_here(tables_here(lake.root, tables)) if lake.is_local else asked_by_spark(spark, lake, tables)
     kept_from = frames_kept_from(spark, lake) if FRAMES.full_name in whole else None
@@ -111,12 +112,11 @@ def check_relations(
         waits |= waits_for(lake)
         newest = newest_frame(ask) if FRAMES.full_name in whole else None
         found = [
-            result
-            for relation in relations
-            for result in reconcile(
-                source, ask, run, [relation], waits=waits,
+            reconcile(
+                source, ask, run, relation, waits=waits,
                 since=_later(since, whole_since(relation, newest, kept_from, settings)),
             )
+            for relation in relations
         ]  # fmt: skip
         return found + (reconcile_again(source, ask, run, since) if samples and "gold" not in waits else [])
 
@@ -126,9 +126,13 @@ def _later(one: date | None, other: date | None) -> date | None:
 
 
 def _is_whole(spark: SparkSession, lake: Lake, table: Table) -> bool:
+    """Whether it is there with all its columns."""
+    if lake.is_local:
+        schema = schema_stated(lake.root, table)
+        return schema is not None and set(table.column_names) <= set(schema.names)
     if not DeltaTable.isDeltaTable(spark, lake.path(table)):
         return False
-    return set(table.column_names) <= set(spark.read.format("delta").load(lake.path(table)).columns)
+    return set(table.column_names) <= set(read_table(spark, lake, table).columns)
 
 
 def critical_failures(results: Sequence[QualityResult]) -> list[QualityResult]:
@@ -176,7 +180,7 @@ def check_table(source: Any, rows: DataFrame, table: Table, run: Run) -> list[Qu
     checks = checks_of(table)
     missing = sorted(set(table.column_names) - set(rows.columns))
     if missing:  # everything else would fail for this reason only
-        return [_result(checks[0], run, success=False, seen=f"missing: {', '.join(missing)}")]
+        return [run.result(checks[0], success=False, seen=f"missing: {', '.join(missing)}")]
     conditions = {c.condition_column: F.expr(c.condition) for c in checks if c.condition is not None}
     batch = (
         source.add_dataframe_asset(table.full_name)
@@ -194,30 +198,18 @@ def check_table(source: Any, rows: DataFrame, table: Table, run: Run) -> list[Qu
 def _from_gx(check: Check, outcome: Any, row_count: int, run: Run) -> QualityResult:
     if outcome.exception_info and "exception_message" not in outcome.exception_info:
         reason = "; ".join(sorted({str(info["exception_message"]) for info in outcome.exception_info.values()}))
-        return _result(check, run, success=False, seen=f"could not be checked: {reason}")
+        return run.result(check, success=False, seen=f"could not be checked: {reason}", column=check.column)
     if check.name == "has_columns":
-        return _result(check, run, success=bool(outcome.success))
+        return run.result(check, success=bool(outcome.success), column=check.column)
     counted = outcome.result.get("unexpected_count", outcome.result.get("observed_value"))
     failed = int(counted or 0)  # Great Expectations counts an empty table as None
     seen = f"{failed} of {row_count} rows violate it" if failed else None
-    return _result(check, run, success=bool(outcome.success), seen=seen, rows=(row_count, failed))
-
-
-def _result(
-    check: Check,
-    run: Run,
-    *,
-    success: bool,
-    seen: str | None = None,
-    rows: tuple[int, int] | None = None,
-) -> QualityResult:
-    message = check.text if seen is None else f"{check.text}; {seen}"
-    return run.result(check.table, check.name, check.severity, message, success=success, column=check.column, rows=rows)
+    return run.result(check, success=bool(outcome.success), seen=seen, column=check.column, rows=(row_count, failed))
 
 
 def _missing_table(table: Table, run: Run) -> QualityResult:
-    text = "the table exists; it is missing, `wirelake stream` creates it"
-    return run.result(table, "exists", "critical", text, success=False)
+    about = Plain(table, "exists", "critical", "the table exists")
+    return run.result(about, success=False, seen="it is missing, `wirelake stream` creates it")
 
 
 def _record(spark: SparkSession, lake: Lake, results: Sequence[QualityResult]) -> None:

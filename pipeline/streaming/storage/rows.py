@@ -72,7 +72,7 @@ class Rows:
         if found.files is None:
             held, where = found.dataset, in_arrow(wanted)
             return held if held is None or where is None else held.filter(where)
-        rows = f"SELECT {found.columns_sql(wanted.table)} FROM {found.files.sql('$paths')}"
+        rows = found.rows_sql(wanted.table, found.files)
         return InFiles(found.files.paths, f"SELECT * FROM ({rows}) WHERE {in_duckdb(wanted)}")
 
     def bounds(self, wanted: Wanted, column: str) -> tuple[int, int] | None:

@@ -264,7 +264,7 @@ def test_what_cannot_be_asked_fails_alone() -> None:
     def ask(_: str) -> pa.Table:
         raise duckdb.IOException("a file is damaged")
 
-    (result,) = reconcile(Counts(), ask, Run.at(NOW), RELATIONS[:1])
+    result = reconcile(Counts(), ask, Run.at(NOW), RELATIONS[0])
     assert (result.success, result.severity) == (False, "critical")
     assert result.message.endswith("could not be checked: IOException")
 

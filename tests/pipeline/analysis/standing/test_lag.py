@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL, lag_now, lag_seconds_now
-from pipeline.dashboard.sql import SPARK_NAMES
+from pipeline.analysis.tables import SPARK_NAMES
 
 _OFFSETS = st.integers(0, 2**40)
 

@@ -139,10 +139,12 @@ def _floods(sources: Sources, known: Seen) -> Iterator[Trouble]:
 
 def _unread_syns(sources: Sources) -> int:
     """SYNs that the agent counted and did not read, so that neither server nor client is known."""
-    (row,) = sources.tables.rows("""
-        SELECT coalesce(sum(connections), 0)::BIGINT AS number FROM connections WHERE how = 'unknown' AND server_ip = ''
-    """)
-    return int(row.number)
+    return sources.once("SYNs unread", lambda: int(sources.tables.rows(_UNREAD)[0].number))
+
+
+_UNREAD = """
+    SELECT coalesce(sum(connections), 0)::BIGINT AS number FROM connections WHERE how = 'unknown' AND server_ip = ''
+"""
 
 
 def _scans(known: Seen) -> Iterator[Trouble]:
