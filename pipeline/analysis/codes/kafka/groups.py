@@ -24,7 +24,7 @@ _COORDINATOR: Final = (
     "If it stays, look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER "
     "--describe --topic __consumer_offsets`, or __transaction_state)."
 )
-_POLL_FIX: Final = (
+POLL_FIX: Final = (
     "keep the work between two polls below max.poll.interval.ms (fewer records by max.poll.records), and raise "
     "session.timeout.ms for a client that pauses."
 )
@@ -41,7 +41,7 @@ _WHO_ELSE: Final = (
     "`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} --members` lists all members, "
     "also those that were not captured"
 )
-_INSTANCE_FIX: Final = "give each instance a group.instance.id of its own, such as the pod's name in a StatefulSet."
+INSTANCE_FIX: Final = "give each instance a group.instance.id of its own, such as the pod's name in a StatefulSet."
 
 ROWS: Final = (
     row(
@@ -106,7 +106,7 @@ ROWS: Final = (
         CLIENT,
         "The member goes by a generation of the group that is over: the group has rebalanced without it.",
         "nothing if the member rejoins: its next poll does it.",
-        _POLL_FIX,
+        POLL_FIX,
         area="membership",
     ),
     *at(
@@ -146,7 +146,7 @@ ROWS: Final = (
         CLIENT,
         "The coordinator does not count the client as a member: its session ended, or it left.",
         "nothing if the member rejoins: its next poll does it.",
-        _POLL_FIX,
+        POLL_FIX,
         area="membership",
     ),
     *at(
@@ -230,7 +230,7 @@ ROWS: Final = (
         CLIENT,
         "The group rebalances; the member must join again before this is accepted.",
         "nothing if the member rejoins: its next poll does it. If it does not, restart it.",
-        _POLL_FIX,
+        POLL_FIX,
     ),
     *at(
         _COMMITS,
@@ -319,7 +319,7 @@ ROWS: Final = (
         APPLICATION,
         "Another process uses the same group.instance.id and has taken the membership.",
         "stop one of the two processes that use this group.instance.id.",
-        _INSTANCE_FIX,
+        INSTANCE_FIX,
         area="membership",
     ),
     row(
@@ -341,88 +341,6 @@ ROWS: Final = (
         "takes at most.",
         area="open transaction",
         is_retried=True,
-    ),
-    row(
-        KafkaError.FENCED_MEMBER_EPOCH,
-        TRANSIENT,
-        CLIENT,
-        "The coordinator has put the member out: its epoch is not the group's; the member gives up its partitions and "
-        "joins again.",
-        "nothing if the member joins again.",
-        _POLL_FIX,
-        area="membership",
-    ),
-    row(
-        KafkaError.STALE_MEMBER_EPOCH,
-        TRANSIENT,
-        CLIENT,
-        "The member's epoch is older than the coordinator's; the next heartbeat gives it the new one.",
-        "nothing: the client repeats the request after its next heartbeat.",
-        _POLL_FIX,
-        area="membership",
-    ),
-    row(
-        KafkaError.UNRELEASED_INSTANCE_ID,
-        REFUSAL,
-        APPLICATION,
-        "Another member that still lives uses this group.instance.id.",
-        "stop the other process that uses this group.instance.id, or wait for its session to end.",
-        _INSTANCE_FIX,
-        area="join",
-    ),
-    row(
-        KafkaError.UNSUPPORTED_ASSIGNOR,
-        CONFIGURATION,
-        APPLICATION,
-        "The brokers do not have the assignor that the member asks for.",
-        "restart the client without group.remote.assignor.",
-        "name one of group.consumer.assignors of the brokers (uniform, range).",
-        area="join",
-    ),
-    row(
-        KafkaError.INVALID_REGULAR_EXPRESSION,
-        CONFIGURATION,
-        APPLICATION,
-        "The broker cannot read the pattern of the subscription.",
-        "restart the client with a pattern that RE2J reads.",
-        "in the consumer protocol (KIP-848) the broker evaluates the subscription's pattern, and it knows no "
-        "look-around.",
-        area="join",
-    ),
-    row(
-        KafkaError.STREAMS_INVALID_TOPOLOGY,
-        REFUSAL,
-        APPLICATION,
-        "The topology that the application sends is not valid.",
-        "go back to the version of the application that ran, and read the error message of the response (`wirelake "
-        "explain`).",
-        "the topology that it sends has topics that do not fit together.",
-        area="join",
-    ),
-    row(
-        KafkaError.STREAMS_INVALID_TOPOLOGY_EPOCH,
-        REFUSAL,
-        APPLICATION,
-        "The number of the topology does not follow the group's.",
-        "stop the instances of the older version of the application.",
-        "deploy all instances of an application.id with one topology.",
-    ),
-    row(
-        KafkaError.STREAMS_TOPOLOGY_FENCED,
-        REFUSAL,
-        APPLICATION,
-        "The instance runs an older topology than the group.",
-        "stop the instances that still run the old version of the application.",
-        "deploy all instances of an application.id with one topology.",
-        area="join",
-    ),
-    row(
-        KafkaError.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
-        TRANSIENT,
-        OPERATOR,
-        "The broker could not store the description of the topology; the application itself works.",
-        "read the log of the coordinator.",
-        "look at the broker's plugin that stores descriptions.",
     ),
     row(
         KafkaError.GROUP_DELETION_FAILED,

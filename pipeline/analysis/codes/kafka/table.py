@@ -6,6 +6,7 @@ from typing import Final
 
 from pipeline.analysis.codes.kafka.admin import ROWS as ADMIN
 from pipeline.analysis.codes.kafka.cluster import ROWS as CLUSTER
+from pipeline.analysis.codes.kafka.group_protocols import ROWS as GROUP_PROTOCOLS
 from pipeline.analysis.codes.kafka.groups import ROWS as GROUPS
 from pipeline.analysis.codes.kafka.partitions import ROWS as PARTITIONS
 from pipeline.analysis.codes.kafka.producing import ROWS as PRODUCING
@@ -15,7 +16,7 @@ from pipeline.analysis.codes.kafka.transactions import ROWS as TRANSACTIONS
 from pipeline.analysis.codes.model import OPERATOR, REFUSAL, CodeFacts, CodeTable
 
 KAFKA: Final = CodeTable(
-    (*CLUSTER, *PARTITIONS, *PRODUCING, *GROUPS, *TRANSACTIONS, *SECURITY, *ADMIN),
+    (*CLUSTER, *PARTITIONS, *PRODUCING, *GROUPS, *GROUP_PROTOCOLS, *TRANSACTIONS, *SECURITY, *ADMIN),
     CodeFacts(
         0, "", REFUSAL, OPERATOR, "The code is newer than this table.",
         f"read the error message of the response (`wirelake explain`), and {BROKER_LOG}",
