@@ -18,7 +18,7 @@ from pipeline.analysis.rules.kafka.positions.unread_words import SILENT
 from pipeline.analysis.rules.kafka.speaking import LIBRARY
 from pipeline.analysis.rules.kafka.twins import PROCESS, in_full, is_of
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
-from pipeline.analysis.rules.people import joined
+from pipeline.analysis.rules.people import joined, wait_or_waits
 
 _SHOWN = 3
 _NAME = re.compile(r"[a-z0-9]+[._=][a-z]|\w+\(\)|[A-Z]{2}|`")
@@ -296,6 +296,11 @@ def listed(names: Iterable[str | None]) -> str:
 def count(number: int, one: str, more: str | None = None) -> str:
     """A number with its noun."""
     return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def waiting(records: int) -> str:
+    """``1 record waits``, ``2,000 records wait``."""
+    return f"{count(records, 'record')} {wait_or_waits(records)}"
 
 
 def begun(text: str) -> str:

@@ -47,6 +47,11 @@ def count(number: int, one: str, more: str | None = None) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
+def wait_or_waits(number: int) -> str:
+    """Of one it ``waits``, several ``wait``."""
+    return "waits" if number == 1 else "wait"
+
+
 def joined(parts: Sequence[str]) -> str:
     """``a, b and c``."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

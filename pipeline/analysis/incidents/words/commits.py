@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipeline.analysis.incidents.case import Case, arg, begun, count, listed
+from pipeline.analysis.incidents.case import Case, arg, begun, count, listed, waiting
 from pipeline.analysis.incidents.entities import Known, names_of_each
 from pipeline.analysis.incidents.words.model import LOSES, SEEN, STANDS, WHY_IS_NOT, Say, Words, advised, groups, never
 from pipeline.analysis.incidents.words.refusals import fix, now
@@ -89,7 +89,7 @@ def _rejected(case: Case) -> str:
 def _dropped(case: Case) -> str:
     if case.details.get("shape"):
         return unread_words.headline(case.group, case.places, case.details)
-    waits = f"{count(case.records, 'record')} wait there" if case.records else "records wait there"
+    waits = f"{waiting(case.records)} there" if case.records else "records wait there"
     owner = _owner(case)
     by = f"{owner} of group" if owner else "Group"
     return f"{by} {case.group} no longer commits {case.places}, but still commits the topic's other partitions: {waits}"
@@ -116,18 +116,17 @@ def _dropped_now(case: Case) -> str:
 def _stopped(case: Case) -> str:
     silent = [one.details for one in case.bundle.findings if unread_words.is_silent(one.details)]
     if silent:
-        waits = f": {count(case.records, 'record')} wait" if case.records else ""
+        waits = f": {waiting(case.records)}" if case.records else ""
         is_whole = any(
             one.row.get("partition") is None and not one.details.get("members") for one in case.bundle.findings
         )
         return unread_words.silent_since(case.group, case.places, silent, is_whole=is_whole) + waits
     if case.details.get("shape"):
         return unread_words.headline(case.group, case.places, case.details)
+    waits = waiting(case.records) if case.records else "records wait"
     if case.details.get("members"):
-        waits = f"{count(case.records, 'record')} wait" if case.records else "records wait"
         places = case.details.get("places") or [case.places]
         return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
-    waits = f"{count(case.records, 'record')} wait" if case.records else "records wait"
     if _still_fetches(case):
         return f"Group {case.group} still fetches {case.places}, but has stopped committing: {waits}"
     return f"Group {case.group} has stopped committing on {case.places}: {waits}"
@@ -182,14 +181,14 @@ def _stopped_why(case: Case) -> str:
 def _stalled(case: Case) -> str:
     offset = case.details.get("offset")
     if _loops(case):
-        waits = f", {count(case.records, 'record')} wait" if case.records else ""
+        waits = f", {waiting(case.records)}" if case.records else ""
         came = "" if len(case.bundle.findings) > 1 else f" {loop_words.came(case.details)}"
         alive = "commits but " if case.details.get("commits") else ""
         at = "one offset" if len(case.bundle.findings) > 1 else f"offset {offset}"
         does = f"{alive}does not move on {case.places}"
         return f"Group {case.group} {does}: it fetches from {at} again and again{came}{waits}"
     at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
-    waits = f": {count(case.records, 'record')} wait" if case.records else ""
+    waits = f": {waiting(case.records)}" if case.records else ""
     return f"Group {case.group} is alive but makes no progress on {case.places}{at}{waits}"
 
 
@@ -283,7 +282,7 @@ def _past(case: Case) -> list[str]:
 def _lag(case: Case) -> str:
     before = sum(int(one.details.get("lag_before") or 0) for one in case.bundle.findings)
     after = sum(int(one.details.get("lag_after") or 0) for one in case.bundle.findings)
-    grew = f": {count(after, 'record')} wait, {before:,} when it began" if after else ""
+    grew = f": {waiting(after)}, {before:,} when it began" if after else ""
     return f"Group {case.group} consumes less than is written to {case.places}{grew}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.analysis.rules.kafka.behind import records_behind
 from pipeline.analysis.rules.model import clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.people import count, wait_or_waits
 
 SAME, SEEKS_BACK, NOTHING, EMPTY, MARKERS, BELOW, CUT = (
     "same_records", "seeks_back", "nothing", "empty_batch", "markers", "below", "cut_off",
@@ -71,11 +71,10 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
     end = f" At {clock(moved)} UTC it went on." if moved else ""
     if (read_on := details.get("read_on_us")) is not None:
         end = f" At {clock(read_on)} UTC it fetched further, but the group has not committed beyond {offset} since."
-    waits = "waits" if details["records_behind"] == 1 else "wait"
     return (
         f"Group {group} {alive}{does} on {place}: {details['clients']} fetched from offset {offset} "
         f"{count(details['fetches'], 'time')} from {clock(first_us)} to {clock(last_us)} UTC, {came(details)}, while "
-        f"{records_behind(details)} {waits}.{again}{end}"
+        f"{records_behind(details)} {wait_or_waits(details['records_behind'])}.{again}{end}"
     )
 
 

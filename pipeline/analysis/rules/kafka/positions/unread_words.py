@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
 from pipeline.analysis.rules.model import clock, seconds
-from pipeline.analysis.rules.people import count, first_of, joined
+from pipeline.analysis.rules.people import count, first_of, joined, wait_or_waits
 
 UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_UNCOMMITTED, SINCE_REFUSED = (
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
@@ -137,22 +137,26 @@ def _out_of_range(group: str, place: str, details: Details) -> str:
     return f"{who} of group {group} has not fetched {place} since it got OFFSET_OUT_OF_RANGE at {at} UTC"
 
 
+def _waiting(details: Details) -> str:
+    number = details["records_behind"]
+    return f"{count(number, 'record')} {wait_or_waits(number)}"
+
+
 def _never_fetched(group: str, place: str, details: Details) -> str:
-    since, many = clock(details["since_us"]), count(details["records_behind"], "record")
-    wait = "waits" if details["records_behind"] == 1 else "wait"
+    since, waits = clock(details["since_us"]), _waiting(details)
     if is_silent(details):
         whose = f"{details['clients']} of group {group} has held {place} since {since} UTC"
-        return f"{whose} and has fetched nothing at all: {many} {wait}"
+        return f"{whose} and has fetched nothing at all: {waits}"
     return (
         f"{details['clients']} of group {group} has held {place} since {since} UTC and never fetched it, although it "
-        f"fetches others: {many} {wait}"
+        f"fetches others: {waits}"
     )
 
 
 def _since_refused(group: str, place: str, details: Details) -> str:
     refused = f"its {details['request']} was refused with {details['error']} at {clock(details['refused_us'])} UTC"
     others = "although it fetches others" if details["other_fetches"] else "and fetches nothing else"
-    waits = f"{count(details['records_behind'], 'record')} {'waits' if details['records_behind'] == 1 else 'wait'}"
+    waits = _waiting(details)
     return f"{details['clients']} of group {group} has not fetched {place} since {refused}, {others}: {waits}"
 
 
@@ -249,7 +253,7 @@ def _known_commit(details: Details) -> str:
 
 
 def _asked_for(details: Details) -> str:
-    waits = f" {count(details['records_behind'], 'record')} wait there." if details["records_behind"] else ""
+    waits = f" {_waiting(details)} there." if details["records_behind"] else ""
     return f" It asked for offset {details['offset']}.{waits}"
 
 

@@ -20,7 +20,7 @@ from pipeline.analysis.rules.kafka.producers.holding import Producer, add_stalls
 from pipeline.analysis.rules.kafka.producers.starved import readers, starved_readers
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
-from pipeline.analysis.rules.people import count, times
+from pipeline.analysis.rules.people import count, times, wait_or_waits
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -262,7 +262,7 @@ def _starving(
         f"{who}{group} gets no records of {place}: it reads only what is committed, and fetched "
         f"{times(reader.fetches, reader.first_us, reader.last_us)} at the last stable offset {stall.lso}, behind "
         f"which a transaction of {name} is open. "
-        f"{offsets_or_records(behind)} {'waits' if behind.records == 1 else 'wait'}."
+        f"{offsets_or_records(behind)} {wait_or_waits(behind.records)}."
         f"{f' {end.words}.' if end.words else ''}"
     )
     return Finding(

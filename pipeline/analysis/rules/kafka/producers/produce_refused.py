@@ -21,7 +21,7 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
-from pipeline.analysis.rules.people import count, some, times, who
+from pipeline.analysis.rules.people import count, some, times, wait_or_waits, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
@@ -275,6 +275,6 @@ def _fate(missing: int, held: int, span_us: int) -> str:
             f"{count(missing, 'record')} {'was' if missing == 1 else 'were'} not written by any later attempt either."
         )
     if held:
-        wait = "waits" if held == 1 else "wait"
-        return f"{count(held, 'record')} {wait} for an attempt that is accepted, for {seconds(span_us)} so far."
+        waits = f"{count(held, 'record')} {wait_or_waits(held)}"
+        return f"{waits} for an attempt that is accepted, for {seconds(span_us)} so far."
     return f"later attempts wrote all of them, {seconds(span_us)} after the first."

@@ -14,7 +14,7 @@ from pipeline.analysis.rules.kafka.progress import track
 from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
 from pipeline.analysis.rules.kafka.progress.track import Trouble
 from pipeline.analysis.rules.model import NAMELESS, clock, seconds
-from pipeline.analysis.rules.people import count, first_of
+from pipeline.analysis.rules.people import count, first_of, wait_or_waits
 
 
 def summary(group_id: str, topic: str, trouble: Trouble) -> str:
@@ -115,11 +115,10 @@ def _duration(trouble: Trouble) -> str:
 
 def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     others = " Its other partitions get on: it has paused this one, or seeks back." if figures["alone"] else ""
-    waits = "waits" if figures["records_behind"] == 1 else "wait"
     return (
         f"Group {group} makes no progress on {place}: it committed offset {figures['offset']} "
         f"{count(figures['commits'], 'time')} {_span(trouble)} and fetched nothing beyond it, while "
-        f"{records_behind(figures)} {waits}.{others}"
+        f"{records_behind(figures)} {wait_or_waits(figures['records_behind'])}.{others}"
     )
 
 

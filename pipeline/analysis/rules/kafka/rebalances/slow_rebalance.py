@@ -24,7 +24,7 @@ from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.rebalances.begun_rebalances import Begun, begun_rebalances
 from pipeline.analysis.rules.kafka.rebalances.held_up import HeldUp, held_up, members_of, waiting_joins
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count, host_of, who
+from pipeline.analysis.rules.people import count, host_of, wait_or_waits, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import SERVICE_US, Row
 from pipeline.finding_settings import FindingSettings
@@ -303,7 +303,7 @@ def _open_finding(
 ) -> Finding:  # fmt: skip
     client = who(one.client_id, one.host)
     others = (
-        f"while {count(one.waiting, 'other member')} {'waits' if one.waiting == 1 else 'wait'}"
+        f"while {count(one.waiting, 'other member')} {wait_or_waits(one.waiting)}"
         if one.waiting
         else "and no other member of the group was captured"
     )
