@@ -1,4 +1,4 @@
-"""A lake of a later release is refused, by whoever reads it and before a job writes to it; one of today is not."""
+"""Readers and jobs refuse a lake of a later release; a lake of this release is read and written."""
 
 from __future__ import annotations
 

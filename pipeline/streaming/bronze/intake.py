@@ -96,7 +96,7 @@ class Intake:
         root: of the landing zone.
         progress: takes a sentence for each file that is set aside.
         in_hand: shared with whatever else takes in files of this landing zone at the same time.
-        left_out: counts the files that are set aside; None: nobody asks, as of a stream that does not end.
+        left_out: counts the files that are set aside; None: they are not counted, as in a stream that does not end.
     """
 
     root: str

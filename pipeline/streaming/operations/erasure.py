@@ -178,7 +178,7 @@ def _as_value(text: str) -> str:
 
 
 def _note_erased(spark: SparkSession, lake: Lake, ids: DataFrame) -> None:
-    """Note of each day how many frames go, so that nobody misses them: once for each version of the table."""
+    """Note how many frames of each day are erased, so that checks expect fewer: once for each version of the table."""
     frames = read_table(spark, lake, FRAMES).withColumn("whole_id", _own_id())
     gone = frames.join(ids.withColumnRenamed("exchange_id", "whole_id"), "whole_id", "left_semi")
     version = DeltaTable.forPath(spark, lake.path(FRAMES)).history(1).collect()[0].version
