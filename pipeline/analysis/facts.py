@@ -157,9 +157,8 @@ class Facts:
         """These facts and new ones together."""
         news = list(facts)
         brokers = dict(self.brokers)
-        for fact in news:
-            if fact.cluster is not None:
-                _put(brokers, (fact.server, fact.cluster), Seen(fact.cluster, fact.first_us, fact.last_us))
+        for (server, cluster), (first_us, last_us) in _spoken_for(news).items():
+            _put(brokers, (server, cluster), Seen(cluster, first_us, last_us))
         brokers = _settled(brokers)
         sightings = dict(self.topics)
         for fact in news:
@@ -202,6 +201,17 @@ class Facts:
         """Names of topic ids that ``before`` did not know or named otherwise."""
         old = before.names
         return {topic_id: name for topic_id, name in self.names.items() if old.get(topic_id) != name}
+
+
+def _spoken_for(facts: Iterable[Fact]) -> dict[tuple[str, str], tuple[int, int]]:
+    """By server and cluster when it was stated first and last (µs since the epoch) that they belong together."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for fact in facts:
+        if fact.cluster is not None:
+            key = fact.server, fact.cluster
+            first_us, last_us = found.get(key, (fact.first_us, fact.last_us))
+            found[key] = min(first_us, fact.first_us), max(last_us, fact.last_us)
+    return found
 
 
 def _at_home(sightings: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:

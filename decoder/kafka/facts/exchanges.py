@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from decoder.fields import Json, as_int64, count, flag, integer, items, natural, text
@@ -60,8 +59,7 @@ class BatchRow(NamedTuple):
     crc_valid: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFact:
+class TopicFact(NamedTuple):
     """A topic id and the name that it stands for (KIP-516)."""
 
     topic_id: str

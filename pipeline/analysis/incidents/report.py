@@ -43,7 +43,8 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         tree: one trouble.
         losses: findings about what the capture lost.
     """
-    case, reported = Case(tree), Case(tree.worst())
+    case, worst = Case(tree), tree.worst()
+    reported = case if worst is tree else Case(worst)
     words = _words(reported)
     lead = reported.lead
     certainty, why = _certainty(case, words, reported, losses)

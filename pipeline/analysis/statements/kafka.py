@@ -86,14 +86,16 @@ def _states(item: ParsedExchange) -> Iterable[object]:
     )
 
 
-def _facts(item: ParsedExchange) -> Iterator[_Fact]:
+def _facts(item: ParsedExchange) -> Iterator[_Fact | Repeated[_Fact]]:
     cluster = exchanges.cluster_id(item.api_key, item.response)
     if cluster is not None:
         brokers = (address(host, port) for host, port in exchanges.cluster_addresses(item.api_key, item.response))
         for server in sorted({item.server, *brokers}):
             yield _Fact(server, cluster)
-    for topic in exchanges.topic_ids(item.api_key, item.response):
-        yield _Fact(item.server, cluster, topic.topic_id, topic.topic)
+    topics = exchanges.topic_ids(item.api_key, item.response)
+    if topics:
+        columns = {"topic_id": [one.topic_id for one in topics], "topic": [one.topic for one in topics]}
+        yield Repeated(_Fact(item.server, cluster), columns)
 
 
 def _subscriptions(item: ParsedExchange) -> Iterable[object]:
