@@ -94,8 +94,8 @@ def _facts(item: ParsedExchange) -> Iterator[_Fact | Repeated[_Fact]]:
             yield _Fact(server, cluster)
     topics = exchanges.topic_ids(item.api_key, item.response)
     if topics:
-        columns = {"topic_id": [one.topic_id for one in topics], "topic": [one.topic for one in topics]}
-        yield Repeated(_Fact(item.server, cluster), columns)
+        ids, names = zip(*topics, strict=True)
+        yield Repeated(_Fact(item.server, cluster), {"topic_id": ids, "topic": names})
 
 
 def _subscriptions(item: ParsedExchange) -> Iterable[object]:
