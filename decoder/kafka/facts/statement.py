@@ -51,10 +51,12 @@ class StateEvent:
 
 
 Event = TypeVar("Event", bound=StateEvent)
+Statement = TypeVar("Statement")
+"""Instances of a dataclass."""
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated(Generic[Event]):
+class Repeated(Generic[Statement]):
     """Statements that differ in a few columns, such as those of all partitions that a message lists.
 
     A partition takes 4 bytes on the wire, and an object of its own a hundred times that.
@@ -64,13 +66,13 @@ class Repeated(Generic[Event]):
         columns: by attribute the values of each statement, all equally many.
     """
 
-    statement: Event
+    statement: Statement
     columns: dict[str, Sequence[Any]]
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[Statement]:
         for values in zip(*self.columns.values(), strict=True):
             yield changed(self.statement, **dict(zip(self.columns, values, strict=True)))
 
@@ -79,11 +81,12 @@ Statements: TypeAlias = Event | Repeated[Event]
 """One or many."""
 
 
-def changed(event: Event, **values: Any) -> Event:
+def changed(statement: Statement, **values: Any) -> Statement:
     """The same statement with other values. It takes less than half the time of dataclasses.replace()."""
-    made: Event = object.__new__(type(event))
-    for name in type(event).__dataclass_fields__:
-        object.__setattr__(made, name, values[name] if name in values else getattr(event, name))
+    kind: Any = type(statement)
+    made: Statement = object.__new__(kind)
+    for name in kind.__dataclass_fields__:
+        object.__setattr__(made, name, values[name] if name in values else getattr(statement, name))
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -61,7 +62,8 @@ BODIES = (
 FACT = tuple(Column(name, "string", "") for name in ("stated_by", "cluster", "topic_id", "topic"))
 
 
-class _Fact(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Fact:
     """A statement about names, with the columns of ``FACT``."""
 
     stated_by: str
