@@ -1,4 +1,4 @@
-"""How fast is a capture read and decoded, beside tshark on the same file?"""
+"""Measures how fast a capture is read and decoded, beside tshark on the same file."""
 
 from __future__ import annotations
 

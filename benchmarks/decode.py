@@ -1,4 +1,4 @@
-"""How fast is a frame decoded, beside others on the same frames?"""
+"""Measures how fast a frame is decoded, beside other decoders on the same frames."""
 
 from __future__ import annotations
 

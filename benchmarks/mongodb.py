@@ -1,4 +1,4 @@
-"""How fast is a MongoDB message decoded, beside tshark on the same file and pymongo on the same documents?"""
+"""Measures how fast a MongoDB message is decoded, beside tshark on the same file and pymongo on the same documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the streaming job cost, beside the least that Spark takes for the same rows? And as its lake grows?"""
+"""Measures the streaming job beside the least that Spark takes for the same rows, also while its lake grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast are the records of a batch read, beside others on the same batches?"""
+"""Measures how fast the records of a batch are read, beside other readers on the same batches."""
 
 from __future__ import annotations
 

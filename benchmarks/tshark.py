@@ -1,4 +1,4 @@
-"""How fast is a capture decoded, beside tshark on the same file?"""
+"""Measures how fast a capture is decoded, beside tshark on the same file."""
 
 from __future__ import annotations
 

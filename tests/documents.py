@@ -1,4 +1,4 @@
-"""What documents show as typed in a terminal: are these commands, and is this what they print?
+"""Reads from documents the commands that they show, and what they say is printed.
 
 A block of ``console`` holds lines ``$ wirelake …`` with what they print below; ``…`` stands for lines left out. All
 commands of a document run in order in one folder, in which `tests/captures` is that of the checkout.

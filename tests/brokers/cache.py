@@ -1,4 +1,4 @@
-"""Where does what tests fetch and build stay, and who makes it when several test processes need it at once?"""
+"""Keeps what tests fetch and build; of several test processes that need it at once, one makes it."""
 
 from __future__ import annotations
 

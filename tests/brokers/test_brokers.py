@@ -1,4 +1,4 @@
-"""Do the brokers that the samples are recorded from really start, serve and leave nothing behind?"""
+"""The brokers that the samples are recorded from start, serve and leave nothing behind."""
 
 from __future__ import annotations
 

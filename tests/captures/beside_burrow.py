@@ -1,4 +1,4 @@
-"""What would Burrow have said of a recording, at each of its polls?
+"""Computes what Burrow would have said of a recording at each of its polls.
 
 It asks for the ends of logs each ten seconds, and its HTTP endpoint tells what follows from them; its notifier looks
 each minute (`pipeline/analysis/rules/kafka/progress/burrow.py`).

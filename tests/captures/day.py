@@ -1,4 +1,4 @@
-"""A day of two hundred groups, made of recorded conversations: is health kept quiet about, and what does it cost?
+"""A day of two hundred groups, made of recorded conversations: health raises no alarm; the cost is measured.
 
 `python -m tests.captures.day [--write] [--groups N] [--hours H]` plays recordings of `rhythms` side by side in one
 cluster: copies with names, addresses and ids of their own, most of them slower than they were recorded, so that one

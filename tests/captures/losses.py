@@ -1,4 +1,4 @@
-"""What is left of a recording when its recorder loses packets?"""
+"""Takes packets out of a recording as its recorder may lose them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do scenarios play that need servers of their own: with other settings, stopped for a while, or two of them?"""
+"""Starts what scenarios need of their own: servers with other settings, stopped for a while, or two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what Burrow says told as it says it: at polls, as long as it holds, and only what is new?"""
+"""What Burrow says is told as it says it: at polls, as long as it holds, and only what is new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the committed captures what their README says: complete, counted right, and with the incident in them?"""
+"""The committed captures are what their README says: complete, counted right, with the incident in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a simulated day tell of the sick, and of nobody else?"""
+"""A simulated day tells of the sick and of nobody else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are recordings at real rhythms whole and small; and are the tables of the matrix made of what was judged?"""
+"""Recordings at real rhythms are whole and small; the matrix tables are made of what was judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the DAGs run the job on the lake with a real Airflow and a real spark-submit?"""
+"""The DAGs run the job on the lake with a real Airflow and a real spark-submit."""
 
 from __future__ import annotations
 

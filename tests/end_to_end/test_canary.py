@@ -1,4 +1,4 @@
-"""Do planted secrets get into the lake, the logs, the quality results, or what the commands print of them?"""
+"""Planted secrets are neither in the lake nor in logs, quality results or printed output."""
 
 from __future__ import annotations
 

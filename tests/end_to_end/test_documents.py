@@ -1,4 +1,4 @@
-"""Do documents show what is printed when their commands are typed in?"""
+"""Documents show what their commands print."""
 
 from __future__ import annotations
 

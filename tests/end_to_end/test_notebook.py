@@ -1,4 +1,4 @@
-"""Do the notebooks run from top to bottom, and show what they are kept with?"""
+"""The notebooks run from top to bottom and show what they are kept with."""
 
 from __future__ import annotations
 

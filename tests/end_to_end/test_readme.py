@@ -1,4 +1,4 @@
-"""Does what the README shows work when it is typed in?"""
+"""What the README shows works when it is typed in."""
 
 from __future__ import annotations
 

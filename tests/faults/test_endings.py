@@ -1,4 +1,4 @@
-"""Do commands that need no JVM end as they should, also after the last output?"""
+"""Commands that need no JVM end as they should, also after the last output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where do the lengths and counts of a frame stand, and which lies can they tell?"""
+"""Finds the lengths and counts of a frame, and the lies that they can tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a MongoDB message become in hostile hands, and does every part that reads it stand it?"""
+"""Makes hostile MongoDB messages and passes them to every part that reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the campaign of losses hold for a few seeds, and does its judge see what it looks for?"""
+"""The campaign of losses holds for a few seeds, and its judge sees what it looks for."""
 
 from __future__ import annotations
 

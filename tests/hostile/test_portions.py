@@ -1,4 +1,4 @@
-"""Does the campaign see what it looks for, and go on where it was?"""
+"""The campaign sees what it looks for and goes on where it stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each byte reported, once, that was not read because reading cost too much? And is nobody else hurt?"""
+"""Each byte that was left unread because of its cost is reported once, and nobody else is hurt."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Are things called by the field's words?"""
+"""Checks that things have the field's names."""

@@ -1,4 +1,4 @@
-"""Are things called by the field's words (docs/glossary.md), and Kafka's apis and errors by their names?"""
+"""Things have the field's names (docs/glossary.md); Kafka's apis and errors have their own."""
 
 from __future__ import annotations
 

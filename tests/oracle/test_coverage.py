@@ -1,4 +1,4 @@
-"""Does docs/coverage.md say what is so?"""
+"""docs/coverage.md states what is so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the decoder give what Kafka's own classes give, for every api, version and kind of two releases?
+"""The decoder gives what Kafka's own classes give, for every api, version and kind of two releases.
 
 Between the two every version of the schema table is covered: the newest release has the newest versions, 3.9 those that
 KIP-896 removed. What both have is compared with the newest; `make proofs` compares it with the older one too.

@@ -1,4 +1,4 @@
-"""Does the decoder read the messages inside bytes fields as Kafka's own classes do?"""
+"""The decoder reads the messages inside bytes fields as Kafka's own classes do."""
 
 from __future__ import annotations
 

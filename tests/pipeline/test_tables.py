@@ -1,4 +1,4 @@
-"""Is every table in the registry, in a file of its schema, and nothing of it stated twice?"""
+"""Every table is in the registry and in a file of its schema; nothing of it is stated twice."""
 
 from __future__ import annotations
 

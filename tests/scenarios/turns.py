@@ -1,4 +1,4 @@
-"""What does a client do each second, or each half minute: one thing while it is well, and another while it is ill?"""
+"""States what a client does each second or half minute: one thing while it is well, another while it is ill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the reference what the code says today? And does it leave nothing out?"""
+"""The reference is what the code states today and leaves nothing out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a conversation that is played again the same conversation, of others and at another time?"""
+"""A conversation that is played again is the same conversation, of other parties and at another time."""
 
 from __future__ import annotations
 

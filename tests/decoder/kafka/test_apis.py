@@ -1,4 +1,4 @@
-"""Are Kafka's api keys and error codes named in one place, and does nothing else give them numbers?"""
+"""One place names Kafka's api keys and error codes; nothing else gives them numbers."""
 
 from __future__ import annotations
 

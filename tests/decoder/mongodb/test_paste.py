@@ -1,4 +1,4 @@
-"""Are pasted bytes taken for the protocol that they are of, also if they are cut off or state another length?"""
+"""Pasted bytes are taken for their own protocol, also if they are cut off or state another length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does what stands in SQL stand there as SQL?"""
+"""Numbers of an enum stand in SQL as numbers; each question gets its own rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages does ``wirelake decode`` print when some are asked for?"""
+"""``wirelake decode`` prints the messages that are asked for."""
 
 from __future__ import annotations
 

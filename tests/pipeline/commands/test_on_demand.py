@@ -1,4 +1,4 @@
-"""Does a command wait for what only others need? And is the overview that of the commands themselves?"""
+"""A command loads nothing that only others need; the overview lists the commands themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do findings that are reported while traffic goes on end as those of a diagnosis of all of it, and none twice?"""
+"""Findings reported while traffic goes on end as those of a diagnosis of all of it, and none comes twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each incident reported when it begins, when its root changes and when it ends, and never the same twice?"""
+"""Each incident is reported when it begins, changes its root and ends, and never the same twice."""
 
 from __future__ import annotations
 

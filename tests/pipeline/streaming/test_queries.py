@@ -1,4 +1,4 @@
-"""Does a query that rests end at once when it must, and does none begin after that?"""
+"""A query that rests ends at once when it must, and none begins after that."""
 
 from __future__ import annotations
 

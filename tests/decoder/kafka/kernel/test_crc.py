@@ -1,4 +1,4 @@
-"""Do the kernel's checksums equal those of well-known libraries, whatever the length?"""
+"""The kernel's checksums equal those of well-known libraries at every length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is there a field in Kafka's messages that may hold a secret and that nobody thought of?"""
+"""Every field of Kafka's messages that may hold a secret is known."""
 
 from __future__ import annotations
 

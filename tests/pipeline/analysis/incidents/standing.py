@@ -1,4 +1,4 @@
-"""Do the states of findings agree with where partitions stand at the end of the timeline?"""
+"""Compares the states of findings with where partitions stand at the end of the timeline."""
 
 from __future__ import annotations
 

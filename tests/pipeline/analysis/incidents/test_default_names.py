@@ -1,4 +1,4 @@
-"""Which names does a library give, and which has somebody chosen?"""
+"""Names that a library gives are told from names that somebody chose."""
 
 from __future__ import annotations
 

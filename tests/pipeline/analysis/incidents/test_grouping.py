@@ -1,4 +1,4 @@
-"""Which findings are one incident, and which of them is the root?"""
+"""Findings that share a cause are one incident with one root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes again: how often, and since when?"""
+"""What comes again is counted, with the time since which it does."""
 
 from __future__ import annotations
 

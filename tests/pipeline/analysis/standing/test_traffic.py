@@ -1,4 +1,4 @@
-"""Are requests of the window counted, each once, with their latencies?"""
+"""Requests of the window are counted, each once, with their latencies."""
 
 from __future__ import annotations
 

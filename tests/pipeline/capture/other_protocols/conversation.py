@@ -1,4 +1,4 @@
-"""What is a conversation, and of which pieces are many made?
+"""Defines a conversation and makes many of its pieces.
 
 Many protocols, as Kafka, put a length of four bytes in front of each message, and small numbers and names behind it.
 """

@@ -1,4 +1,4 @@
-"""Do planted secrets get into landing files, manifests, summaries, messages, or what decode and explain print?"""
+"""Planted secrets are not in landing files, manifests, summaries, messages, or output of decode and explain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which request and response become an exchange, of which connection, and what of a login lands?"""
+"""Requests and responses of a connection become exchanges; of a login only what is no secret lands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which connections are taken for a protocol, wherever a capture joins them and however much is kept of them?"""
+"""Connections are taken for their protocol wherever a capture joins them and however much is kept of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an agent read less while it takes more time than the capture's own, and no less else?"""
+"""An agent reads less while it takes more time than the capture's own, and only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the screen show what is kept in golden files, fit every terminal, and let nothing from the wire steer it?"""
+"""The screen equals its golden files, fits every terminal, and lets nothing from the wire steer it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a finding stand in the lake before gold is refreshed, and stay there until a refresh has judged it?"""
+"""A finding stands in the lake before gold is refreshed, and stays until a refresh has judged it."""
 
 from __future__ import annotations
 

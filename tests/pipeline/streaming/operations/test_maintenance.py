@@ -1,4 +1,4 @@
-"""Does maintenance bring files together, drop what is too old, forget what is named, and change nothing else?"""
+"""Maintenance brings files together, drops what is too old, forgets what is named, and changes nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is work on a lake handed to the stream that runs there, and done by ourselves when there is none?"""
+"""Work on a lake is handed to the stream that runs there; without one the command does it itself."""
 
 from __future__ import annotations
 

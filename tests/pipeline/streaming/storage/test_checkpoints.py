@@ -1,4 +1,4 @@
-"""Are lost and damaged checkpoints noticed, and do their queries begin anew without a row twice?"""
+"""Lost and damaged checkpoints are noticed; their queries begin anew without a row twice."""
 
 from __future__ import annotations
 

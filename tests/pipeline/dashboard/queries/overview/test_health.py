@@ -1,4 +1,4 @@
-"""How well was the wire seen?"""
+"""States how well the wire was seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grows while an incident goes on?"""
+"""States what grows while an incident goes on."""
 
 from __future__ import annotations
 

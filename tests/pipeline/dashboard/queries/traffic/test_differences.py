@@ -1,4 +1,4 @@
-"""In which fields do two messages differ?"""
+"""Lists the fields in which two messages differ."""
 
 from __future__ import annotations
 

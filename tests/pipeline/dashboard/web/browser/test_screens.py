@@ -1,4 +1,4 @@
-"""Are the pictures of the page there, small, and shown?"""
+"""The pictures of the page are there, small, and shown."""
 
 from __future__ import annotations
 

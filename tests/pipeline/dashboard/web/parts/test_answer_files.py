@@ -1,4 +1,4 @@
-"""Does an answer that is saved hold what the query gives, in forms that are safe to open?"""
+"""A saved answer holds what the query gives, in forms that are safe to open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic is deleted and made anew at second 60: who comes back to it, and who does not?"""
+"""A topic is deleted and made anew at second 60; some clients come back to it, others do not."""
 
 from __future__ import annotations
 
