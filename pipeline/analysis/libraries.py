@@ -19,13 +19,14 @@ KAFKA_GO: Final = "kafka-go"
 KAFKAJS: Final = "kafkajs"
 KAFKA_PYTHON: Final = "kafka-python"
 AIOKAFKA: Final = "aiokafka"
-LIBRARIES: Final = (JAVA, LIBRDKAFKA, SARAMA, FRANZ_GO, KAFKA_GO, KAFKAJS, KAFKA_PYTHON, AIOKAFKA)
+KRAFKA: Final = "krafka"
+LIBRARIES: Final = (JAVA, LIBRDKAFKA, SARAMA, FRANZ_GO, KAFKA_GO, KAFKAJS, KAFKA_PYTHON, AIOKAFKA, KRAFKA)
 """Libraries in whose words a text can be given."""
 
 _SOFTWARE: Final[Mapping[str, str]] = {
     "apache-kafka-java": JAVA, "librdkafka": LIBRDKAFKA, "confluent-kafka": LIBRDKAFKA, "sarama": SARAMA,
     "kgo": FRANZ_GO, "kafka-python": KAFKA_PYTHON, "aiokafka": AIOKAFKA, "kafkajs": KAFKAJS,
-    "segmentio/kafka-go": KAFKA_GO,
+    "segmentio/kafka-go": KAFKA_GO, "krafka": KRAFKA,
 }  # fmt: skip
 """By the beginning of a software's name, in lower case."""
 _DEFAULT_IDS: Final = (
@@ -56,10 +57,11 @@ _WITHOUT: Final = {
     KAFKA_GO: _OF_ANOTHER.format("kafka-go"),
     KAFKAJS: _OF_ANOTHER.format("KafkaJS"),
     AIOKAFKA: _OF_ANOTHER.format("aiokafka"),
+    KRAFKA: "PartitionAssignmentStrategy::CooperativeSticky or GroupProtocol::Consumer",
 }
 _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
     **dict.fromkeys((COOPERATIVELY, COOPERATIVE, COOPERATIVE_ASSIGNOR), _WITHOUT),
-    OR_CONSUMER_PROTOCOL: dict.fromkeys(_WITHOUT, ""),
+    OR_CONSUMER_PROTOCOL: {**dict.fromkeys(_WITHOUT, ""), KRAFKA: ", or GroupProtocol::Consumer (KIP-848),"},
     CHECKS_CRCS: {
         LIBRDKAFKA: "set check.crcs=true for consumers (it is false by default)",
         SARAMA: "Sarama's consumers check each batch",
@@ -68,6 +70,7 @@ _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
         KAFKAJS: "have the records checked by a consumer of another library",
         KAFKA_PYTHON: "check_crcs of consumers stays True",
         AIOKAFKA: "check_crcs of consumers stays True",
+        KRAFKA: "krafka's consumers check each batch",
     },
     WHEN_REVOKED: {
         JAVA: "ConsumerRebalanceListener.onPartitionsRevoked",
@@ -78,6 +81,7 @@ _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
         KAFKAJS: "isRunning() and isStale() in eachBatch",
         KAFKA_PYTHON: "ConsumerRebalanceListener.on_partitions_revoked",
         AIOKAFKA: "ConsumerRebalanceListener.on_partitions_revoked",
+        KRAFKA: "on_partitions_revoked of the rebalance_listener",
     },
     STORED_BY: {
         JAVA: "commitSync with a map; Spring: Acknowledgment.acknowledge()",
@@ -88,6 +92,7 @@ _PHRASES: Final[Mapping[str, Mapping[str, str]]] = {
         KAFKAJS: "resolveOffset in eachBatch, or commitOffsets with autoCommit: false",
         KAFKA_PYTHON: "commit(offsets) with enable_auto_commit=False",
         AIOKAFKA: "commit(offsets) with enable_auto_commit=False",
+        KRAFKA: "commit_offsets with enable_auto_commit(false)",
     },
 }
 """What a library has in place of a phrase of the texts; the phrase stays for those that are not here."""
@@ -301,6 +306,31 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "close()": "stop()",
         **{name: name for name in ("allow.auto.create.topics", "default.api.timeout.ms")},
     },
+    KRAFKA: {
+        "auto.offset.reset=earliest": "auto_offset_reset(AutoOffsetReset::Earliest)",
+        "auto.offset.reset=none": "auto_offset_reset(AutoOffsetReset::None)",
+        "enable.auto.commit=true": "enable_auto_commit(true)",
+        "enable.auto.commit=false": "enable_auto_commit(false)",
+        "enable.idempotence=true": "idempotent(true)",
+        "enable.idempotence": "idempotent",
+        "compression.type": "compression",
+        "acks=all": "acks(Acks::All)",
+        "isolation.level=read_uncommitted": "isolation_level(IsolationLevel::ReadUncommitted)",
+        "max.in.flight.requests.per.connection": "max_in_flight_requests",
+        "group.id": "group given to consumer()",
+        "transactional.id": "id given to transactional()",
+        "bootstrap.servers": "the addresses given to Kafka::builder()",
+        "sasl.jaas.config": "security",
+        "sasl.mechanism": "security",
+        "security.protocol=SASL_SSL": "security",
+        "security.protocol": "security",
+        "initTransactions": "build_transactional",
+        "commitTransaction": "commit",
+        "abortTransaction": "abort",
+        "commitAsync": "commit_offsets",
+        "TopicExistsException": "TOPIC_ALREADY_EXISTS",
+        "TransactionAbortableException": "TRANSACTION_ABORTABLE",
+    },
 }
 """What a library calls a property that has another name there; what it does not have keeps the name of Kafka."""
 _KNOWN: Final = frozenset(name for names in _NAMES.values() for name in names)
@@ -348,5 +378,7 @@ def _name(name: str, library: str) -> str:
         return names[name]
     if library in (KAFKA_PYTHON, AIOKAFKA) and "." in name:
         return name.replace(".", "_").replace("=false", "=False").replace("=true", "=True")
+    if library == KRAFKA and "." in name:
+        return name.removesuffix(".ms").replace(".", "_")
     own, equals, value = name.partition("=")
     return names.get(own, own) + equals + value

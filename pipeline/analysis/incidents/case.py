@@ -102,6 +102,19 @@ class Case:
         return listed(map(str, self.callers)) or "a client"
 
     @property
+    def at(self) -> str:
+        """The same as a sentence names them: ``client at host``; empty if the root names none."""
+        return listed(
+            f"{one.client_id or NAMELESS} at {one.address or one.host}" if one.host else str(one)
+            for one in self.callers
+        )
+
+    @property
+    def members(self) -> str:
+        """The group, and those of its clients that the root names."""
+        return f"Group {self.group} ({self.at})" if self.callers else f"Group {self.group}"
+
+    @property
     def first_caller(self) -> Caller:
         """The one to look at first."""
         return self.callers[0] if self.callers else Caller(None, None)
@@ -247,6 +260,22 @@ class Case:
             for name in (*of_rows, *sorted(entity[-1] for entity in node.bundle.named.get("group", ()))):
                 found.setdefault(name)
         return tuple(found)
+
+
+def naming(headline: str, case: Case) -> str:
+    """A headline, with the clients that the root names where it names none of them by client id and host."""
+    if not case.callers or any(_names(headline, one) for one in case.callers):
+        return headline
+    return f"{headline} (client{'' if len(case.callers) == 1 else 's'}: {case.at})"
+
+
+def _names(headline: str, caller: Caller) -> bool:
+    if caller.host is None:
+        return re.search(rf"(?<![\w.-]){re.escape(str(caller.client_id))}(?![\w.-])", headline) is not None
+    host = re.escape(caller.host)
+    if caller.client_id is None:
+        return re.search(rf"(?<![\w.]){host}(?!\w|\.\d)", headline) is not None
+    return re.search(rf"(?<![\w.-]){re.escape(caller.client_id)}(?: at | \(|, .*? at ){host}", headline) is not None
 
 
 def records_of(one: Known) -> tuple[int | None, str]:

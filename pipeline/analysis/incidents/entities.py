@@ -103,6 +103,12 @@ class Known:
         return min(stated, self.first_us) if isinstance(stated, int) else self.first_us
 
     @property
+    def came_us(self) -> int:
+        """When it began for the first time (``first_of_all_us`` of the details): it may have come again since."""
+        stated = self.details.get("first_of_all_us")
+        return min(stated, self.first_us) if isinstance(stated, int) else self.first_us
+
+    @property
     def last_us(self) -> int:
         """When it was seen last."""
         return int(self.row["last_us"])

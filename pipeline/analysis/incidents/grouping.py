@@ -86,6 +86,11 @@ class Bundle:
         """Since when it may have been so: what a request shows happened some time before, however seldom they are."""
         return max(min(one.since_us for one in self.findings), self.first_us - LEAST_LINGER_US)
 
+    @cached_property
+    def came_us(self) -> int:
+        """When the first of them came for the first time: of what comes again, the last time is reported."""
+        return min(one.came_us for one in self.findings)
+
     @property
     def linger_us(self) -> int:
         """How long after it what follows from it may begin."""
@@ -138,8 +143,13 @@ class Bundle:
         return any(not is_default_name(entity[-1]) for entity in common)
 
     def may_cause(self, other: Bundle) -> bool:
-        """Whether it may have begun no later than the other, and was not long over when the other began."""
-        return self.since_us <= other.begun_us and other.first_us <= self.last_us + self.linger_us
+        """Whether it may have begun no later than the other, and was not long over when the other began.
+
+        Of what came again the first time counts as well: the other began soon after it, and was there the last time.
+        """
+        if self.since_us <= other.begun_us:
+            return other.first_us <= self.last_us + self.linger_us
+        return self.came_us <= other.begun_us <= self.came_us + LEAST_LINGER_US and self.first_us <= other.last_us
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from pipeline.analysis.incidents.case import ADVICE, Case, arg, begun, count, listed, moment
+from pipeline.analysis.incidents.case import ADVICE, Case, arg, begun, count, listed, moment, naming
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.losses import what_may_be_lost
@@ -57,7 +57,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "severity": case.severity,
         "state": case.state,
         "urgency": rank * _URGENCIES + words.urgency,
-        "headline": words.headline(reported),
+        "headline": naming(words.headline(reported), reported),
         "impact": _impact(case, words, reported),
         "do_now": _now(reported, words, case.state),
         "fix": spoken(text_of(words.fix, reported), reported.library),

@@ -128,8 +128,8 @@ def _stopped(case: Case) -> str:
         places = case.details.get("places") or [case.places]
         return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
     if _still_fetches(case):
-        return f"Group {case.group} still fetches {case.places}, but has stopped committing: {waits}"
-    return f"Group {case.group} has stopped committing on {case.places}: {waits}"
+        return f"{case.members} still fetches {case.places}, but has stopped committing: {waits}"
+    return f"{case.members} has stopped committing on {case.places}: {waits}"
 
 
 def _still_fetches(case: Case) -> bool:
@@ -159,7 +159,7 @@ def _look_at_members(case: Case) -> str:
 
 
 def _last_committer(case: Case) -> str:
-    return f" The last commit came from {case.who}." if case.callers else ""
+    return f" Its commits came from {case.who}." if case.callers else ""
 
 
 def _stopped_fix(case: Case) -> str:
@@ -186,10 +186,10 @@ def _stalled(case: Case) -> str:
         alive = "commits but " if case.details.get("commits") else ""
         at = "one offset" if len(case.bundle.findings) > 1 else f"offset {offset}"
         does = f"{alive}does not move on {case.places}"
-        return f"Group {case.group} {does}: it fetches from {at} again and again{came}{waits}"
+        return f"{case.members} {does}: it fetches from {at} again and again{came}{waits}"
     at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
     waits = f": {waiting(case.records)}" if case.records else ""
-    return f"Group {case.group} is alive but makes no progress on {case.places}{at}{waits}"
+    return f"{case.members} is alive but makes no progress on {case.places}{at}{waits}"
 
 
 def _advised(case: Case, part: str) -> str:
@@ -283,15 +283,14 @@ def _lag(case: Case) -> str:
     before = sum(int(one.details.get("lag_before") or 0) for one in case.bundle.findings)
     after = sum(int(one.details.get("lag_after") or 0) for one in case.bundle.findings)
     grew = f": {waiting(after)}, {before:,} when it began" if after else ""
-    return f"Group {case.group} consumes less than is written to {case.places}{grew}"
+    return f"{case.members} consumes less than is written to {case.places}{grew}"
 
 
 def _rewound(case: Case) -> str:
     if case.details.get("shape"):
         return unread_words.headline(case.group, case.places, case.details)
-    by = case.details.get("client_id")
     back = f"{count(case.records, 'record')} of {case.places} are read again" if case.records else "records come again"
-    return f"{by or 'Somebody'} set group {case.group} back: {back}"
+    return f"{case.who if case.callers else 'Somebody'} set group {case.group} back: {back}"
 
 
 def _rewound_now(case: Case) -> str:

@@ -37,7 +37,28 @@ def _storm(case: Case) -> str:
         )
     generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
     many = count(generations, "generation") if generations else "again and again"
-    return f"Group {case.group} keeps rebalancing ({many}){_standstill(case)}: {case.clients} join again and again"
+    join = "joins" if len(case.callers) == 1 else "join"
+    who = _comers(case) or f"{case.at or 'its members'} {join} again and again"
+    return f"Group {case.group} keeps rebalancing ({many}){_standstill(case)}: {who}"
+
+
+def _comers(case: Case) -> str:
+    """Who came more often than a deploy explains, and how often."""
+    stated = case.details.get("comers")
+    some = stated.items() if isinstance(stated, dict) else ()
+    return listed(f"{name} came {count(int(times), 'time')}" for name, times in some)
+
+
+def _storm_now(case: Case) -> str:
+    if _comers(case):
+        return (
+            f"Look at the log of whoever keeps joining ({_comers(case)}) and stop or repair that member: the others "
+            "continue without it."
+        )
+    return (
+        f"Find the member that keeps joining and leaving ({case.clients}) and stop or repair that one: the others "
+        "continue without it."
+    )
 
 
 def _standstill(case: Case) -> str:
@@ -81,7 +102,7 @@ def _old_clients(case: Case) -> str:
         if not names:
             return f"{first}the library is too old for it, and for Kafka 4"
     many = "1 client is" if len(names) == 1 else f"{len(names)} clients are"
-    return f"{first}{many} too old for Kafka 4: {listed(names)}"
+    return f"{first}{many} too old for Kafka 4: {_with_hosts(case, names)}"
 
 
 def _old_clients_now(case: Case) -> str:
@@ -189,10 +210,7 @@ _SLOW_BROKER = (
 MEMBERS: dict[str, Words] = {
     "rebalance_storm": Words(
         _storm,
-        lambda case: (
-            f"Find the member that keeps joining and leaving ({case.clients}) and stop or repair that one: the others "
-            "continue without it."
-        ),
+        _storm_now,
         "If it is too slow, raise max.poll.interval.ms or lower max.poll.records; if it pauses, raise "
         f"session.timeout.ms. group.instance.id, {COOPERATIVE_ASSIGNOR} make the remaining rebalances cheap.",
         f"{SEEN}each join and each new generation. {WHY_IS_NOT}",
@@ -220,7 +238,7 @@ MEMBERS: dict[str, Words] = {
         LOSES,
     ),
     "crc_mismatch": Words(
-        lambda case: f"Batches of {case.clients} to {case.places} are damaged: their checksums do not match",
+        lambda case: f"Batches of {case.who} to {case.places} are damaged: their checksums do not match",
         lambda case: (
             f"Stop {case.clients} or move it to another machine: what changes these bytes changes others, too."
         ),
@@ -365,7 +383,7 @@ MEMBERS: dict[str, Words] = {
         is_cause=never,
     ),
     "latency_outlier": Words(
-        lambda case: f"Broker {case.server} answered {_late(case)} late: {case.clients} waited",
+        lambda case: f"Broker {case.server} answered {_late(case)} late: {case.who} waited",
         lambda case: (
             f"Look at broker {case.server} now: garbage collection, disk, an election, replicas that lag (acks=all "
             "waits for them). Restart it if it hangs."

@@ -90,7 +90,7 @@ def _slow_commands(case: Case) -> list[str]:
 def _slow(case: Case) -> str:
     peak = max(float(one.details.get("peak") or 0) for one in case.bundle.findings) / 1_000_000
     waits = "waits" if len(case.callers) <= 1 else "wait"
-    return f"{server(case)} takes up to {peak:.1f} s for {listed(_slow_commands(case))}: {case.clients} {waits}"
+    return f"{server(case)} takes up to {peak:.1f} s for {listed(_slow_commands(case))}: {case.who} {waits}"
 
 
 def _slow_part(case: Case, part: str) -> str:

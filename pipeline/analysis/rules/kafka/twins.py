@@ -11,11 +11,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow as pa
 
 from pipeline.analysis.rules.callers import callers_in, host_of_address
+from pipeline.analysis.rules.kafka.senders import Sender, with_senders
 from pipeline.analysis.rules.model import NAMELESS, Finding, clock
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 
@@ -43,18 +44,8 @@ _CONNECTIONS = f"""
 """
 
 
-class _Shown(NamedTuple):
-    """Who sent a request."""
-
-    client_id: str | None
-    host: str
-    address: str
-    server: str
-    api_key: int | None
-
-
 def named_apart(findings: Iterable[Finding], tables: Tables) -> list[Finding]:
-    """The same findings; of a process with twins each names it as no other.
+    """The same findings with the hosts of their clients; of a process with twins each names it as no other.
 
     Args:
         findings: of any rule. What is for information is left as it is.
@@ -66,9 +57,10 @@ def named_apart(findings: Iterable[Finding], tables: Tables) -> list[Finding]:
         return found
     tables.add("shown", pa.table({"exchange_id": pa.array(ids, pa.string())}))
     shown = {
-        row.exchange_id: _Shown(row.client_id, row.client_ip, row.address, row.server, row.api_key)
+        row.exchange_id: Sender(row.client_id, row.client_ip, row.address, row.server, row.api_key)
         for row in tables.rows(_SHOWN_BY)
     }
+    found = [with_senders(one, shown) if _is_meant(one) else one for one in found]
     members = _twins(_members(found, tables), lambda row: (row.group_id, row.client_id, row.host))
     connections = _twins(
         _connections(found, shown, tables), lambda row: (row.client_id, row.host, row.server, row.api_key)
@@ -88,7 +80,7 @@ def _members(found: Iterable[Finding], tables: Tables) -> list[Row]:
     return tables.rows(_MEMBERS, groups=groups) if groups else []
 
 
-def _connections(found: Iterable[Finding], shown: Mapping[str, _Shown], tables: Tables) -> list[Row]:
+def _connections(found: Iterable[Finding], shown: Mapping[str, Sender], tables: Tables) -> list[Row]:
     """Those of whoever sent the evidence of findings about no group."""
     suspects = {
         (one.client_id, one.host, one.api_key)
@@ -128,12 +120,12 @@ def _beside_another(some: Sequence[Row]) -> list[Row]:
     return list(beside.values())
 
 
-def _senders(finding: Finding, shown: Mapping[str, _Shown]) -> Iterator[_Shown]:
+def _senders(finding: Finding, shown: Mapping[str, Sender]) -> Iterator[Sender]:
     return (shown[one] for one in finding.evidence if one in shown)
 
 
 def _process(
-    finding: Finding, shown: Mapping[str, _Shown], members: Mapping[tuple[Any, ...], Sequence[Row]],
+    finding: Finding, shown: Mapping[str, Sender], members: Mapping[tuple[Any, ...], Sequence[Row]],
     connections: Mapping[tuple[Any, ...], Sequence[Row]],
 ) -> Row | None:  # fmt: skip
     """The process that a finding is about, if it has twins and it is known which of them it is."""

@@ -44,6 +44,21 @@ def test_a_transaction_is_the_root_of_all_that_waits_for_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "trees"),
+    [(4, 430, 1), (70, 430, 2), (4, 200, 2), (310, 430, 1)],
+    ids=["since the first time", "begun long after it", "over before the last time", "since the last time"],
+)
+def test_of_what_came_again_the_first_time_may_be_the_cause(begin: float, end: float, trees: int) -> None:
+    first_us = found("x", "y")["first_us"]
+    who: dict[str, Any] = {"client_id": "app", "host": "h"}
+    rows = [
+        found("poll_interval_exceeded", "g/app", 300, 420, group="g", first_of_all_us=first_us, recurrences=1, **who),
+        found("commit_rejected", "g/app", begin, end, group="g", topic="t", clients=["app at h"]),
+    ]
+    assert len(shapes(*rows)) == trees
+
+
 @pytest.mark.parametrize(("reset_s", "trees"), [(45, 1), (20, 2)], ids=["after the last end", "before it"])
 def test_a_reader_may_learn_of_a_shorter_log_before_a_writer_shows_it(reset_s: float, trees: int) -> None:
     rows = [

@@ -88,11 +88,11 @@ def test_what_is_not_over_and_stands_still_comes_first() -> None:
 @pytest.mark.parametrize(
     ("unstable", "has_read_all", "words"),
     [
-        (0, None, "(2 generations): a join"),
-        (2, None, "(2 generations), 2 s of 10 s in rebalances: a join"),
-        (6, None, "(2 generations), 6 s of 10 s in rebalances: a join"),
-        (6, False, "(2 generations) and hardly reads, 6 s of 10 s in rebalances: a join"),
-        (6, True, "(2 generations), 6 s of 10 s in rebalances: a join"),
+        (0, None, "(2 generations): a at h joins again and again"),
+        (2, None, "(2 generations), 2 s of 10 s in rebalances: a at h joins again and again"),
+        (6, None, "(2 generations), 6 s of 10 s in rebalances: a at h joins again and again"),
+        (6, False, "(2 generations) and hardly reads, 6 s of 10 s in rebalances: a at h joins again and again"),
+        (6, True, "(2 generations), 6 s of 10 s in rebalances: a at h joins again and again"),
     ],
 )
 def test_a_group_hardly_reads_only_where_that_was_seen(unstable: int, has_read_all: bool | None, words: str) -> None:
@@ -140,9 +140,48 @@ def test_how_sure_it_is() -> None:
     ],
 )
 def test_a_rule_without_words_here_speaks_for_itself(advice: str, now: str, fix: str) -> None:
-    row = told(found("some_rule", summary="It is so for app. There is more.", advice=advice, client_id="app", host="h"))
-    assert (row["headline"], row["do_now"], row["fix"]) == ("It is so for app", now, fix)
+    row = told(
+        found("some_rule", summary="It is so for app at h. There is more.", advice=advice, client_id="app", host="h")
+    )
+    assert (row["headline"], row["do_now"], row["fix"]) == ("It is so for app at h", now, fix)
     assert (row["why"], row["culprit"]) == ("There is more.", "app (h)")
+
+
+@pytest.mark.parametrize(
+    ("headline", "names"),
+    [
+        ("Group g stands", "Group g stands (client: app at h)"),
+        ("Group app stands", "Group app stands (client: app at h)"),
+        ("app stands", "app stands (client: app at h)"),
+        ("my-app at h stands", "my-app at h stands (client: app at h)"),
+        ("app at h stands", "app at h stands"),
+        ("app (h) stands", "app (h) stands"),
+    ],
+)
+def test_a_headline_names_client_and_host(headline: str, names: str) -> None:
+    assert told(found("some_rule", summary=f"{headline}.", client_id="app", host="h"))["headline"] == names
+
+
+def test_a_headline_names_one_of_several_or_all() -> None:
+    assert told(found("some_rule", summary="b at h stands.", clients=["a at h", "b at h"]))["headline"] == (
+        "b at h stands"
+    )
+    assert told(found("some_rule", summary="It stands.", clients=["a at h", "b"]))["headline"] == (
+        "It stands (clients: a at h and b)"
+    )
+    assert told(found("some_rule", summary="h stands.", clients=["a client without client_id at h"]))["headline"] == (
+        "h stands"
+    )
+    assert told(found("some_rule", summary="It stands."))["headline"] == "It stands"
+
+
+def test_a_storm_names_who_comes_again_and_again() -> None:
+    storm = found("rebalance_storm", "g", group="g", clients=["a at h", "b at i"], comers={"b at i": 4}, kinds=["1"])
+    row = told(storm)
+    assert row["headline"] == "Group g keeps rebalancing (1 generation): b at i came 4 times"
+    assert "whoever keeps joining (b at i came 4 times)" in row["do_now"]
+    both = told(found("rebalance_storm", "g", group="g", clients=["a at h", "b at i"], kinds=["1"]))
+    assert both["headline"].endswith(": a at h and b at i join again and again")
 
 
 def test_what_stays_when_it_is_over_is_still_to_be_done() -> None:
