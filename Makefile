@@ -15,12 +15,13 @@ TESTS ?=
 FRAMES ?= 1000000
 SEED ?= $(shell date +%s)
 SEEDS ?= 2000
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 KILLS ?= 52
 JOBS ?= 1
 RUNS ?= 1000
 QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo check test proofs pythons style lint samples rhythms matrix schemas coverage-docs docs screens rule-pictures notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons style lint workflows samples rhythms matrix schemas coverage-docs docs screens rule-pictures notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +73,9 @@ style: setup ## Formatting, ruff, mypy, import rules
 
 lint: style ## The same, and whether all tests load
 	@$(PYTHON_IN) -m pytest --collect-only --quiet --quiet >/dev/null || { echo "Run .venv/bin/pytest --collect-only"; exit 1; }
+
+workflows: setup ## Lint the workflows of .github with actionlint
+	@$(VENV)/bin/go run $(ACTIONLINT)
 
 samples: setup ## Record the sample captures anew from real brokers (needs Maven, tcpdump and root)
 	@$(PYTHON_IN) -m tests.captures.record

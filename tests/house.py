@@ -1,4 +1,4 @@
-"""How is the code of a checkout laid out? ``python -m tests.house CHECKOUT`` prints what docs/house.md compares.
+"""How the code of a checkout is laid out: ``python -m tests.house CHECKOUT`` prints folders, imports and circles.
 
 Everything is counted in the files that git tracks and that are there, by the same rules whatever the checkout.
 """

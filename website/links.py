@@ -16,6 +16,8 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "promises.md",
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
+    "RELEASING.md": "releasing.md",
     "tests/captures/README.md": "samples.md",
     "notebooks/README.md": "notebooks/index.md",
 }

@@ -60,12 +60,14 @@ def test_a_dead_link_or_anchor_stops_it(text: str, complaint: str, tmp_path: Pat
         "CONTRIBUTING.md",
         "SECURITY.md",
         "CHANGELOG.md",
+        "CODE_OF_CONDUCT.md",
+        "RELEASING.md",
     ):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, tmp_path / name)
         else:
             shutil.copy(ROOT / name, tmp_path / name)
-    for name in ("tests", "pipeline", "conf", "decoder", "airflow_dags"):
+    for name in (".github", "tests", "pipeline", "conf", "decoder", "airflow_dags"):
         (tmp_path / name).symlink_to(ROOT / name)
     glossary = tmp_path / "docs" / "glossary.md"
     glossary.write_text(f"{glossary.read_text(encoding='utf-8')}\n{text}\n", encoding="utf-8")
