@@ -20,6 +20,7 @@ from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.packets.sources import STDIN
+from pipeline.capture.runs.agent_metrics import exposing
 from pipeline.capture.runs.follow import follow_ring
 from pipeline.capture.runs.live import BUFFER_MIB, Tap, capture_live
 from pipeline.capture.runs.options import RunOptions
@@ -32,9 +33,13 @@ from pipeline.capture.tcp.tracker import IDLE_US
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.lines import many
+from pipeline.metrics.endpoint import OPTION_HELP, Exposed, serving
 from pipeline.terminal import Console
 
 capture_app = typer.Typer(no_args_is_help=True)
+
+_SILENT_S = 30.0
+"""An agent that has not gone on for so long is not ready, s: its landing zone is full or out of reach."""
 
 _PORT = re.compile(r"(\d{1,5})(?:=(\w+))?")
 
@@ -86,6 +91,7 @@ TlsEmbeddedKeys = Annotated[
     bool,
     typer.Option("--tls-embedded-keys", help="Decrypt TLS with the keys that the pcapng itself holds; needs tshark."),
 ]
+Metrics = Annotated[str | None, typer.Option(metavar="[HOST:]PORT", help=OPTION_HELP)]
 MostLying = Annotated[int | None, typer.Option(hidden=True, min=1, help="For BoundedStore, bytes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
@@ -132,6 +138,7 @@ def read(
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
     most_lying: MostLying = None,
+    metrics: Metrics = None,
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
@@ -190,10 +197,13 @@ def read(
 
     store = chosen.landing if most_lying is None else _bounded(chosen.landing, most_lying, on_problem)
     is_endless = follow or STDIN in (files or [])
+    exposed = Exposed(_SILENT_S)
     with (
         stop_on_signals() if is_endless else nullcontext(Stop()) as stop,
-        show_progress(errors, ", ".join(files or [follow or ""])) as show,
+        serving(metrics, exposed, lambda line: _print_line(errors, line, "dim")),
+        show_progress(errors, ", ".join(files or [follow or ""])) as shown,
     ):
+        show = shown if metrics is None else exposing(exposed, shown)
         if follow:
             stats = follow_ring(
                 follow,
@@ -279,6 +289,7 @@ def live(
     publish_every: PublishEvery = PUBLISH_EVERY_S,
     idle_timeout: IdleTimeout = IDLE_US / 1e6,
     store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
+    metrics: Metrics = None,
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
@@ -294,11 +305,20 @@ def live(
       wirelake capture live --interface eth0 --port 9092=kafka --port 27017=mongodb --landing landing --duration 60
 
       wirelake capture live --interface any --conf /etc/wirelake/agent.yaml
+
+      wirelake capture live --interface any --port 9092 --landing landing --metrics 9464    # Prometheus: :9464/metrics
     """
     tap = Tap(interface, tuple(_port(text) for text in port or []), buffer_mib)
     chosen = _chosen(conf, landing, agent_id, payload, payload_key_file, idle_timeout, publish_every, store_timeout)
     errors = Console(stderr=True)
-    with stop_on_signals() as stop, _deadline(stop, duration), show_progress(errors, interface) as show:
+    exposed = Exposed(_SILENT_S)
+    with (
+        stop_on_signals() as stop,
+        _deadline(stop, duration),
+        serving(metrics, exposed, lambda line: _print_line(errors, line, "dim")),
+        show_progress(errors, interface) as shown,
+    ):
+        show = shown if metrics is None else exposing(exposed, shown)
         stats = capture_live(
             tap,
             chosen.landing,

@@ -16,6 +16,7 @@ from pipeline.commands.unjudged import warn_of_errors
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.lines import many
+from pipeline.metrics.endpoint import OPTION_HELP
 from pipeline.settings import Settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, how_to_install, install_command
@@ -36,6 +37,7 @@ def stream(
     allow_set_aside: Annotated[
         bool, typer.Option("--allow-set-aside", help="With --once: end with 0 though landing files were set aside.")
     ] = False,
+    metrics: Annotated[str | None, typer.Option(metavar="[HOST:]PORT", help=OPTION_HELP)] = None,
     conf: Conf = None,
 ) -> None:
     """Decode what lands into the lake's tables, and keep the findings up to date. Running it again changes nothing.
@@ -49,6 +51,8 @@ def stream(
       wirelake stream --landing landing --lake lake --once
 
       wirelake stream --conf conf/local.yaml
+
+      wirelake stream --landing landing --lake lake --metrics 9465    # Prometheus: :9465/metrics
     """
     settings = writing_settings(conf, landing=landing, lake=lake)
     zone, place = required(settings, "landing"), required(settings, "lake")
@@ -59,7 +63,9 @@ def stream(
     with spark_session("wirelake stream", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
 
-        summary = run_stream(zone, place, once=once, settings=settings.stream, spark=spark, progress=report)
+        summary = run_stream(
+            zone, place, once=once, settings=settings.stream, spark=spark, progress=report, metrics=metrics
+        )
     frames = summary.rows_out.get("frames", 0)
     done = Text(f"{many(frames, 'new frame')} in {place}. Next: wirelake findings --lake {quote(place)}")
     Console().print(done, soft_wrap=True)

@@ -31,6 +31,8 @@ from pipeline.analysis.safety.guard import InternalError
 from pipeline.errors import UserError, no_lake
 from pipeline.file_access import restrict_files
 from pipeline.lines import many
+from pipeline.metrics.endpoint import OPTION_HELP, Exposed, serving
+from pipeline.metrics.stream import StreamMetrics
 from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.bronze.intake import InHand
 from pipeline.streaming.landing.reading import Landing
@@ -68,9 +70,10 @@ class _Job:
     lake: Lake
     settings: StreamSettings
     in_hand: InHand = field(default_factory=InHand)
+    metrics: StreamMetrics = field(default_factory=StreamMetrics)
 
     def queries(self, summary: StreamSummary, progress: Progress, *, once: bool) -> Queries:
-        return Queries(self.spark, self.lake, self.settings, once, progress, summary, self.in_hand)
+        return Queries(self.spark, self.lake, self.settings, once, progress, summary, self.in_hand, self.metrics)
 
     def drain(
         self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
@@ -161,6 +164,7 @@ def run_stream(
     settings: StreamSettings | None = None,
     spark: SparkSession | None = None,
     progress: Progress = lambda _: None,
+    metrics: str | None = None,
 ) -> StreamSummary:
     """Run the streaming job. SIGTERM ends it after the batches under way.
 
@@ -171,22 +175,36 @@ def run_stream(
         settings: defaults if None.
         spark: the session; made if None.
         progress: called with a line of text for each step.
+        metrics: address on which to serve metrics (pipeline.metrics.endpoint); None: serve none.
 
     Raises:
-        UserError: the landing zone, the lake or a query cannot be used; the message explains what to do.
+        UserError: the landing zone, the lake, the address or a query cannot be used; the message explains what to do.
     """
     check_places(landing, lake)
     zone, place = Landing.at(landing), Lake.at(lake)
     summary = StreamSummary()
-    with _until_terminated() as is_enough:
+    exposed = Exposed(must_hold=partial(_why_gone, place))
+    with _until_terminated() as is_terminated, serving(metrics, exposed, progress):
+
+        def is_enough() -> bool:
+            exposed.beat()
+            return is_terminated()
+
         session = spark or build_session("wirelake stream")
-        job = _Job(session, place, settings or StreamSettings())
+        job = _Job(session, place, settings or StreamSettings(), metrics=StreamMetrics(exposed))
         with job_lock(place):
             create_tables(session, place)
             open_for_requests(place, is_served=not once)
             renew_checkpoints(session, place, progress)
             (job.drain if once else job.follow)(zone, summary, progress, is_enough)
     return summary
+
+
+def _why_gone(lake: Lake) -> str | None:
+    """Why nothing can be written into a lake on a local disk; None: it can, as far as is seen without trying."""
+    if lake.is_local and not Path(lake.path(FRAMES), "_delta_log").is_dir():
+        return f"the lake {lake.root} is gone"
+    return None
 
 
 def run_backfill(
@@ -302,6 +320,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="end with 0, not with 3, though landing files were set aside",
     )
+    parser.add_argument("--metrics", metavar="[HOST:]PORT", help=OPTION_HELP)
     parser.add_argument("--backfill-to", type=date.fromisoformat, metavar="DAY", help="the last, inclusive")
     parser.add_argument(
         "--recode",
@@ -329,8 +348,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         stream = settings.stream
         if chosen.landing is not None:
             done = run_stream(
-                chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=report
-            )
+                chosen.landing, chosen.lake, once=chosen.once, settings=stream, spark=spark, progress=report,
+                metrics=chosen.metrics,
+            )  # fmt: skip
             if done.left_out:
                 report(f"error: {done.left_out}")
             return done.exit_code(may_leave_out=chosen.allow_set_aside or not chosen.once)

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.analysis.safety.guard import Noted
 from pipeline.errors import UserError
+from pipeline.metrics.stream import BatchDone, StreamMetrics
 from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.bronze.intake import InHand, Intake, LeftOut
@@ -126,6 +127,7 @@ class Queries:
     progress: Progress
     summary: StreamSummary
     in_hand: InHand = field(default_factory=InHand)
+    metrics: StreamMetrics = field(default_factory=StreamMetrics)
     gate: Gate = field(default_factory=Gate)
     ahead: Ahead = field(init=False)
 
@@ -160,6 +162,11 @@ class Queries:
             took = time.monotonic() - began
             rested = time.monotonic() + rests * took
             self.summary.add(name, counted)
+            self.metrics.batch(
+                BatchDone(
+                    name, counted.rows_in, counted.rows_out, took, time.time(), counted.newest_us, len(noted.errors)
+                )
+            )
             self.progress(
                 f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out} in {took:.1f} s"
                 f"{_newest(counted)}"
@@ -209,6 +216,7 @@ class Queries:
             self.progress,
             self.in_hand,
             self.summary.left_out if self.once else None,
+            self.metrics.set_aside,
         )
 
     def exchanges(self) -> StreamingQuery:

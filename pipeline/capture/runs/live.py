@@ -139,7 +139,8 @@ def capture_live(
             reader.catch_up()
             run.wait()
             if (log := program.recent_log()) is not None:
-                run.add_now(drops.since_last(dropped_packets(log), _now_us()))
+                run.stats.kernel_dropped = dropped_packets(log)
+                run.add_now(drops.since_last(run.stats.kernel_dropped, _now_us()))
             if stop.asked(DRAIN_S):
                 program.end()
             return not stop.asked(DRAIN_S + PATIENCE_S)

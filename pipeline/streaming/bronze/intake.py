@@ -97,6 +97,7 @@ class Intake:
         progress: takes a sentence for each file that is set aside.
         in_hand: shared with whatever else takes in files of this landing zone at the same time.
         left_out: counts the files that are set aside; None: they are not counted, as in a stream that does not end.
+        on_set_aside: takes the kind of files and how many of them are set aside.
     """
 
     root: str
@@ -105,6 +106,7 @@ class Intake:
     progress: Callable[[str], None]
     in_hand: InHand
     left_out: LeftOut | None = None
+    on_set_aside: Callable[[str, int], None] = lambda _kind, _files: None
 
     def take(self, kind: Kind, write: Write, news: DataFrame, batch: Batch) -> Counted:
         """Take in the files of a batch.
@@ -187,6 +189,8 @@ class Intake:
 
     def report(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
         """Report which files are not read, and write what is lost with them into ``bronze.gaps``. May be repeated."""
+        if set_aside:
+            self.on_set_aside(kind, len(set_aside))
         for one in set_aside:
             if self.left_out is not None:
                 self.left_out.add(one)
