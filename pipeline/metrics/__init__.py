@@ -1,1 +1,1 @@
-"""What agent and job tell a monitoring system about themselves; nothing of what was captured."""
+"""What agent and job report to a monitoring system about themselves; nothing of what was captured."""

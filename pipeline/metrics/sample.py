@@ -16,7 +16,7 @@ class Sample:
         kind: a ``counter`` only grows while the process runs; a ``gauge`` does not.
         text: what it counts, for people.
         value: now.
-        labels: tell samples of one metric from each other; of few values, none of them from the wire.
+        labels: distinguish samples of one metric; of few values, none of them from the wire.
     """
 
     name: str

@@ -1,10 +1,10 @@
-"""What the streaming job tells about itself."""
+"""What the streaming job reports about itself."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pipeline.metrics.endpoint import Exposed
@@ -47,6 +47,7 @@ class StreamMetrics:
         self._last: dict[str, BatchDone] = {}
         self._newest_us: dict[str, int] = {}
         self._set_aside: Counter[str] = Counter()
+        self._open: dict[tuple[str, str], int] = {}
 
     def batch(self, done: BatchDone) -> None:
         """Count a batch."""
@@ -67,6 +68,13 @@ class StreamMetrics:
             self._set_aside[kind] += files
             self._exposed.show(self._samples())
 
+    def incidents(self, are_open: Mapping[tuple[str, str], int] | None) -> None:
+        """Take how many incidents are open, by root rule and severity; None: it is not known."""
+        if are_open is not None:
+            with self._lock:
+                self._open = dict(are_open)
+                self._exposed.show(self._samples())
+
     def _samples(self) -> Iterator[Sample]:
         for query, last in sorted(self._last.items()):
             of = {"query": query}
@@ -83,6 +91,9 @@ class StreamMetrics:
         for kind, files in sorted(self._set_aside.items()):
             text = "Landing files that are damaged, foreign or gone; ops.landing_files names them."
             yield _count("files_set_aside", text, files, {"query": kind})
+        for (rule, severity), count in sorted(self._open.items()):
+            text = "Incidents that are open at the end of the data, by the rule of their root."
+            yield Sample("wirelake_open_incidents", "gauge", text, count, {"rule": rule, "severity": severity})
 
 
 def _count(name: str, text: str, value: float, labels: dict[str, str]) -> Sample:

@@ -1,4 +1,4 @@
-"""What a capture agent tells about itself."""
+"""What a capture agent reports about itself."""
 
 from __future__ import annotations
 

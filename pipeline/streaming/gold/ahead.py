@@ -9,6 +9,7 @@ all that needs a longer look, is for the next refresh to say, which also judges 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -49,9 +50,13 @@ class Ahead:
 
     Args:
         settings: thresholds.
+
+    Attributes:
+        open_incidents: how many incidents are open, by root rule and severity; None: none were judged yet.
     """
 
     def __init__(self, settings: StreamSettings) -> None:
+        self.open_incidents: Mapping[tuple[str, str], int] | None = None
         self._settings = settings
         self._recent: Gathering | None = None
         self._writing = threading.Lock()
@@ -95,7 +100,7 @@ class Ahead:
             news = [row for row in _news(judgement, known) if row["finding_id"] not in self._denied]
             if news:
                 self._late.update(row["finding_id"] for row in news)
-                _write(rows, _together(known, news), held)
+                self._write(rows, _together(known, news), held)
 
     def begin_refresh(self) -> None:
         """A refresh is about to read silver: it will find what was found until now."""
@@ -123,8 +128,25 @@ class Ahead:
             self._early.clear()
             if late := [row for row in known if row["finding_id"] in self._late]:
                 judgement = _together(judgement.findings, _news(late, judgement.findings))
-            _write(rows, judgement, held)
+            self._write(rows, judgement, held)
             return len(judgement.findings)
+
+    def _write(self, rows: Rows, judgement: Grouped, held: pa.Table) -> None:
+        """Make findings and incidents the content of their tables; what is the same already is not written.
+
+        Args:
+            rows: of the lake.
+            judgement: the findings and incidents.
+            held: what ``gold.findings`` holds.
+        """
+        kept, incidents = findings_table(judgement.findings), incidents_table(judgement.incidents)
+        if not same_rows(kept, held, FINDINGS):
+            rows.overwrite(kept, FINDINGS)
+        if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):
+            rows.overwrite(incidents, INCIDENTS)
+        self.open_incidents = Counter(
+            (one["rule"], one["severity"]) for one in judgement.incidents if one["state"] == "open"
+        )
 
     def _begun(self, rows: Rows, new: Gathered) -> Gathering:
         """With what silver holds of the time shortly before, if it is little."""
@@ -154,21 +176,6 @@ def _news(found: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
 def _together(known: Iterable[Finding], news: Iterable[Finding]) -> Grouped:
     rows = {row["finding_id"]: row for row in (*known, *news)}
     return grouped([rows[finding_id] for finding_id in sorted(rows)])
-
-
-def _write(rows: Rows, judgement: Grouped, held: pa.Table) -> None:
-    """Make findings and incidents the content of their tables; what is the same already is not written.
-
-    Args:
-        rows: of the lake.
-        judgement: the findings and incidents.
-        held: what ``gold.findings`` holds.
-    """
-    kept, incidents = findings_table(judgement.findings), incidents_table(judgement.incidents)
-    if not same_rows(kept, held, FINDINGS):
-        rows.overwrite(kept, FINDINGS)
-    if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):
-        rows.overwrite(incidents, INCIDENTS)
 
 
 def _handshakes(rows: Rows, kept: Gathered) -> pa.Table:

@@ -24,3 +24,13 @@ def test_batches_add_up_by_query() -> None:
     assert ("newest_timestamp_seconds", "gold") not in found
     assert found["failed_steps", "gold"] == 1
     assert found["files_set_aside", "frames"] == 2
+
+
+def test_open_incidents_replace_those_before() -> None:
+    exposed = Exposed()
+    metrics = StreamMetrics(exposed)
+    metrics.incidents({("stuck_commit", "critical"): 2, ("lso_stalled", "critical"): 1})
+    metrics.incidents(None)
+    assert {one.labels["rule"]: one.value for one in exposed.samples} == {"stuck_commit": 2, "lso_stalled": 1}
+    metrics.incidents({("lso_stalled", "critical"): 1})
+    assert {one.labels["rule"]: one.value for one in exposed.samples} == {"lso_stalled": 1}
