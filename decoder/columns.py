@@ -25,6 +25,25 @@ class Texts:
     def __getitem__(self, number: int) -> bytes:
         return self.data[self.offsets[number] : self.offsets[number + 1]].tobytes()
 
+    @property
+    def begins(self) -> Ints:
+        """Where each text begins."""
+        return self.offsets[:-1]
+
+    @property
+    def ends(self) -> Ints:
+        """Where each text ends."""
+        return self.offsets[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Texts in any order, with others between them: number ``i`` is ``data[begins[i]:ends[i]]``."""
+
+    data: Bytes
+    begins: Ints
+    ends: Ints
+
 
 def joined(pieces: Sequence[bytes]) -> Texts:
     """The pieces end to end; ``data`` has one byte at least."""

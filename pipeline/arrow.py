@@ -109,13 +109,20 @@ def fitting_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return arrow_array(fitting, kind)
 
 
+def in_one_array(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same, put together where one array of strings is sure to hold it, so that :func:`taken` need not do it."""
+    if texts.num_chunks == 1 or texts.nbytes > _MOST_AT_ONCE:
+        return texts
+    return pa.chunked_array([texts.combine_chunks()], texts.type)
+
+
 def taken(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
     """Values of a string column by row number; a row that is null gives null.
 
     An array of strings holds 2 GB at most: of a column that is larger than half of that, values are taken in pieces.
     """
     if texts.nbytes <= _MOST_AT_ONCE:
-        values = texts.combine_chunks()
+        (values,) = in_one_array(texts).chunks
         return pa.chunked_array([values.take(rows)], texts.type)
     values = texts.cast(pa.large_string()).combine_chunks()
     sizes = pc.fill_null(pc.binary_length(values).take(rows), 0)

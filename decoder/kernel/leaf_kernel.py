@@ -299,13 +299,14 @@ def _read(program, data, pos, end, number, room, begins, before, stack, cells, r
 
 
 @compiled(
-    types.int64, _PROGRAM, BYTES_IN, _INTS_IN, types.int64, _INTS_IN, _INTS_IN, _INTS_IN, types.int64[:, ::1], _INTS,
-    _INTS, _INTS, BYTES_OUT, is_entry=True,
+    types.int64, _PROGRAM, BYTES_IN, _INTS_IN, _INTS_IN, types.int64, _INTS_IN, _INTS_IN, _INTS_IN,
+    types.int64[:, ::1], _INTS, _INTS, _INTS, BYTES_OUT, is_entry=True,
 )  # fmt: skip
-def read_leaves(program, data, offsets, first, room, begins, before, stack, kept, cells, rows, is_given_back):
+def read_leaves(program, data, starts, ends, first, room, begins, before, stack, kept, cells, rows, is_given_back):
     """Read texts from number ``first`` on until all are read or a level is full; returns the next number.
 
     Args:
+        starts, ends: where each text begins and ends in ``data``.
         room: rows of each level that there is room for.
         begins: where the rows of each level begin in ``cells``.
         before: rows of each level that earlier calls have made.
@@ -313,11 +314,10 @@ def read_leaves(program, data, offsets, first, room, begins, before, stack, kept
         rows: of each level how many are made.
     """
     levels = rows.shape[0]
-    for number in range(first, offsets.shape[0] - 1):
+    for number in range(first, starts.shape[0]):
         for level in range(levels):
             kept[level] = rows[level]
-        outcome = _read(program, data, offsets[number], offsets[number + 1], number, room, begins, before, stack,
-                        cells, rows)  # fmt: skip
+        outcome = _read(program, data, starts[number], ends[number], number, room, begins, before, stack, cells, rows)
         if outcome < 0:
             for level in range(levels):
                 # What was written of the rows that are taken back must not stay.
@@ -330,4 +330,4 @@ def read_leaves(program, data, offsets, first, room, begins, before, stack, kept
             is_given_back[number] = 1
             cells[begins[0] + rows[0] * program.widths[0]] = number
             rows[0] += 1
-    return offsets.shape[0] - 1
+    return starts.shape[0]

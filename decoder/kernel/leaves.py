@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from decoder.columns import Bools, Ints, Texts
+from decoder.columns import Bools, Ints, Spans, Texts
 from decoder.kernel.leaf_kernel import (
     CELLS,
     DEPTH,
@@ -151,7 +151,7 @@ def each_level(outermost: Level) -> Iterator[Level]:
         yield from each_level(level)
 
 
-def leaves(outermost: Level, texts: Texts) -> tuple[list[Rows], Bools]:
+def leaves(outermost: Level, texts: Texts | Spans) -> tuple[list[Rows], Bools]:
     """Rows of each level (:func:`each_level`), and whether each text was given back: such a text has none.
 
     Args:
@@ -160,7 +160,7 @@ def leaves(outermost: Level, texts: Texts) -> tuple[list[Rows], Bools]:
     """
     levels = list(each_level(outermost))
     table = program(outermost)
-    count = len(texts.offsets) - 1
+    count = len(texts.begins)
     is_given_back = np.zeros(count, np.uint8)
     stack = np.zeros((DEPTH, 4), np.int64)
     room = np.array([max(count, 16) * (1 if not number else 4) for number in range(len(levels))], np.int64)
@@ -172,8 +172,8 @@ def leaves(outermost: Level, texts: Texts) -> tuple[list[Rows], Bools]:
         cells = np.zeros(int(begins[-1]), np.int64)
         rows = np.zeros(len(levels), np.int64)
         reached = read_leaves(
-            table, texts.data, texts.offsets, number, room, begins, before, stack, np.zeros_like(rows), cells, rows,
-            is_given_back,
+            table, texts.data, texts.begins, texts.ends, number, room, begins, before, stack, np.zeros_like(rows),
+            cells, rows, is_given_back,
         )  # fmt: skip
         for place, some in enumerate(found):
             width = int(table.widths[place])

@@ -23,15 +23,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decoder.columns import Bools
 from decoder.model import FrameFlags
 from decoder.protocols import names_of, protocols
-from pipeline.analysis.columns.nullable import Numbers, at_places, truths
+from pipeline.analysis.columns.nullable import Numbers, at_places, truths, whole_array
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_array, int_values, taken
+from pipeline.arrow import arrow_array, in_one_array, int_values, taken
 from pipeline.tables import EXCHANGES
 
 _CONTEXT = (
@@ -126,7 +127,7 @@ _TEXTS = ("body", "embedded", "header")
 def exchanges(
     frames: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta, earlier: pa.Table | None = None
 ) -> pa.Table:
-    """Rows of ``silver.exchanges``, and beside them those whose ``status`` is ``pending``.
+    """Rows of ``silver.exchanges``, and behind them those whose ``status`` is ``pending``.
 
     Args:
         frames: rows of ``bronze.frames``; each frame once. Should an exchange id repeat in one direction, the first
@@ -150,6 +151,8 @@ def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, aband
         found = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
     finally:
         tables.close()
+    is_pending = pc.equal(found.column("status"), "pending")
+    found = pa.concat_tables([found.filter(pc.invert(is_pending)), found.filter(is_pending)])
     paired = _with_texts(found, frames)
     for name, errors in zip(("error_codes", "error_names"), _errors_of(paired), strict=True):
         paired = paired.append_column(name, errors)
@@ -159,14 +162,13 @@ def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, aband
 def _with_texts(found: pa.Table, frames: pa.Table) -> pa.Table:
     """What the query gives, with the texts of both halves in place of where their frames are."""
     keeps_header = pc.is_in(found.column("protocol"), arrow_array(_KEEP_HEADERS, pa.string()))
-    for half in ("request", "response"):
-        place = f"{half}_place"
-        places = found.column(place).combine_chunks()
-        for name in _TEXTS:
+    for name in _TEXTS:
+        texts = in_one_array(frames.column(name))
+        for half in ("request", "response"):
+            places = found.column(f"{half}_place")
             wanted = pc.if_else(keeps_header, places, None) if name == "header" else places
-            found = found.append_column(f"{half}_{name}", taken(frames.column(name), wanted))
-        found = found.drop_columns([place])
-    return found
+            found = found.append_column(f"{half}_{name}", taken(texts, whole_array(wanted)))
+    return found.drop_columns(["request_place", "response_place"])
 
 
 def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
@@ -203,12 +205,24 @@ def _errors(exchange_id: str, protocol: str, body: str | None) -> list[tuple[int
 
 def completed(rows: pa.Table) -> pa.Table:
     """Those that wait for no other half."""
-    return rows.filter(pc.not_equal(rows.column("status"), "pending"))
+    return _where(rows, ~_waits(rows))
 
 
 def pending(rows: pa.Table) -> pa.Table:
     """Those that do."""
-    return rows.filter(pc.equal(rows.column("status"), "pending"))
+    return _where(rows, _waits(rows))
+
+
+def _waits(rows: pa.Table) -> Bools:
+    return truths(pc.equal(rows.column("status"), "pending"))
+
+
+def _where(rows: pa.Table, wanted: Bools) -> pa.Table:
+    """Rows that are wanted; without a copy where they follow each other, as :func:`exchanges` puts them."""
+    places = np.flatnonzero(wanted)
+    if not len(places) or places[-1] - places[0] == len(places) - 1:
+        return rows.slice(places[0] if len(places) else 0, len(places))
+    return rows.filter(Numbers.all_known(wanted).arrow(pa.bool_()))
 
 
 def newest(frames: pa.Table, earlier: pa.Table, since_us: int) -> pa.Table:

@@ -148,7 +148,7 @@ def _fetched(at: At, part: Json, asked: Json | None, isolation: str | None) -> O
     code = integer(part, "errorCode")
     found = items(part, "recordBatches")
     batches = [b for b in found if natural(b, "lastOffset") is not None]
-    whole = [b for b in batches if b.get("status", "ok") == "ok"]
+    whole = [b for b in batches if b.get("status") in (None, "ok")]
     data = [b for b in whole if not b.get("isControlBatch")]
     last = data[-1] if data else {}
     question = asked or {}

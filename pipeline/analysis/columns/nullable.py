@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from decoder.columns import Bools, Ints, Texts
+from decoder.columns import Bools, Ints, Spans, Texts
 from decoder.fields import LARGEST_INT32
 from decoder.kafka.errors import error_name
 from pipeline.arrow import arrow_array, int_values
@@ -96,8 +96,11 @@ class Numbers:
 
 def whole_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:
+            return column.chunk(0)  # which putting together would copy
+        column = column.combine_chunks()
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
 
 
 def truths(column: pa.Array | pa.ChunkedArray) -> Bools:
@@ -140,12 +143,13 @@ def error_names(codes: Numbers) -> pa.Array:
     return chosen([error_name(int(code)) for code in distinct], np.where(codes.known, places, -1))
 
 
-def texts_of(column: pa.Array) -> Texts:
-    """The texts of a string array as they stand in memory; an empty one where it is null."""
-    column = column if column.null_count == 0 else column.fill_null("")
+def spans_of(column: pa.Array, rows: Ints) -> Spans:
+    """The texts of some rows of a string array where they stand in memory; an empty one where it is null."""
     _, offsets, data = column.buffers()
-    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    return Texts(np.frombuffer(data or b"\0", np.uint8), ends)
+    bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    begins = bounds[:-1][rows]
+    ends = np.where(truths(column.is_valid())[rows], bounds[1:][rows], begins)
+    return Spans(np.frombuffer(data or b"\0", np.uint8), begins, ends)
 
 
 def _bits(known: Bools) -> Any:

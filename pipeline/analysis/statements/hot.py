@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from decoder.columns import Bools, Ints
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.columns.nullable import Numbers, texts_of, truths
+from pipeline.analysis.columns.nullable import Numbers, spans_of, truths
 from pipeline.analysis.statements.commits import committed, kept_alive
 from pipeline.analysis.statements.fetches import fetched
 from pipeline.analysis.statements.produces import produced
@@ -36,23 +36,25 @@ def hot_statements(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping
         By kind of statement (see :class:`Stated`) the numbers of exchanges and columns; and of each exchange whether
         all that it states is among them.
     """
-    apis = int_values(batch.column("api_key"))
-    bodies = batch.select(["api_version", "request_body", "response_body"])
+    apis = int_values(batch.column("api_key").fill_null(-1))
     found, is_read = [], np.zeros(batch.num_rows, np.bool_)
     for api, read in _READ_BY.items():
         rows = np.flatnonzero(apis == api)
         if not len(rows):
             continue
-        stated = read(_exchanges(bodies.take(Numbers.all_known(rows).arrow(pa.int64()))))
+        stated = read(_exchanges(batch, rows))
         is_read[rows] = ~stated.is_given_back
         found += [(name, rows[sources], columns) for name, sources, columns in _kept(stated)]
     return found, is_read
 
 
-def _exchanges(batch: pa.RecordBatch) -> Exchanges:
+def _exchanges(batch: pa.RecordBatch, rows: Ints) -> Exchanges:
+    """Some rows; bodies, which are most of a batch, stay where they are."""
     versions = int_values(batch.column("api_version").fill_null(-1))
     requests, responses = batch.column("request_body"), batch.column("response_body")
-    return Exchanges(texts_of(requests), texts_of(responses), versions, truths(responses.is_valid()))
+    return Exchanges(
+        spans_of(requests, rows), spans_of(responses, rows), versions[rows], truths(responses.is_valid())[rows]
+    )
 
 
 def _kept(stated: Stated) -> Iterator[tuple[str, Ints, Mapping[str, pa.Array]]]:

@@ -139,7 +139,7 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
                 who = batch.select(list(context)).take(Numbers.all_known(sources).arrow(pa.int64()))
                 yield name, _beside_columns(who, columns, kind_of(PARTS[name]))
         rest = batch.filter(Numbers.all_known(~is_read).arrow(pa.bool_()))
-    yield from one_by_one(rest, context)
+    yield from one_by_one(rest.filter(rest.column("api_key").is_valid()), context)
 
 
 def _weight(batch: pa.RecordBatch) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from decoder.columns import Bools, Ints, Texts
+from decoder.columns import Bools, Ints, Spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Exchanges:
         has_response: whether a response was seen.
     """
 
-    requests: Texts
-    responses: Texts
+    requests: Spans
+    responses: Spans
     versions: Ints
     has_response: Bools
 

@@ -63,7 +63,7 @@ def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]
             ),
             log, state, found, span, HOUR_US,
         )  # fmt: skip
-        yield _completed(some.filter(_arrow_truths(is_event)), found)
+        yield _completed(some if is_event.all() else some.filter(_arrow_truths(is_event)), found)
 
 
 def _places(inputs: pa.Table) -> Ints:

@@ -14,6 +14,8 @@ from datetime import timedelta
 import pyarrow as pa
 
 from pipeline.analysis.columns.compiled import pays
+from pipeline.analysis.columns.nullable import Numbers
+from pipeline.analysis.columns.numbering import order_of
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import DAY_US, first_hour_sql
@@ -102,13 +104,14 @@ _INPUTS = f"""
         GROUP BY {_LOG}, base_offset, seen_hour
     )
     SELECT * FROM stated UNION ALL BY NAME SELECT * FROM produced UNION ALL BY NAME SELECT * FROM markers
-    ORDER BY {", ".join(f'"{name}"' for name in ORDER)}
 """
 """Of what was produced, and of markers, lag looks up nothing below the lowest commit: a group that gets on stands near
 the end of the log."""
 
 
 _FOR_EVER = 2**62
+_FIRST = ORDER.index("exchange_id")
+"""Columns of ``ORDER`` that distinguish most rows."""
 
 
 def ended(events: pa.Table, states: pa.Table, facts: Facts, since_us: int = 0, until_us: int = _FOR_EVER) -> pa.Table:
@@ -120,9 +123,10 @@ def ended(events: pa.Table, states: pa.Table, facts: Facts, since_us: int = 0, u
         facts: clusters and topic names.
         since_us, until_us: of transactions that ended in between, µs since the epoch; the second is exclusive.
     """
-    tables = Tables({"all_events": events, "states": states, "renewed": _renewed(facts)})
+    renewed = _renewed(facts)
+    tables = Tables({"all_events": events, "states": states, "renewed": renewed})
     try:
-        tables.view("events", _with_incarnation("all_events"))
+        tables.view("events", _with_incarnation("all_events", renewed))
         return _fitted(tables.table(_ENDED, since_us=since_us, until_us=until_us))
     finally:
         tables.close()
@@ -160,15 +164,16 @@ def timeline(
     if of_transactions is None:
         of_transactions = ended(events, states, facts, since_us, until_us)
     before = schema_of(OFFSETS_BEFORE).empty_table() if known is None else known
+    renewed = _renewed(facts)
     tables = Tables(
         {
-            "all_events": events, "states": states, "all_batches": batches, "renewed": _renewed(facts),
+            "all_events": events, "states": states, "all_batches": batches, "renewed": renewed,
             "ended": of_transactions, "known": before,
         }
     )  # fmt: skip
     try:
         for name, rows in (("events", "all_events"), ("batches", "all_batches")):
-            tables.view(name, _with_incarnation(rows))
+            tables.view(name, _with_incarnation(rows, renewed))
         tables.view(
             "recent",
             f"SELECT * FROM events WHERE epoch_us(ts) >= {int(since_us)} AND epoch_us(ts) < {int(until_us)}",
@@ -179,7 +184,8 @@ def timeline(
     inputs = inputs.set_column(
         inputs.schema.get_field_index("ts"), "ts", inputs.column("ts").cast(pa.timestamp("us", "UTC"))
     )
-    found = passed(inputs, lookback)
+    order = order_of(inputs, ORDER[:_FIRST], ORDER[_FIRST:])
+    found = passed(inputs.take(Numbers.all_known(order).arrow(pa.int64())), lookback)
     return fit(pa.Table.from_batches(found) if found else pa.table({}), OFFSET_TIMELINE)
 
 
@@ -244,8 +250,10 @@ def _renewed(facts: Facts) -> pa.Table:
     )
 
 
-def _with_incarnation(rows: str) -> str:
+def _with_incarnation(rows: str, renewed: pa.Table) -> str:
     """Rows named, with ``incarnation``: which topic of this name it is, by the id if there is one, else by the time."""
+    if not renewed.num_rows:
+        return f"SELECT * REPLACE (coalesce(topic, topic_id) AS topic), 0::INTEGER AS incarnation FROM {rows}"
     return f"""
         WITH named AS (
             SELECT * REPLACE (coalesce(topic, topic_id) AS topic),
