@@ -37,8 +37,9 @@ class Life:
         stalled_us: for how long client and server asked to be sent nothing, µs.
         syns: how often the client asked for a connection.
         state: in what a connection that speaks ended: ``asking``, ``answering``, ``idle`` or ``unknown``.
+        speaks: what is spoken, as the agent recognised it.
         tls_offered, tls_version: the newest TLS version that the client offers, and the one that the server chose.
-        sent: bytes of client and server.
+        sent, packets: bytes and packets of client and server.
         isn: initial sequence numbers of client and server; None where no SYN showed it.
         is_copy: whether another one counts in its place.
     """
@@ -68,7 +69,9 @@ class Life:
     state: str = ""
     tls_offered: str = ""
     tls_version: str = ""
+    speaks: str = ""
     sent: tuple[int, int] = (0, 0)
+    packets: tuple[int, int] = (0, 0)
     isn: tuple[int | None, int | None] = (None, None)
     is_copy: bool = False
 
@@ -93,7 +96,7 @@ def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
             coalesce(alert, '') AS alert, coalesce(server_name, '') AS server_name, {_pair("sent_again")},
             {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state,
             coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version,
-            (coalesce(client_bytes, 0), coalesce(server_bytes, 0)) AS sent, (client_isn, server_isn) AS isn,
+            coalesce(speaks, '') AS speaks, {_pair("bytes")}, {_pair("packets")}, (client_isn, server_isn) AS isn,
             counted_connection_id IS NOT NULL AS is_copy
         FROM {name}
         WHERE how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0

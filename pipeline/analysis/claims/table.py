@@ -16,7 +16,7 @@ CAPTURE = (
     Claim(
         "connection_failed",
         r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn|"
-        r"a SYN flood|: a port scan",
+        r"sends its SYNs to|a SYN flood|: a port scan",
         "A connection does not come about, or is ended before anything is asked.",
         (),
     ),
@@ -82,8 +82,8 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
-        r"receives nothing more on",
-        "Something between drops the packets of one connection.",
+        r"receives nothing more on|acknowledges nothing of",
+        "Something between drops the packets of a connection, or the server is away.",
         (
             seen("the requests, and exchanges on other connections meanwhile", names=("server", "client")),
             silent("no answer to them", names=("server", "client"), half="response"),

@@ -102,6 +102,11 @@ def nothing_found(stats: CaptureStats | None) -> str:
     if stats is not None and stats.not_recognised["not_recognised"]:
         kinds = other_protocols(stats)
         return f"{found}: what was captured are other protocols{f' ({kinds})' if kinds else ''}. Is it the right port?"
+    if stats is not None and (silent := stats.not_recognised["no_data"]):
+        return (
+            f"{found}: {many(silent, 'connection')} carried no byte. `wirelake connections` lists how each ended; "
+            "SYNs alone may be a capture filter, or what a firewall rejects"
+        )
     return f"{found}. Was the capture cut before the connections began?"
 
 

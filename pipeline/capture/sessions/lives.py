@@ -86,7 +86,10 @@ class Lives:
         return rows
 
     def look(self, connection: Connection, ts: int) -> None:
-        """A SYN or a RST has come: report a connection that is refused, or that nothing answers, while that is new."""
+        """A SYN or a RST has come: report a connection that is refused, or that nothing answers, while that is new.
+
+        Or one whose client sends its SYN again and again although the server answers.
+        """
         life = connection.life
         if life.is_reported or (connection.reset_by is None and life.syns < MANY_SYNS):
             return
@@ -94,6 +97,11 @@ class Lives:
         if how in ("refused", "unanswered"):
             life.is_reported = True
             self._add(connection, how, self._begun(connection, how, ts, connection.client or 0), ts)
+        elif how == "yes" and connection.client is not None and life.packets[connection.client] == life.syns:
+            life.is_reported = True
+            values = self._begun(connection, "silent", ts, connection.client)
+            values.update(_counts(life, connection.client, ts), closed=False, is_interim=True)
+            self._add(connection, "silent", values, ts)
 
     def look_at_close(self, connection: Connection, session: Session, ts: int) -> None:
         """One side has closed, and the other may never do so: report what it gave up waiting for.

@@ -22,6 +22,7 @@ from tests.captures.connections.record import HERE
 from tests.captures.connections.stories import STORIES
 from tests.captures.connections.story import Pair, Story
 from tests.cases.test_cases import CASES
+from tests.pipeline.analysis.rules.connections.test_unheard import asks_again
 
 SOON_US = 3_000_000
 SICK = [one for one in STORIES if one.findings]
@@ -51,6 +52,12 @@ def loud_after(tmp_path: Path, packets: Iterable[Packet], *, by_blocks: bool = F
     following.add(*landed)
     following.judge()
     return {(row["rule"], row["subject"]) for row in following.findings if row["severity"] != "info"}
+
+
+def test_a_client_that_its_server_does_not_reach(tmp_path: Path) -> None:
+    flows = [asks_again(number) for number in range(3)]
+    packets = sorted((packet for one in flows for packet in one.packets), key=lambda packet: packet.ts_us)
+    assert loud_after(tmp_path, packets) == {("connection_failed", "10.0.0.9:9092/one-way")}
 
 
 def without_ends(packets: Iterable[Packet]) -> list[Packet]:

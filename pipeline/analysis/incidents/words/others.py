@@ -23,7 +23,8 @@ def _misunderstood(case: Case) -> str:
     connections = count(int(details.get("connections_seen") or 0), "connection")
     if details.get("answers"):
         return f"{server(case)} answers {details['answers']} to {asked} ({connections})"
-    return f"{server(case)} closes each connection before it answers anything to {asked} ({connections})"
+    others = ", and continues TLS handshakes of others" if details.get("is_tls") else ""
+    return f"{server(case)} closes each connection before it answers anything to {asked} ({connections}){others}"
 
 
 def _whole(case: Case) -> str:
@@ -86,10 +87,31 @@ def _cut_off(case: Case) -> str:
     return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
 
 
-_LIKELY = frozenset({"sasl", "credentials", "first-request", "idle", "limit", "too-large", "storm", "flood", "dropped"})
+_LIKELY = frozenset(
+    {
+        "sasl",
+        "credentials",
+        "first-request",
+        "idle",
+        "limit",
+        "too-large",
+        "storm",
+        "flood",
+        "dropped",
+        "no-tls",
+        "tls-closed",
+        "tls-unanswered",
+        "one-way",
+        "away",
+    }
+)
 _FAILED = {
     "refused": f"{SEEN}a reset answers each SYN.",
-    "unanswered": f"{SEEN}each SYN was sent again, and nothing answered.",
+    "unanswered": f"{SEEN}nothing answered a SYN of these connections.",
+    "one-way": f"{SEEN}the server's answers to SYNs, and that the client sent the same SYNs again.",
+    "no-tls": f"{SEEN}what the server did as soon as it got the handshake. {not_why('server')}",
+    "tls-closed": f"{SEEN}how the server ended these handshakes, and that it continued others. {not_why('server')}",
+    "tls-unanswered": f"{SEEN}handshakes that no byte answers. {not_why('server')}",
     "closed": f"{SEEN}the server closed the connections before anything was sent. {not_why('server')}",
     "sasl": f"{SEEN}the server closed each connection after this request. {not_why('server')}",
     "credentials": f"{SEEN}the server closed each connection after the credentials. {not_why('server')}",
@@ -101,6 +123,7 @@ _FAILED = {
     "server-full": f"{SEEN}the server asked to be sent nothing (a receive window of zero), and for how long.",
     "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
     "dropped": f"{SEEN}nothing acknowledged these requests, and others of the host were answered meanwhile.",
+    "away": f"{SEEN}nothing acknowledged these requests, and nothing else of these hosts was answered.",
     "flood": f"{SEEN}SYNs that no packet of the same addresses follows. Whether the server answered is not known.",
     "scan": f"{SEEN}which ports were tried, and that none of these accepted.",
     "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",

@@ -12,12 +12,14 @@ from typing import Final
 
 from decoder.model import SPEAKS, FrameFlags
 from decoder.protocols import protocols
+from pipeline.analysis.rules.capture.connections.handshakes import speak_tls
+from pipeline.analysis.rules.capture.connections.shapes import seen
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, first_of, who
 from pipeline.analysis.rules.rule import Rule, finds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row
 from pipeline.finding_settings import FindingSettings
-from pipeline.other_protocols import remedy
+from pipeline.other_protocols import TLS, remedy
 
 ADVICE = (
     "Now: look at what listens on {server}: {remedy}. Fix: compare host, port and security settings of the client "
@@ -36,7 +38,7 @@ RULE = Rule(
     ("critical", "warning"),
     "A server answers in another protocol than it is asked in, or closes each connection before it answers.",
     ("unanswered_times",),
-    ("exchanges", "waiting", "gaps", "commands"),
+    ("exchanges", "waiting", "gaps", "connections", "commands"),
     advice=(ADVICE, CLOSED_ADVICE),
 )
 _SILENT: Final = int(FrameFlags.UNANSWERED | FrameFlags.CLOSED_BY_SERVER)
@@ -93,11 +95,15 @@ _SIGNS: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """A server of which clients expect another protocol; ``speaks`` is empty where it only closes."""
+    """A server of which clients expect another protocol.
+
+    ``speaks`` is empty where it only closes; ``is_tls``: and speaks TLS on other connections.
+    """
 
     row: Row
     title: str
     speaks: str
+    is_tls: bool = False
 
     @property
     def summary(self) -> str:
@@ -106,6 +112,11 @@ class _Server:
         callers = [who(name or None, host) for name, host in row.callers]
         asked = f"{self.title} requests of {first_of(callers)} ({', '.join(row.apis[:3])})"
         times = f"{count(row.connections, 'connection')}, from {clock(row.first_us)} to {clock(row.last_us)} UTC"
+        if self.is_tls:
+            return (
+                f"{row.server} closed each connection before it answered anything to {asked}, {times}, and continues "
+                f"TLS handshakes of others: {self.remedy}."
+            )
         if self.speaks:
             return f"{row.server} answers {self.speaks} to {asked}, on {times}: {self.remedy}."
         return (
@@ -117,7 +128,7 @@ class _Server:
     @property
     def remedy(self) -> str:
         """Why that may be."""
-        return remedy(self.title, self.speaks)
+        return remedy(self.title, TLS if self.is_tls else self.speaks)
 
 
 @finds(RULE)
@@ -129,16 +140,19 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield _finding(
             _Server(row, titles.get(row.protocol, row.protocol), row.speaks.removeprefix(SPEAKS)), sources, settings
         )
+    tls = speak_tls(seen(sources)) if signs.closed else {}
     for row in sources.tables.rows(_CLOSED) if signs.closed else ():
         if row.connections >= settings.unanswered_times:
-            yield _finding(_Server(row, titles.get(row.protocol, row.protocol), ""), sources, settings)
+            title = titles.get(row.protocol, row.protocol)
+            yield _finding(_Server(row, title, "", is_tls=row.server in tls), sources, settings)
 
 
 def _finding(one: _Server, sources: Sources, settings: FindingSettings) -> Finding:
     row = one.row
     cluster = sources.facts.cluster_at(row.server, row.last_us)
-    is_certain = bool(one.speaks) and row.connections >= settings.unanswered_times
-    advice = ADVICE.format(remedy=one.remedy, server=row.server) if one.speaks else CLOSED_ADVICE.format(
+    is_certain = bool(one.speaks or one.is_tls) and row.connections >= settings.unanswered_times
+    is_known = one.speaks or one.is_tls
+    advice = ADVICE.format(remedy=one.remedy, server=row.server) if is_known else CLOSED_ADVICE.format(
         server=row.server
     )  # fmt: skip
     return Finding(
@@ -148,7 +162,8 @@ def _finding(one: _Server, sources: Sources, settings: FindingSettings) -> Findi
         partition=None, group_id=None, first_us=row.first_us, last_us=row.last_us, summary=one.summary, advice=advice,
         evidence=row.evidence[: settings.max_evidence],
         details={
-            "server": row.server, "asks": one.title, "answers": one.speaks, "connections_seen": row.connections,
+            "server": row.server, "asks": one.title, "answers": one.speaks, "is_tls": one.is_tls,
+            "connections_seen": row.connections,
             "clients": [who(name or None, host) for name, host in row.callers[: settings.max_evidence]],
             "hosts": sorted({host for _, host in row.callers})[: settings.max_evidence],
             "enough_us": _enough(row.times, settings.unanswered_times),

@@ -52,7 +52,8 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
         is_eager = row.times >= _MANY and row.last_us - row.first_us <= _SOON_US * (row.times - 1)
         tried = tried_by(row.host, named, known)
         is_own_host = all(is_local(name) for name, _ in named)
-        if not is_eager and any(_may_be_asked(place, row) for place in named):
+        is_tried = {address(*place) for place in named} & {one.partition(" ")[0] for one in tried}
+        if not is_eager and not is_tried and any(_may_be_asked(place, row) for place in named):
             continue  # a monitor that asks for the brokers, perhaps
         if not is_eager and _looks_in(row) and not tried and not is_own_host:
             monitors.append((row, named))

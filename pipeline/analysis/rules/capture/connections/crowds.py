@@ -10,6 +10,7 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.limits import is_cut
+from pipeline.analysis.rules.capture.connections.opening import FLOOD as FLOOD_SYNS
 from pipeline.analysis.rules.capture.connections.shapes import (
     AT_ONCE_US,
     MOST_SHOWN,
@@ -43,8 +44,8 @@ SCAN: Final = (
     "ports. Fix: leave the scanner alone, or let a firewall drop what that address sends."
 )
 ADVICE: Final = (CHECK, STORM, FLOOD, SCAN)
-_FLOOD, _PORTS = 1_000, 100
-"""SYNs that are sent once each to one server, and ports of one host, from which on that is nobody's ordinary work."""
+_PORTS: Final = 100
+"""Ports of one host, from which on that is nobody's ordinary work."""
 _STEADY: Final = 3
 """How many times the usual pause between two checks the longest may be."""
 _CROWD, _SINCE_US = 50, 60_000_000
@@ -122,7 +123,7 @@ def _floods(sources: Sources, known: Seen) -> Iterator[Trouble]:
     """A capture of SYNs alone looks alike: so it does no harm as far as is known."""
     for server, lives in known.by_server(lambda one: one.how == "unanswered").items():
         number, times = number_of(lives), times_of(lives)
-        if number < _FLOOD or not are_sent_once(lives) or server in known.answered:
+        if number < FLOOD_SYNS or not are_sent_once(lives) or server in known.answered:
             continue
         hosts = sorted({one.client_ip for one in lives if one.client_ip})
         unread = _unread_syns(sources)

@@ -19,6 +19,11 @@ ADVICE: Final = (
     "alone. Fix: mend that path; shorter timeouts let the client notice sooner (Kafka: request.timeout.ms, "
     "session.timeout.ms; MongoDB: socketTimeoutMS)."
 )
+AWAY: Final = (
+    "Now: look whether the server's host runs and has a network (`nc -vz` and `ping` from the client's host), and at "
+    "firewalls, tunnels and proxies between that accept connections in its place. Fix: bring the host or the path "
+    "back; a broker or server that did not get the requests need not be restarted."
+)
 _FULL: Final = 1_000
 """Bytes: fewer fit into one packet that any path carries."""
 _AGAIN: Final = 3
@@ -47,9 +52,19 @@ def troubles(sources: Sources, known: Seen, explained: Collection[str], settings
         }
         for server, client, host in whose
     ]  # fmt: skip
+    alone: defaultdict[str, list[Row]] = defaultdict(list)
     for names, answers in zip(whose, sources.tables.of_each(_ANSWERED, asked), strict=True):
         if answers[0].answers:
             yield _trouble(names, by_client[names], int(answers[0].answers), lost)
+        else:
+            alone[names[0]] += by_client[names]
+    restart_us = int(settings.connection_restart_seconds * 1_000_000)
+    for server, rows in alone.items():
+        rows.sort(key=lambda row: (row.us, row.exchange_id))
+        first_us, last_us = rows[0].us, max(lost[row.connection_id].ended_us for row in rows)
+        is_back = server in known.answered and known.answered[server][1] > first_us
+        if len(rows) >= settings.connection_failures and last_us - first_us >= restart_us and not is_back:
+            yield _away(server, rows, (first_us, last_us), lost)
 
 
 def _asked(sources: Sources, ids: Sequence[str]) -> list[Row]:
@@ -101,6 +116,33 @@ def _trouble(whose: tuple[str, str, str], rows: Sequence[Row], answers: int, los
         details={
             "client": client, "host": host, "connections": [row.connection_id for row in rows][:MOST_SHOWN],
             "others_answered": answers,
+        },
+        ids=frozenset(row.connection_id for row in rows),
+    )  # fmt: skip
+
+
+def _away(server: str, rows: Sequence[Row], times: tuple[int, int], lost: Mapping[str, Life]) -> Trouble:
+    """A server that acknowledges nothing any more, of nobody."""
+    hosts, apis = sorted({row.host for row in rows}), some(api for row in rows for api in row.apis)
+    begun = [lost[row.connection_id] for row in rows]
+    again = sum(one.sent_again[0] for one in begun)
+    opened = sum(one.opened == "yes" and one.began_us > times[0] for one in begun)
+    why = (
+        f", although it accepts connections ({opened} meanwhile): something between lets handshakes pass and drops "
+        "what follows."
+        if opened
+        else ": its host is down, or something between drops all packets."
+    )
+    summary = (
+        f"{server} acknowledges nothing of {some(hosts)}: {apis} was sent again {count(again, 'time')} on "
+        f"{count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[1])} UTC{why}"
+    )
+    return Trouble(
+        "away", server, "", [row.us for row in rows], len(rows), True, summary, AWAY,
+        [row.exchange_id for row in rows if not row.is_waiting],
+        details={
+            "hosts": hosts, "callers": sorted({(row.client, row.host) for row in rows if row.client})[:MOST_SHOWN],
+            "connections": [row.connection_id for row in rows][:MOST_SHOWN],
         },
         ids=frozenset(row.connection_id for row in rows),
     )  # fmt: skip

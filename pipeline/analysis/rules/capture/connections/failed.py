@@ -14,6 +14,7 @@ from pipeline.analysis.rules.capture.connections import (
     dropped,
     forgotten,
     full,
+    handshakes,
     limits,
     members,
     opening,
@@ -40,6 +41,7 @@ RULE = Rule(
     ("exchanges", "waiting", "connections", "commands"),
     advice=(
         *opening.ADVICE,
+        *handshakes.ADVICE,
         *thrown_out.ADVICE,
         *limits.ADVICE,
         *crowds.ADVICE,
@@ -47,6 +49,7 @@ RULE = Rule(
         stuck.ADVICE,
         forgotten.ADVICE,
         dropped.ADVICE,
+        dropped.AWAY,
         advertised.ADVICE,
         members.ADVICE,
     ),
@@ -70,6 +73,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
     ended: frozenset[str] = frozenset()
     if known.lives:
         yield from opening.troubles(known, settings)
+        yield from handshakes.troubles(known, settings)
         crowd = list(crowds.troubles(sources, known, settings))
         yield from crowd
         stormed = {one.server for one in crowd if one.shape == "storm"}

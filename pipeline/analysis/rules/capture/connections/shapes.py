@@ -76,12 +76,14 @@ class Seen:
     Attributes:
         lives: what became of connections whose frames do not show it.
         answered: by server when it answered first and last, µs since the epoch.
+        reached: servers with the client hosts that received an answer of theirs, whatever they speak.
         ports: on which Kafka or MongoDB was spoken.
         copies: what is left out of ``lives`` as a copy of one of them.
     """
 
     lives: Sequence[Life]
     answered: Mapping[str, tuple[int, int]]
+    reached: frozenset[tuple[str, str]]
     ports: frozenset[int]
     copies: Sequence[Life] = ()
 
@@ -107,6 +109,11 @@ class Seen:
         return found
 
     @cached_property
+    def reached_hosts(self) -> frozenset[str]:
+        """Client hosts that received an answer of any server."""
+        return frozenset(host for _, host in self.reached)
+
+    @cached_property
     def unreached(self) -> Mapping[str, Sequence[Life]]:
         """By client host the connections that no server accepted."""
         found: defaultdict[str, list[Life]] = defaultdict(list)
@@ -130,7 +137,7 @@ def seen(sources: Sources) -> Seen:
 def _seen(sources: Sources) -> Seen:
     rows: list[Row] = sources.tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, server_port, min(epoch_us(response_ts)) AS first_us,
-            max(epoch_us(response_ts)) AS last_us
+            max(epoch_us(response_ts)) AS last_us, list(DISTINCT client_ip) FILTER (response_ts IS NOT NULL) AS hosts
         FROM exchanges GROUP BY ALL
     """)
     answered = {row.server: (row.first_us, row.last_us) for row in rows if row.last_us is not None}
@@ -138,7 +145,9 @@ def _seen(sources: Sources) -> Seen:
     every = all_lives(sources.tables)
     known = once(every)
     counted = {id(one) for one in known}
-    return Seen(known, answered, ports, [one for one in every if id(one) not in counted])
+    reached = {(row.server, host) for row in rows for host in row.hosts or ()}
+    reached |= {(one.server, one.client_ip) for one in known if one.opened == "yes" and one.packets[0] > one.syns}
+    return Seen(known, answered, frozenset(reached), ports, [one for one in every if id(one) not in counted])
 
 
 def are_sent_once(some: Iterable[Life]) -> bool:

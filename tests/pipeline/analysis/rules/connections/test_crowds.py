@@ -24,8 +24,8 @@ from tests.pipeline.analysis.rules.connections.test_stuck import FETCH
 from tests.pipeline.capture.wire import ACK, RST, SYN
 
 
-def refused(number: int, seconds: float) -> Door:
-    some = door(number, seconds)
+def refused(number: int, seconds: float, port: int = 9092) -> Door:
+    some = door(number, seconds, port=port)
     some.add(0, some.isn[0], 0, SYN)
     some.add(1, 0, some.isn[0] + 1, RST | ACK)
     return some
