@@ -23,6 +23,7 @@ MODULES = {
     "stream": "pipeline.commands.lake",
     "check": "pipeline.commands.lake",
     "findings": "pipeline.commands.findings",
+    "notify": "pipeline.commands.notify",
     "dashboard": "pipeline.commands.dashboard",
     "sql": "pipeline.commands.asking.sql",
     "tables": "pipeline.commands.asking.sql_catalog",

@@ -73,6 +73,14 @@ class ReportedIncidents:
                 yield IncidentChange("over", one.row)
         self._last = [*reported, *gone[:_MOST_GONE]]
 
+    def reported(self) -> list[tuple[Mapping[str, Any], list[str]]]:
+        """Incidents as they were reported last, each with all roots that it was reported with."""
+        return [(one.row, one.roots) for one in self._last]
+
+    def restore(self, reported: Iterable[tuple[Mapping[str, Any], list[str]]]) -> None:
+        """Take what :meth:`reported` gave in another process."""
+        self._last = [_Reported(row, list(roots)) for row, roots in reported]
+
     def _earlier(self, now: list[Mapping[str, Any]]) -> dict[int, list[_Reported]]:
         """By index of an incident of now those that were reported and are in it."""
         where = {finding: index for index, row in enumerate(now) for finding in row["findings"]}

@@ -1,0 +1,1 @@
+"""Messages to other systems about incidents that begin, change and end."""
