@@ -18,7 +18,7 @@ from pipeline.commands.on_demand import WITH_PANDAS, CommandsOnDemand
 from pipeline.commands.without_pandas import without_pandas
 from pipeline.errors import UserError
 from pipeline.file_access import restrict_files
-from pipeline.setup.system import how_to_install
+from pipeline.setup.system import lacking_package
 from pipeline.terminal import Console, log_to_terminal
 
 app = typer.Typer(
@@ -51,12 +51,6 @@ def _group(
 
 _OUTPUT_CLOSED = 128 + signal.SIGPIPE
 """As of the usual tools, which that signal ends; and not 0, since findings or failed checks may be unprinted."""
-
-_EXTRAS = {
-    "deltalake": "sql", "streamlit": "dashboard", "altair": "dashboard", "pyspark": "spark", "delta": "spark",
-    "great_expectations": "quality",
-}  # fmt: skip
-"""Packages that only some commands need, and what of this distribution brings them."""
 
 _NO_MEMORY = (
     "Cannot allocate memory", "failed to map segment from shared object", "out of memory", "can't start new thread",
@@ -96,10 +90,10 @@ def main() -> None:
         _discard_output()
         raise SystemExit(_OUTPUT_CLOSED) from None
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        lacking_one = lacking_package(error, "this")
+        if lacking_one is None:
             raise
-        _print_error(f"this needs {error.name}, which is not installed: {how_to_install(extra)}")
+        _print_error(lacking_one)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

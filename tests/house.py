@@ -18,7 +18,7 @@ HOUSES = (
     "decoder", "decoder/kafka", "decoder/mongodb", "pipeline", "pipeline/capture", "pipeline/streaming",
     "pipeline/analysis", "pipeline/analysis/rules", "pipeline/dashboard", "pipeline/commands", "pipeline/embedded",
 )  # fmt: skip
-_CODE = ("decoder", "pipeline")
+_CODE = ("decoder", "pipeline", "wirelake")
 _ALL = (*_CODE, "tests", "benchmarks", "airflow_dags")
 _PROTOCOL = re.compile("kafka|mongodb", re.IGNORECASE)
 _OWN = re.compile(r"/(?:kafka|mongodb)(?:/|\.py$)")

@@ -16,7 +16,7 @@ _NO_CODE = (
     "requirements.lock",
 )  # fmt: skip
 """What tests read beside the packages themselves, which must come from the wheel."""
-_WHERE = "import decoder, pipeline; print(decoder.__file__); print(pipeline.__file__)"
+_WHERE = "import decoder, pipeline, wirelake; print(decoder.__file__, pipeline.__file__, wirelake.__file__)"
 
 
 class WheelError(Exception):
@@ -58,10 +58,10 @@ def copy_tests(folder: Path) -> None:
 
 
 def demand_installed(python: Path, folder: Path) -> None:
-    """Raise WheelError unless ``decoder`` and ``pipeline`` come from the site-packages of ``python``."""
+    """Raise WheelError unless ``decoder``, ``pipeline`` and ``wirelake`` come from the site-packages of ``python``."""
     found = run_python(python, folder, "-c", _WHERE)
     places = [Path(line) for line in found.stdout.split()]
-    if len(places) != 2 or not all(place.is_relative_to(python.parents[1] / "lib") for place in places):
+    if len(places) != 3 or not all(place.is_relative_to(python.parents[1] / "lib") for place in places):
         raise WheelError(f"not the installed packages are imported: {found.stdout}{found.stderr}")
 
 

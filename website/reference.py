@@ -19,6 +19,7 @@ from website.commands import commands_page
 from website.error_codes import error_codes_page
 from website.json_keys import json_page
 from website.markdown import cell, code, table
+from website.python_page import python_page
 from website.settings_page import default, settings_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -35,6 +36,7 @@ def pages() -> dict[str, str]:
         "json.md": json_page(),
         "error-codes.md": error_codes_page(),
         "claims.md": claims_page(),
+        "python.md": python_page(),
     }
     made = {name: f"{_MADE}\n\n{text.rstrip()}\n" for name, text in texts.items()}
     return {**made, "settings.schema.json": json.dumps(Settings.model_json_schema(), indent=1) + "\n"}

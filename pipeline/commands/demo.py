@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.capture.runs.reading import read_capture
-from pipeline.commands.diagnose_open import WIRELAKE
 from pipeline.commands.findings import lake_commands, read_incidents, say_what_serves
 from pipeline.commands.incidents import show_incidents
 from pipeline.commands.lake import Progress, spark_session, steps
@@ -23,6 +22,7 @@ from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import SHORT_LIVED_JVM
+from pipeline.setup.program import RUN
 from pipeline.terminal import Console, printable_lines
 
 SAMPLES = (
@@ -108,7 +108,7 @@ def _demand(captures: Path) -> None:
 def _diagnose(capture: Path, console: Console) -> None:
     """What a user types first, in a process of its own, with the time that it takes."""
     begun = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", WIRELAKE, "diagnose", str(capture)], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-c", RUN, "diagnose", str(capture)], capture_output=True, check=False)
     taken = time.monotonic() - begun
     if done.returncode not in (0, 1):  # 1: there is something critical
         raise UserError(f"diagnose failed: {printable_lines(done.stderr.decode()).strip()}")

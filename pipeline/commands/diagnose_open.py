@@ -16,9 +16,7 @@ from pipeline.embedded.lake import write_lake
 from pipeline.embedded.private_folder import left_on_signals, private_folder
 from pipeline.errors import UserError
 from pipeline.settings import Settings, environment_of
-
-WIRELAKE = "from pipeline.cli import main; main()"
-"""The program, for a process of its own: `python -c`."""
+from pipeline.setup.program import RUN
 
 _HOST, _PORT = "127.0.0.1", 8501
 _PATIENCE_S = 10.0
@@ -38,7 +36,7 @@ def open_page(found: Diagnosis, lake: Path | None, settings: Settings) -> UserEr
     """
     try:
         with left_on_signals(), _lake_of(found, lake) as root:
-            command = [sys.executable, "-c", WIRELAKE, "dashboard", "--lake", str(root), "--port", str(free_port())]
+            command = [sys.executable, "-c", RUN, "dashboard", "--lake", str(root), "--port", str(free_port())]
             with _ended(subprocess.Popen(command, env={**os.environ, **environment_of(settings, "sql")})) as page:
                 try:
                     page.wait()

@@ -27,6 +27,7 @@ from pipeline.setup.system import (
     may_capture,
 )
 from pipeline.terminal import Console, json_line
+from wirelake.own_packages import NAMES, in_the_way, written_over
 
 MIN_PYTHON = (3, 10)
 MIN_MEMORY_GIB = 4
@@ -83,6 +84,7 @@ def examine() -> Iterator[Check]:
     found = ".".join(map(str, sys.version_info[:3]))
     wanted = ".".join(map(str, MIN_PYTHON))
     yield Check("Python", sys.version_info >= MIN_PYTHON, True, found, f"install Python {wanted} or newer")
+    yield from _import_names()
     yield _java()
     for package, (expected, mend) in _PACKAGES.items():
         yield _package(package, expected, mend)
@@ -96,6 +98,22 @@ def examine() -> Iterator[Check]:
             may, right = may_capture(path), "right to capture"
             yield Check(right, may, False, "yes" if may else "no; needed for capturing live", capture_right(path))
     yield from _resources()
+
+
+def _import_names() -> Iterator[Check]:
+    """What else is called as our packages are: here, on the path, or installed over them."""
+    over = list(written_over())
+    for name, file in over:
+        mend = f"pip uninstall {name} && pip install --force-reinstall wirelake"
+        yield Check(
+            "import names", False, True, f"the distribution {name} has written {file} into a package of ours", mend
+        )
+    places = [in_the_way(name, [str(Path.cwd()), *sys.path]) for name in NAMES]
+    for place in filter(None, places):
+        detail = f"{place} is in the way of a package of ours; needed for `import wirelake` and for Spark here"
+        yield Check("import names", False, False, detail, "rename it, or take its folder off PYTHONPATH")
+    if not over and not any(places):
+        yield Check("import names", True, True, "nothing else here is called decoder or pipeline")
 
 
 def _java() -> Check:

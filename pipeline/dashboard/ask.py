@@ -23,12 +23,13 @@ import pyarrow as pa
 from pipeline.dashboard.messages import ASKED, END, ERROR, MIB, ROWS, TOO_MUCH, most_memory, receive_message, send
 from pipeline.errors import UserError
 from pipeline.settings import SqlSettings
+from pipeline.setup.program import OWN_PATH
 
 _LOOK_SECONDS = 0.02
 """So often time and memory of a query are looked at; what it takes meanwhile, it takes beyond its bound."""
 _PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "  # that of this process: no folder that -m would add
-    "from pipeline.dashboard.query_process import main; main()"
+    f"{OWN_PATH}; import json; sys.path[:] = json.loads(sys.argv[1]); "  # that of this process
+    "from wirelake.own_packages import prefer; prefer(); from pipeline.dashboard.query_process import main; main()"
 )
 _GONE_SECONDS = 10.0
 

@@ -280,7 +280,7 @@ def open_query(lake: Lake, sql: str, most: int | None, batch: int) -> pa.RecordB
 
 
 def query(place: Path | str, sql: str, limits: SqlSettings | None = None) -> pa.Table:
-    """The answer of the lake to ``sql``, a query of this program: it may take as long as it needs.
+    """Answer a query from the tables and views of a lake, read-only. It may take as long as it needs.
 
     Args:
         place: the lake's folder or URL.

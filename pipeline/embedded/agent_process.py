@@ -21,6 +21,7 @@ from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
 from pipeline.capture.stats import CaptureStats
 from pipeline.embedded.private_folder import of_private_folder, private_folder
 from pipeline.settings import Settings, environment_of
+from pipeline.setup.program import OWN_PATH
 
 PUBLISH_EVERY_S = 1.0
 """Seconds after which what an agent has read can be seen."""
@@ -36,13 +37,14 @@ _LISTEN_S = 5.0
 
 _WARNING = "warning: "
 
-_RUN = """
+_RUN = f"""
+{OWN_PATH}
 import ctypes, signal
 try:
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: it does not outlive who judges what it reads
 except (AttributeError, OSError):
     pass
-from pipeline.cli import main
+from wirelake.start import main
 main()
 """
 

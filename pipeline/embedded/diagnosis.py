@@ -63,6 +63,9 @@ class Diagnosis:
     """What is wrong, and all that it was judged by.
 
     Attributes:
+        derived: rows of bronze, silver and gold, and requests that still wait for their response.
+        findings, incidents: rows of ``gold.findings`` and ``gold.incidents``.
+        looked: how much was judged.
         errors: steps that failed, of which nothing is known; the rest was judged all the same.
         places: of all frames the columns by which :mod:`pipeline.embedded.frame_numbers` finds them in their capture;
             None: they are too many.

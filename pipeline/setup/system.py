@@ -58,6 +58,13 @@ OPTIONAL_TOOLS = (
 )
 
 
+_EXTRAS = {
+    "deltalake": "sql", "streamlit": "dashboard", "altair": "dashboard", "pyspark": "spark", "delta": "spark",
+    "great_expectations": "quality",
+}  # fmt: skip
+"""Packages that only some commands need, and the extra of this distribution that installs each."""
+
+
 def os_family(os_release: Path = Path("/etc/os-release")) -> Family:
     """The package manager's family, from ``ID`` and ``ID_LIKE``."""
     if platform.system() == "Darwin":
@@ -78,6 +85,12 @@ def how_to_install(extra: str, root: Path = _ROOT) -> str:
     if (root / "pyproject.toml").is_file():
         return f"pip install '.[{extra}]' in the checkout"
     return f"pip install 'wirelake[{extra}]'"
+
+
+def lacking_package(error: ModuleNotFoundError, needed_by: str) -> str | None:
+    """The sentence for a package that an extra installs; None: no extra has it."""
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    return extra and f"{needed_by} needs {error.name}, which is not installed: {how_to_install(extra)}"
 
 
 def install_command(tool: Tool, family: Family | None = None) -> str:

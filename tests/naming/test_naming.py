@@ -10,7 +10,7 @@ from tests.house import python_files
 from tests.naming.words import TALK, Place, bare_numbers, talking
 from tests.paths import ROOT
 
-HOUSES = ("decoder", "pipeline")
+HOUSES = ("decoder", "pipeline", "wirelake")
 _PLAIN = "a sentence for whoever reads a finding, in plain English"
 _KEY = "a key or a value of details, which readers rely on"
 _PRINTED = "what a terminal shows, as the documents quote it"

@@ -266,7 +266,7 @@ def test_the_page_that_diagnose_opens_has_its_limits(
 ) -> None:
     shown = tmp_path / "shown"
     program = f"import os; open({str(shown)!r}, 'w').write(os.environ['WIRELAKE_SQL'])"
-    monkeypatch.setattr("pipeline.commands.diagnose_open.WIRELAKE", program)
+    monkeypatch.setattr("pipeline.commands.diagnose_open.RUN", program)
     done("diagnose", SMALL, "--open", "--conf", write("sql: {page_rows: 7}"))
     assert json.loads(shown.read_text())["page_rows"] == 7
 

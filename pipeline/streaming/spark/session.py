@@ -133,6 +133,7 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
             # Run from a checkout: Python workers find the same packages. A cluster has no checkout.
             known = os.environ.get("PYTHONPATH")
             defaults[_WORKERS_PATH] = f"{_SOURCES}{os.pathsep + known if known else ''}"
+            defaults["spark.executorEnv.PYTHONSAFEPATH"] = "1"  # and not those in the folder of the job's user
             defaults["spark.python.daemon.module"] = "pipeline.streaming.spark.worker_daemon"
     return {**{key: value for key, value in defaults.items() if key not in given}, **extra, **_FIXED}
 

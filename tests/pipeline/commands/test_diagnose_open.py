@@ -44,7 +44,7 @@ def test_what_was_found_is_printed_where_its_tables_cannot_be_left_or_shown(
     done = run(STUCK, "--lake", tmp_path / "file" / "lake")
     assert (done.exit_code, "CRITICAL" in done.stdout) == (1, True)
     assert "error: cannot write the lake" in done.stderr
-    monkeypatch.setattr("pipeline.commands.diagnose_open.WIRELAKE", "raise SystemExit(2)")
+    monkeypatch.setattr("pipeline.commands.diagnose_open.RUN", "raise SystemExit(2)")
     done = run(STUCK, "--open")
     assert (done.exit_code, "CRITICAL" in done.stdout) == (1, True)
     assert "error: the page could not be shown" in done.stderr
