@@ -13,6 +13,7 @@ from decoder.model import CONNECTION
 from pipeline.analysis.copies.counted_connections import counted_by
 from pipeline.analysis.facts import FAR_AWAY_US
 from pipeline.analysis.fit import schema_of, table_of
+from pipeline.other_protocols import TLS
 from pipeline.tables import CONNECTIONS, HOWS
 
 Row = Mapping[str, Any]
@@ -24,6 +25,8 @@ _MOST = 2**62
 """No count or time is larger."""
 _MOST_PORT = 2**16 - 1
 _DAY_US = 86_400_000_000
+_AT_ONCE_US = 1_000_000
+"""A server that closes within this time (µs) turns the client away."""
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "opened": ("yes", "refused", "unanswered"),
     "closed_by": _SIDES,
@@ -177,9 +180,23 @@ def _is_unacknowledged(row: Row) -> bool:
     return bool(row["client_unacknowledged"] or row["server_unacknowledged"])
 
 
+def _is_repeated(row: Row) -> bool:
+    """Whether the client sent nothing but its SYN, again and again, although the server answered."""
+    return bool(row["opened"] == "yes" and 1 < (row["syns"] or 0) == row["client_packets"])
+
+
+def _is_turned_away(row: Row) -> bool:
+    """Whether the server closed before a byte was sent, or a TLS handshake that it did not continue in TLS."""
+    is_by_server = row["closed_by"] == "server" or row["reset_by"] == "server"
+    if row["how"] == "silent":
+        return bool(is_by_server and row["last_ts"] - row["first_ts"] <= _AT_ONCE_US)
+    is_other = row["how"] == "other" and row["asks"] == TLS
+    return is_other and (row["answers"] not in (None, TLS, "nothing") or (row["answers"] == "nothing" and is_by_server))
+
+
 def _is_failed(row: Row) -> bool:
     """Whether a client got no connection, or lost one amid its work."""
-    if row["how"] in _NOT_READY or row["alert"]:
+    if row["how"] in _NOT_READY or row["alert"] or _is_repeated(row) or _is_turned_away(row):
         return True
     return row["how"] == "spoke" and (row["state"] in ("asking", "answering") or _is_unacknowledged(row))
 
@@ -193,6 +210,8 @@ def _ended(row: Row) -> str:
         return f"TLS alert {name} by the {side}"
     if row["is_closed"] is None:
         return "unknown"
+    if _is_repeated(row):
+        return "answer to SYN not received"
     by = row["reset_by"] or row["closed_by"]
     what = "open" if by is None else f"reset by the {by}" if row["reset_by"] else f"closed by the {by}"
     if row["state"] in ("asking", "answering"):

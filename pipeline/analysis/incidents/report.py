@@ -219,11 +219,19 @@ def _words(case: Case) -> Words:
     return words
 
 
+def _ground(case: Case) -> str:
+    has_exchanges = any(one.row["evidence"] for one in case.bundle.findings)
+    where = (
+        "each exchange is in the evidence" if has_exchanges else "each connection is counted in `silver.connections`"
+    )
+    return f"{SEEN}{where}."
+
+
 def _own_words(case: Case) -> Words:
     """Of a rule without words here: those of its findings, parted where the advice says ``Now:`` and ``Fix:``."""
     summary, advice = str(case.lead.row["summary"]), str(case.lead.row["advice"])
     headline, *other_sentences = _SENTENCE.split(summary)
-    headline, sure = headline.rstrip("."), " ".join(other_sentences) or f"{SEEN}each exchange is in the evidence."
+    headline, sure = headline.rstrip("."), " ".join(other_sentences) or _ground(case)
     others = _others(case)
     if others:
         headline += f" (also {others})"

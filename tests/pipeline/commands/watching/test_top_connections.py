@@ -34,7 +34,7 @@ def test_connections_that_nobody_accepts_are_shown_without_a_message() -> None:
         ("tls_version", "127.0.3.8:9100: TLS alert protocol_version by the server "),
         ("idle", "127.0.3.15:9107: the server acknowledges nothing "),
         ("large_responses", "127.0.3.17:9109: the client acknowledges nothing "),
-        ("limit", "127.0.3.21:9113: reset by the server, request open "),
+        ("limit", "127.0.3.21:9113: closed by the server "),
     ],
 )
 def test_the_most_frequent_end_comes_first(name: str, begin: str) -> None:

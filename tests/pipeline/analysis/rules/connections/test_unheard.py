@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tests.pipeline.analysis.rules.connections.doors import HOST, SERVER, Door, door, each, found, packets, rows, served
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from tests.pipeline.analysis.rules.connections.doors import (
+    HOST,
+    SERVER,
+    Door,
+    cut,
+    door,
+    each,
+    found,
+    packets,
+    rows,
+    served,
+)
 from tests.pipeline.analysis.rules.connections.test_crowds import refused
 from tests.pipeline.analysis.rules.connections.test_dropped import unheard
-from tests.pipeline.capture.wire import ACK, RST, SYN
+from tests.pipeline.analysis.rules.connections.test_handshakes import goes_on, hello
+from tests.pipeline.capture.wire import ACK, RST, SYN, Flow, pcap
 
 AT, AWAY = f"{SERVER}:9092", "10.0.0.77"
 METADATA_NAMES_IT = {"brokers": [{"nodeId": 1, "host": AWAY, "port": 9092}], "topics": []}
@@ -45,6 +61,23 @@ def test_syns_that_are_sent_once(tmp_path: Path) -> None:
 def test_answers_that_do_not_reach_the_client(tmp_path: Path) -> None:
     assert found(tmp_path, *each(asks_again)) == {f"{AT}/one-way": "critical"}
     assert found(tmp_path, *each(lambda number: asks_again(number, hears=number == 0))) == {}
+
+
+def listed(tmp_path: Path, *flows: Flow) -> list[str]:
+    """How the connections ended that ``wirelake connections --failed`` lists."""
+    path = tmp_path / "some.pcap"
+    path.write_bytes(pcap(packets(*flows)))
+    done = CliRunner().invoke(app, ["connections", "--failed", "--json", str(path)])
+    return [json.loads(line)["ended"] for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def test_who_is_turned_away_is_listed_among_what_failed(tmp_path: Path) -> None:
+    """As what the rule finds, so that the page of causes leads from one to the other."""
+    turned_away = [asks_again(1), cut(2, 20), hello(3).closes(1)]
+    well = [served(5), asks_again(4, hears=True), door(5, 1).open().close(), goes_on(1, 3).closes(0)]
+    assert listed(tmp_path, *turned_away, *well) == [
+        "closed by the server", "answer to SYN not received", "closed by the server",
+    ]  # fmt: skip
 
 
 def test_a_server_that_acknowledges_nothing_more(tmp_path: Path) -> None:
