@@ -69,7 +69,7 @@ def search_less_for_garbage() -> None:
 
 
 def main() -> None:
-    """Run the program; the console script of the distribution."""
+    """Run the program, which :mod:`wirelake.start` has found."""
     search_less_for_garbage()
     log_to_terminal()
     restrict_files("private")

@@ -49,6 +49,7 @@ def test_a_missing_extra_is_a_sentence(package: str, name: str, extra: str, tmp_
     assert f"[{extra}]" in sentence
 
 
+@pytest.mark.slow
 def test_what_is_missing_in_a_call_is_a_sentence_too(tmp_path: Path) -> None:
     capture = str(CAPTURES / "version_negotiation.pcap")
     code = f"import wirelake; wirelake.diagnose({capture!r}, lake='lake')"
