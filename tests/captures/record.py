@@ -27,7 +27,7 @@ from tests.brokers.tcpdump import Tcpdump
 from tests.captures.count import write_counts
 from tests.captures.losses import lose
 from tests.scenarios.java_client import class_path
-from tests.scenarios.truth import Truth
+from tests.scenarios.truth import LOGS, Truth
 
 HERE = Path(__file__).parent
 SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "changing_hands")
@@ -81,7 +81,7 @@ def record(name: str, directory: Path = HERE) -> None:
                 for b in brokers.values()
             ],
         }
-    without = ("produced", "consumed") if name in INCIDENTS else ()
+    without: tuple[str, ...] = ("produced", "consumed", *LOGS) if name in INCIDENTS else LOGS
     truth.write(directory / f"{name}.truth.json", about, capture.start_ms, capture.end_ms, without)
     if name not in INCIDENTS:
         write_counts(target, [PORT])

@@ -31,7 +31,7 @@ from tests.captures.places import KAFKA, OWN, Place, own_place
 from tests.scenarios.java_client import class_path
 from tests.scenarios.programs import ToolMissingError
 from tests.scenarios.rhythm import Clock
-from tests.scenarios.truth import Truth
+from tests.scenarios.truth import LOGS, Truth
 
 HERE = Path(__file__).parent / "rhythms"
 FIRST_PORT = 9092
@@ -176,7 +176,7 @@ def story_of(name: str) -> str:
     return (about or "").splitlines()[0]
 
 
-def record(name: str, place: Place, pace: float, into: Path) -> None:
+def record(name: str, place: Place, pace: float, into: Path, *, with_logs: bool = False) -> None:
     """Play one scenario while it is recorded; compress what came."""
     scenario, play = played_by(name)
     truth = Truth()
@@ -198,7 +198,8 @@ def record(name: str, place: Place, pace: float, into: Path) -> None:
             for host in place.hosts
         ],
     }
-    truth.write(into / f"{name}.truth.json", about, capture.start_ms, capture.end_ms, WITHOUT)
+    without = WITHOUT if with_logs else (*WITHOUT, *LOGS)
+    truth.write(into / f"{name}.truth.json", about, capture.start_ms, capture.end_ms, without)
 
 
 def _when_ill(truth: Truth) -> list[tuple[float, float]]:
@@ -207,14 +208,22 @@ def _when_ill(truth: Truth) -> list[tuple[float, float]]:
     return list(zip(begins, ends, strict=True))
 
 
-def record_all(names: list[str], pace: float, into: Path, first: int = 0) -> list[str]:
-    """Record scenarios side by side; return the names of those that failed."""
+def record_all(names: list[str], pace: float, into: Path, first: int = 0, *, with_logs: bool = False) -> list[str]:
+    """Record scenarios side by side; return the names of those that failed.
+
+    Args:
+        names: of SCENARIOS.
+        pace: how many times as fast as in production.
+        into: the folder for captures and truths.
+        first: which address is the first.
+        with_logs: keep what the libraries log in the truths.
+    """
     failed: list[str] = []
 
     def run(name: str, number: int) -> None:
         try:
             with place_of(name, number) as place:
-                record(name, place, pace, into)
+                record(name, place, pace, into, with_logs=with_logs)
             print(f"{name}: {(into / f'{name}.pcap.zst').stat().st_size / 1024:.0f} KiB", flush=True)
         except Exception:  # whatever a client raises ends this recording, not the others
             traceback.print_exc()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from importlib.metadata import version
@@ -16,6 +17,25 @@ from tests.scenarios.truth import Truth
 
 VERSION = version("confluent-kafka")
 LIBRARY = "confluent-kafka"
+
+
+class _Reported(logging.Handler):
+    """Takes what a client logs into the truth log."""
+
+    def __init__(self, truth: Truth, client_id: str) -> None:
+        super().__init__(logging.WARNING)
+        self._truth, self._client_id = truth, client_id
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._truth.add(self._client_id, "log", text=f"{record.levelname} {record.getMessage()}")
+
+
+def with_log(truth: Truth, config: dict[str, Any]) -> dict[str, Any]:
+    """A client's settings with a logger of its own: warnings and worse go into the truth log, as of the next poll."""
+    truth.add(config["client.id"], "log_begun")
+    logger = logging.Logger(config["client.id"])
+    logger.addHandler(_Reported(truth, config["client.id"]))
+    return {**config, "log_level": 4, "logger": logger}
 
 
 def create_topics(truth: Truth, bootstrap: str, topics: dict[str, int]) -> None:
@@ -73,9 +93,8 @@ class Sender:
         self._truth, self._id, self._topic, self._partitions = truth, client_id, topic, partitions
         self._interval_s, self._count = interval_s, count
         self._stop = threading.Event()
-        # log_level 3: errors that librdkafka retries (coordinator still loading) are in the capture, not on screen.
-        base = {"bootstrap.servers": bootstrap, "client.id": client_id, "linger.ms": 30, "log_level": 3}
-        self._config = {**base, **config}
+        base = {"bootstrap.servers": bootstrap, "client.id": client_id, "linger.ms": 30}
+        self._config = with_log(truth, {**base, **config})
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Sender:
@@ -133,20 +152,19 @@ class GroupMember:
         self.truth, self.client_id, self.group, self.topic = truth, client_id, group, topic
         self._commit = commit
         self._stop = threading.Event()
-        self.consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "client.id": client_id,
-                "group.id": group,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "fetch.wait.max.ms": 500,
-                # In the consumer protocol (KIP-848) the broker assigns.
-                **({} if config.get("group.protocol") == "consumer" else {"partition.assignment.strategy": "range"}),
-                **config,
-            }
-        )
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "fetch.wait.max.ms": 500,
+            # In the consumer protocol (KIP-848) the broker assigns.
+            **({} if config.get("group.protocol") == "consumer" else {"partition.assignment.strategy": "range"}),
+            **config,
+        }
+        self.consumer = Consumer(with_log(truth, settings))
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> GroupMember:

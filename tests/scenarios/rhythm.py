@@ -94,7 +94,7 @@ class Writer(Background):
     ) -> None:
         truth.client(client_id, rd.LIBRARY, "Python", rd.VERSION)
         self._topic, self._clock, self._partitions, self._rate, self._keys = topic, clock, partitions, rate, keys
-        self._config = {"bootstrap.servers": bootstrap, "client.id": client_id, "log_level": 3, **config}
+        self._config = rd.with_log(truth, {"bootstrap.servers": bootstrap, "client.id": client_id, **config})
         super().__init__()
 
     def _run(self) -> None:
@@ -142,7 +142,7 @@ class Member(rd.GroupMember):
         **config: Any,
     ) -> None:
         stores = {"enable.auto.commit": True, "enable.auto.offset.store": True} if commit_s is None else {}
-        super().__init__(truth, bootstrap, client_id, group, topic, **{"log_level": 3, **stores, **config})
+        super().__init__(truth, bootstrap, client_id, group, topic, **{**stores, **config})
         self._commit_s, self._work_s = commit_s, work_s
         self._at = time.monotonic()
         self.latest: dict[int, int] = {}

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
+LOGS = ("log", "log_begun")
+"""Kinds of events for what libraries log; only `tests.captures.client_logs` keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class Truth:
     An event has `ts_ms` (ms since the epoch), `client_id`, `kind`, and as known `topic`, `partition`, `offset` (as
     acknowledged; for commits the committed position), `group`, `member`, `generation`, `error`. Kinds: produced,
     consumed (`first_offset` to `offset`), commit_ok, commit_error, assigned, revoked, txn_begin, txn_open, txn_commit,
-    txn_abort, request_answered, connection_closed, closed, error, incident (it begins).
+    txn_abort, request_answered, connection_closed, closed, error, incident (it begins), log (`text`: what the library
+    itself logs as a warning or worse; sarama's log has no levels), log_begun (from now on it is read).
     """
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ def _program(pom: str, name: str) -> tuple[str, ...]:
 def spring(**options: Any) -> Kind:
     """A listener container of Spring, with as many consumers as `concurrency`."""
     pom = (ROOT / "tests" / "brokers" / "poms" / "spring_kafka.xml").read_text()
-    found = re.search(r"<artifactId>spring-kafka</artifactId><version>([^<]+)", pom)
+    found = re.search(r"org.springframework.kafka</groupId><artifactId>spring-kafka</artifactId><version>([^<]+)", pom)
     version = found[1] if found else "unknown"
     return Kind(
         lambda: _program("spring_kafka", "SpringGroup"),

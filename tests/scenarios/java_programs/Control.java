@@ -6,6 +6,10 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 
 public final class Control {
   private final Map<String, String> options = new HashMap<>();
@@ -60,6 +64,31 @@ public final class Control {
   }
 
   public void failed(Throwable error) {
-    event("error", ",\"error\":\"" + error.toString().replaceAll("[\"\\\\\\s]+", " ") + "\"");
+    event("error", ",\"error\":\"" + plain(error.toString()) + "\"");
+  }
+
+  /** Reports what libraries log as a warning or worse, through java.util.logging. */
+  public void reportLog() {
+    Logger root = Logger.getLogger("");
+    for (Handler handler : root.getHandlers()) {
+      root.removeHandler(handler);
+    }
+    root.setLevel(Level.WARNING);
+    root.addHandler(new Handler() {
+      @Override
+      public void publish(LogRecord line) {
+        event("log", ",\"text\":\"" + plain(line.getLevel() + " " + line.getMessage()) + "\"");
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    });
+  }
+
+  private static String plain(String text) {
+    return text.replaceAll("[\"\\\\\\s]+", " ");
   }
 }

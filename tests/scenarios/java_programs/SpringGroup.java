@@ -24,6 +24,7 @@ public final class SpringGroup {
 
   public static void main(String[] arguments) throws InterruptedException {
     Control control = new Control(arguments);
+    control.reportLog();
     Map<String, Object> settings = new HashMap<>();
     settings.put("bootstrap.servers", control.option("bootstrap"));
     settings.put("group.id", control.option("group"));

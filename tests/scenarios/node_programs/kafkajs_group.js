@@ -17,7 +17,14 @@ function sick(partition, what) {
 }
 
 async function main() {
-  const kafka = new Kafka({ clientId: options.client_id, brokers: [options.bootstrap], logLevel: logLevel.NOTHING });
+  const logCreator = () => ({ namespace, log }) =>
+    event("log", { text: [log.message, log.error].filter(Boolean).join(": "), of: namespace });
+  const kafka = new Kafka({
+    clientId: options.client_id,
+    brokers: [options.bootstrap],
+    logLevel: logLevel.WARN,
+    logCreator,
+  });
   const consumer = kafka.consumer({
     groupId: options.group,
     minBytes: Number(options.fetch_min_bytes || 1),

@@ -84,6 +84,19 @@ func (c *Client) Event(kind string, fields map[string]any) {
 // Failed reports an error.
 func (c *Client) Failed(err error) { c.Event("error", map[string]any{"error": err.Error()}) }
 
+// Log reports what the library logs, a line or more at a time.
+func (c *Client) Log(text string) {
+	for line := range strings.Lines(text) {
+		c.Event("log", map[string]any{"text": strings.TrimSpace(line)})
+	}
+}
+
+// Write makes a client the output of a logger.
+func (c *Client) Write(text []byte) (int, error) {
+	c.Log(string(text))
+	return len(text), nil
+}
+
 // Must ends the program if err is one.
 func Must(err error) {
 	if err != nil {

@@ -19,6 +19,7 @@ func main() {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(client.Option("bootstrap")),
 		kgo.ClientID(client.ID),
+		kgo.WithLogger(kgo.BasicLogger(client, kgo.LogLevelWarn, nil)),
 		kgo.ConsumerGroup(client.Option("group")),
 		kgo.ConsumeTopics(topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),

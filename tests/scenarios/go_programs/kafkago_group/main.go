@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -24,7 +25,7 @@ func main() {
 		MaxBytes:    10_000_000,
 		MaxWait:     client.Duration("max_wait_ms"),
 		StartOffset: kafka.FirstOffset,
-		ErrorLogger: kafka.LoggerFunc(func(string, ...any) {}),
+		ErrorLogger: kafka.LoggerFunc(func(text string, values ...any) { client.Log(fmt.Sprintf(text, values...)) }),
 	}
 	if client.Option("by_library") == "true" {
 		config.CommitInterval = commitEvery

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log"
 	"sync"
 	"time"
 
@@ -110,6 +111,7 @@ func main() {
 	config := sarama.NewConfig()
 	version, err := sarama.ParseKafkaVersion(client.Option("kafka_version"))
 	control.Must(err)
+	sarama.Logger = log.New(client, "", 0)
 	config.Version = version
 	config.ClientID = client.ID
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest

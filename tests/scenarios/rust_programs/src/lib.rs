@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use log::{LevelFilter, Log, Metadata, Record};
+
 use serde_json::{Value, json};
 
 /// What the scenario asked for, whether the client is ill, and whether it is to stop.
@@ -45,6 +47,13 @@ impl Control {
         control
     }
 
+    /// Reports what the library logs as a warning or worse.
+    pub fn report_log(&self) {
+        if log::set_logger(Box::leak(Box::new(self.clone()))).is_ok() {
+            log::set_max_level(LevelFilter::Warn);
+        }
+    }
+
     /// The value of an option, empty if it is not given.
     pub fn option(&self, name: &str) -> &str {
         self.options.get(name).map_or("", String::as_str)
@@ -78,6 +87,19 @@ impl Control {
         }
         println!("{event}");
     }
+}
+
+impl Log for Control {
+    fn enabled(&self, _: &Metadata) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record) {
+        let text = format!("{} {}", record.level(), record.args());
+        self.event("log", json!({"text": text}));
+    }
+
+    fn flush(&self) {}
 }
 
 impl Default for Control {

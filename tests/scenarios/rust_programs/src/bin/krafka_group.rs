@@ -13,6 +13,7 @@ use serde_json::json;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let control = Control::new();
+    control.report_log();
     let topic = control.option("topic");
     let every = control.duration("commit_ms");
     let protocol = if control.option("protocol") == "consumer" {

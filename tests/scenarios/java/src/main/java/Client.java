@@ -17,6 +17,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -53,6 +57,7 @@ public final class Client {
     listener.setDaemon(true);
     listener.start();
     Client client = new Client(options);
+    client.reportLog();
     switch (args[0]) {
       case "produce" -> client.produce();
       case "transact" -> client.transact();
@@ -60,6 +65,27 @@ public final class Client {
       case "share" -> ShareReader.run(options, client::event, () -> stopped, () -> paused);
       default -> throw new IllegalArgumentException("unknown command " + args[0]);
     }
+  }
+
+  /** Reports what the library logs as a warning or worse, through java.util.logging. */
+  private void reportLog() {
+    Logger root = Logger.getLogger("");
+    for (Handler handler : root.getHandlers()) {
+      root.removeHandler(handler);
+    }
+    root.setLevel(Level.WARNING);
+    root.addHandler(new Handler() {
+      @Override
+      public void publish(LogRecord line) {
+        event("log", "text", (line.getLevel() + " " + line.getMessage()).replaceAll("\\s+", " "));
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    });
   }
 
   private static void listen() {
