@@ -20,7 +20,7 @@ from tests.wheel import WheelError, build_wheel, copy_tests, demand_installed, r
 
 QUICK = (
     "tests/decoder", "tests/pipeline/analysis", "tests/pipeline/capture", "tests/pipeline/commands",
-    "tests/pipeline/dashboard", "tests/pipeline/embedded",
+    "tests/pipeline/dashboard", "tests/pipeline/embedded", "tests/wirelake",
 )  # fmt: skip
 _SIDE_BY_SIDE = ("--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder")
 _MARKS = "not spark and not broker and not java and not proof and not airflow"

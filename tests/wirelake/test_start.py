@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import wirelake
 from tests.paths import CAPTURES, ROOT
 
 _HEALTHY = str(CAPTURES / "version_negotiation.pcap")
@@ -80,7 +81,7 @@ def test_so_do_the_workers_of_spark(mine: Path) -> None:
 
 def test_a_distribution_that_wrote_over_ours_is_named(tmp_path: Path) -> None:
     site = tmp_path / "site"
-    shutil.copytree(ROOT / "wirelake", site / "wirelake", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(wirelake.__file__).parent, site / "wirelake", ignore=shutil.ignore_patterns("__pycache__"))
     (site / "pipeline").mkdir()
     (site / "pipeline" / "__init__.py").write_text("import something_of_theirs\n")
     (site / "theirs-1.0.dist-info").mkdir()
