@@ -11,7 +11,6 @@ from typing import Annotated, NamedTuple
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from decoder.protocols import protocols
 from pipeline.capture.landing.bounded import BoundedStore
@@ -20,7 +19,7 @@ from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.packets.sources import STDIN
-from pipeline.capture.runs.agent_metrics import exposing
+from pipeline.capture.runs.agent_metrics import reporting
 from pipeline.capture.runs.follow import follow_ring
 from pipeline.capture.runs.live import BUFFER_MIB, Tap, capture_live
 from pipeline.capture.runs.options import RunOptions
@@ -34,6 +33,7 @@ from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.lines import many
 from pipeline.metrics.endpoint import OPTION_HELP, Exposed, serving
+from pipeline.metrics.log import Log, LogFormat, LogFormatOption
 from pipeline.terminal import Console
 
 capture_app = typer.Typer(no_args_is_help=True)
@@ -139,6 +139,7 @@ def read(
     tls_embedded_keys: TlsEmbeddedKeys = False,
     most_lying: MostLying = None,
     metrics: Metrics = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
@@ -186,24 +187,25 @@ def read(
         )
     chosen = _chosen(conf, landing, agent_id, payload, payload_key_file, idle_timeout, publish_every, store_timeout)
     errors = Console(stderr=True)
+    log = Log(errors, log_format)
     failed: list[CaptureError] = []
 
     def on_error(error: CaptureError) -> None:
         failed.append(error)
-        _print_line(errors, f"error: {error}", "bold red")
+        log.write(f"error: {error}")
 
     def on_problem(problem: str) -> None:
-        _print_line(errors, f"warning: {problem}", "yellow")
+        log.write(f"warning: {problem}")
 
     store = chosen.landing if most_lying is None else _bounded(chosen.landing, most_lying, on_problem)
     is_endless = follow or STDIN in (files or [])
     exposed = Exposed(_SILENT_S)
     with (
         stop_on_signals() if is_endless else nullcontext(Stop()) as stop,
-        serving(metrics, exposed, lambda line: _print_line(errors, line, "dim")),
+        serving(metrics, exposed, log.write),
         show_progress(errors, ", ".join(files or [follow or ""])) as shown,
     ):
-        show = shown if metrics is None else exposing(exposed, shown)
+        show = reporting(exposed, log, shown) if is_endless or metrics else shown
         if follow:
             stats = follow_ring(
                 follow,
@@ -290,6 +292,7 @@ def live(
     idle_timeout: IdleTimeout = IDLE_US / 1e6,
     store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
     metrics: Metrics = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
@@ -311,28 +314,26 @@ def live(
     tap = Tap(interface, tuple(_port(text) for text in port or []), buffer_mib)
     chosen = _chosen(conf, landing, agent_id, payload, payload_key_file, idle_timeout, publish_every, store_timeout)
     errors = Console(stderr=True)
-    exposed = Exposed(_SILENT_S)
+    log, exposed = Log(errors, log_format), Exposed(_SILENT_S)
     with (
         stop_on_signals() as stop,
         _deadline(stop, duration),
-        serving(metrics, exposed, lambda line: _print_line(errors, line, "dim")),
+        serving(metrics, exposed, log.write),
         show_progress(errors, interface) as shown,
     ):
-        show = shown if metrics is None else exposing(exposed, shown)
+        show = reporting(exposed, log, shown)
         stats = capture_live(
             tap,
             chosen.landing,
             stop=stop,
-            on_start=lambda command: _print_line(errors, f"capturing: {' '.join(command)}; Ctrl-C ends it", "dim"),
+            on_start=lambda command: log.write(f"capturing: {' '.join(command)}; Ctrl-C ends it"),
             on_progress=show,
             **chosen.options,
         )
     if stats.kernel_dropped:
-        _print_line(
-            errors,
+        log.write(
             f"warning: the kernel dropped {many(stats.kernel_dropped, 'packet')}: what they held is missing. "
-            "Give --port, a larger --buffer-mib, or capture to files (tcpdump -w, dumpcap -b) and read those",
-            "bold red",
+            "Give --port, a larger --buffer-mib, or capture to files (tcpdump -w, dumpcap -b) and read those"
         )
     if as_json:
         print_json(stats)
@@ -377,7 +378,3 @@ def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStat
             )
 
         yield show
-
-
-def _print_line(console: Console, message: str, style: str) -> None:
-    console.print(Text(message, style), soft_wrap=True)

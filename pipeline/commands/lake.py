@@ -17,6 +17,7 @@ from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.lines import many
 from pipeline.metrics.endpoint import OPTION_HELP
+from pipeline.metrics.log import Log, LogFormat, LogFormatOption
 from pipeline.settings import Settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, how_to_install, install_command
@@ -38,6 +39,7 @@ def stream(
         bool, typer.Option("--allow-set-aside", help="With --once: end with 0 though landing files were set aside.")
     ] = False,
     metrics: Annotated[str | None, typer.Option(metavar="[HOST:]PORT", help=OPTION_HELP)] = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
     conf: Conf = None,
 ) -> None:
     """Decode what lands into the lake's tables, and keep the findings up to date. Running it again changes nothing.
@@ -60,12 +62,13 @@ def stream(
         from pipeline.streaming.places import check_places  # noqa: PLC0415 - loads a part of Spark
 
         check_places(zone, place)  # a typo is reported before a JVM starts, which takes ten seconds
-    with spark_session("wirelake stream", settings) as spark, steps() as report:
+    with spark_session("wirelake stream", settings) as spark, _logged(log_format) as (report, log):
         from pipeline.streaming.job import run_stream  # noqa: PLC0415 - loads Spark
 
         summary = run_stream(
-            zone, place, once=once, settings=settings.stream, spark=spark, progress=report, metrics=metrics
-        )
+            zone, place, once=once, settings=settings.stream, spark=spark, progress=report, metrics=metrics,
+            beat=log.beat,
+        )  # fmt: skip
     frames = summary.rows_out.get("frames", 0)
     done = Text(f"{many(frames, 'new frame')} in {place}. Next: wirelake findings --lake {quote(place)}")
     Console().print(done, soft_wrap=True)
@@ -218,6 +221,17 @@ def steps() -> Iterator[Progress]:
             console.print(Text(f"  {text}", "dim"), soft_wrap=True)
 
         yield report
+
+
+@contextmanager
+def _logged(log_format: LogFormat) -> Iterator[tuple[Progress, Log]]:
+    """As :func:`steps`, or JSON lines; and the log for heartbeats."""
+    log = Log(Console(stderr=True), log_format)
+    if log_format is LogFormat.JSON:
+        yield log.write, log
+        return
+    with steps() as report:
+        yield report, log
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import argparse
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -32,6 +32,7 @@ from pipeline.errors import UserError, no_lake
 from pipeline.file_access import restrict_files
 from pipeline.lines import many
 from pipeline.metrics.endpoint import OPTION_HELP, Exposed, serving
+from pipeline.metrics.sample import Sample
 from pipeline.metrics.stream import StreamMetrics
 from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.bronze.intake import InHand
@@ -165,6 +166,7 @@ def run_stream(
     spark: SparkSession | None = None,
     progress: Progress = lambda _: None,
     metrics: str | None = None,
+    beat: Callable[[Iterable[Sample]], None] = lambda _: None,
 ) -> StreamSummary:
     """Run the streaming job. SIGTERM ends it after the batches under way.
 
@@ -176,6 +178,7 @@ def run_stream(
         spark: the session; made if None.
         progress: called with a line of text for each step.
         metrics: address on which to serve metrics (pipeline.metrics.endpoint); None: serve none.
+        beat: called each second with the same metrics.
 
     Raises:
         UserError: the landing zone, the lake, the address or a query cannot be used; the message explains what to do.
@@ -188,6 +191,7 @@ def run_stream(
 
         def is_enough() -> bool:
             exposed.beat()
+            beat(exposed.samples)
             return is_terminated()
 
         session = spark or build_session("wirelake stream")

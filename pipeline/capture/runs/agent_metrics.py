@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pipeline.capture.stats import CaptureStats
 from pipeline.metrics.endpoint import Exposed
+from pipeline.metrics.log import Log
 from pipeline.metrics.sample import Sample
 
 EVERY_S = 1.0
@@ -34,8 +35,8 @@ def agent_samples(stats: CaptureStats) -> Iterator[Sample]:
     yield _count("landing_files", "Files published in the landing zone.", len(stats.files))
 
 
-def exposing(exposed: Exposed, show: Callable[[CaptureStats], None]) -> Callable[[CaptureStats], None]:
-    """A callback for an agent's progress that exposes its samples, then calls ``show``."""
+def reporting(exposed: Exposed, log: Log, show: Callable[[CaptureStats], None]) -> Callable[[CaptureStats], None]:
+    """A callback for an agent's progress that exposes and logs its samples, then calls ``show``."""
     taken = -EVERY_S
 
     def report(stats: CaptureStats) -> None:
@@ -45,6 +46,7 @@ def exposing(exposed: Exposed, show: Callable[[CaptureStats], None]) -> Callable
         if now - taken >= EVERY_S:
             taken = now
             exposed.show(agent_samples(stats))
+            log.beat(exposed.samples)
         show(stats)
 
     return report

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.capture.runs.agent_metrics import agent_samples, exposing
+from pipeline.capture.runs.agent_metrics import agent_samples, reporting
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
 from pipeline.metrics.endpoint import Exposed
+from pipeline.metrics.log import Log
+from pipeline.terminal import Console
 
 CAPTURE = Path("tests/captures/stuck_commit.pcap")
 
 
 def test_samples_are_the_counts_of_the_summary(tmp_path: Path) -> None:
     exposed, seen = Exposed(), list[CaptureStats]()
-    stats = read_capture([str(CAPTURE)], str(tmp_path), on_progress=exposing(exposed, seen.append))
+    stats = read_capture(
+        [str(CAPTURE)], str(tmp_path), on_progress=reporting(exposed, Log(Console(stderr=True)), seen.append)
+    )
     assert exposed.samples
     assert exposed.why_not_ready() is None
     assert seen
