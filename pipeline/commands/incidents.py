@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.analysis.incidents.report import STAYS
+from pipeline.analysis.incidents.story import clock_of_line, lines_of
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.lines import many
 from pipeline.terminal import Console, printable
@@ -38,8 +39,8 @@ def show_incidents(
 ) -> None:
     """Print incidents for a person, as they are ordered: in full what is to be done, in short what is not.
 
-    On a terminal that is too small for that, and beyond the first fifty, only what they are and what to do now; of
-    those beyond another hundred only how many they are.
+    On a terminal that is too small for that, and beyond the first fifty, only what they are and what to do now, and the
+    first without what happened; of those beyond another hundred only how many they are.
 
     Args:
         incidents: rows of ``gold.incidents``.
@@ -55,7 +56,7 @@ def show_incidents(
     with console.capture() as whole:
         _print_all(incidents, known, commands, console)
     text = whole.get()
-    is_cut = console.is_terminal and len(incidents) > 1 and text.count("\n") + _BELOW > console.height
+    is_cut = console.is_terminal and text.count("\n") + _BELOW > console.height
     if is_cut:
         _print_all(incidents, known, commands, console, is_brief=True)
     else:
@@ -86,7 +87,8 @@ def _print_all(
             _print_brief(row, console)
             continue
         console.print()
-        print_incident(row, findings, () if is_short else commands(row), console, is_short=is_short)
+        shown = {**row, "story": None} if is_brief else row
+        print_incident(shown, findings, () if is_short else commands(row), console, is_short=is_short)
     more = incidents[MOST_IN_FULL + MOST_IN_SHORT :]
     if more:
         console.print(f"\nand {many(len(more), 'more incident')} ({by_severity(more)})")
@@ -133,6 +135,8 @@ def print_incident(
     lines += [("was told", _text(one)) for one in was]
     if not is_short:
         lines.append(("sure?", _text(f"{row['certainty'].capitalize()}. {row['why']}")))
+        if story := lines_of(row):
+            lines.append(("happened", _story(story)))
     lines.append(("evidence", _evidence(row, findings)))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True, min_width=_LABEL)
@@ -143,6 +147,16 @@ def print_incident(
     for index, command in enumerate(commands):
         line = Text(f"  {'show' if index == 0 else '':{_LABEL}}  ", "dim")
         console.print(line.append(printable(command), "not dim"), soft_wrap=True)
+
+
+def _story(lines: Iterable[Row]) -> RenderableType:
+    """How it happened, UTC, a line or two each."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for one in lines:
+        grid.add_row(clock_of_line(one), _text(str(one["text"])))
+    return grid
 
 
 def _head(row: Row, before: str) -> Text:

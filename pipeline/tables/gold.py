@@ -238,6 +238,11 @@ FINDINGS = Table(
         required("details", "string", "JSON: the figures behind the summary"),
         required("advice", "string", "What to do"),
         optional("incident_id", "string", "The incident that it is evidence of; null in rows of older releases"),
+        optional(
+            "moments",
+            "string",
+            "JSON list: how it happened, by time, each with its exchange_id; null in rows of older releases",
+        ),
     ),
     key=("finding_id",),
     keep_days=DERIVED_DAYS,
@@ -277,6 +282,11 @@ INCIDENTS = Table(
         required("last_ts", "timestamp", "Last evidence of all its findings"),
         required("sql", "string", "A query that shows it, for `wirelake sql`"),
         required("page", "string", "Where the web page shows it: path and query"),
+        optional(
+            "story",
+            "string",
+            "JSON list of 1 to 8 lines by time: ts, actor, text, exchange_id; null in rows of older releases",
+        ),
     ),
     key=("incident_id",),
     keep_days=DERIVED_DAYS,

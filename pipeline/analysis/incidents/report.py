@@ -14,6 +14,7 @@ from pipeline.analysis.incidents.case import ADVICE, Case, arg, begun, count, li
 from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.losses import what_may_be_lost
+from pipeline.analysis.incidents.story import story_of
 from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
 from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.libraries import spoken
@@ -21,6 +22,7 @@ from pipeline.analysis.rules.capture.connections.shapes import NAME as CONNECTIO
 from pipeline.analysis.rules.kafka.behind import less_markers
 from pipeline.analysis.rules.kafka.twins import in_full
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
+from pipeline.analysis.safety.guard import attempt
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
 """What instructions of an incident begin with that is closed."""
@@ -86,6 +88,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "last_us": case.last_us,
         "sql": _sql(reported),
         "page": _page(reported),
+        "story": attempt("incidents: story", lambda: story_of(tree), lambda: None),
     }
 
 
@@ -125,6 +128,7 @@ def plain_row(tree: Tree) -> dict[str, Any]:
         "last_us": max(one["last_us"] for one in rows),
         "sql": f"FROM gold.findings WHERE finding_id = {_text(row['finding_id'])}",
         "page": "/",
+        "story": None,
     }
 
 

@@ -12,6 +12,7 @@ import orjson
 
 from decoder.fields import as_int64
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.moments.model import Moment, text_of
 from pipeline.analysis.tables import Tables
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Finding:
         state: ``open`` if it held at the end of the data, ``closed`` if it was seen to be over, ``unknown`` if nothing
             was seen of it any more although the data went on.
         topic, partition, group_id: None if it is about no one of them.
+        moments: how it happened, in the order of time (pipeline.analysis.moments.findings); rules leave it empty.
     """
 
     rule: str
@@ -126,6 +128,7 @@ class Finding:
     advice: str
     evidence: Sequence[str] = ()
     details: Mapping[str, object] = field(default_factory=dict)
+    moments: Sequence[Moment] = ()
 
     @property
     def finding_id(self) -> str:
@@ -140,6 +143,7 @@ class Finding:
             "finding_id": self.finding_id,
             "evidence": list(self.evidence),
             "details": _text(self.details),
+            "moments": text_of(self.moments),
         }
 
 

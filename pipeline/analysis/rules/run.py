@@ -19,6 +19,8 @@ import pyarrow as pa
 from decoder.protocols import protocols
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import table_of
+from pipeline.analysis.moments.findings import with_moments
+from pipeline.analysis.moments.folding import continued
 from pipeline.analysis.rules.budget import budget_of
 from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
 from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
@@ -80,7 +82,9 @@ def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
     failed |= budget.over
     apart = attempt("processes of findings", lambda: named_apart(found, tables), lambda: found)
     stated = attempt("libraries of findings", lambda: in_words_of_libraries(apart, tables), lambda: apart)
-    return Found(_once(stated), frozenset(sources.ends), frozenset(failed))
+    once = _once(stated)
+    dated = attempt("moments of findings", lambda: with_moments(once, tables, settings.max_evidence), lambda: once)
+    return Found(dated, frozenset(sources.ends), frozenset(failed))
 
 
 def _stated(findings: Iterable[Finding], failed: set[str]) -> Iterator[Finding]:
@@ -227,4 +231,4 @@ def _as_begun(row: dict[str, Any], begun: Mapping[str, Any] | None, pause_us: in
         return row
     if begun["last_us"] >= row["last_us"]:
         return {**begun, "state": row["state"]}
-    return {**row, "first_us": begun["first_us"]}
+    return {**row, "first_us": begun["first_us"], "moments": continued(begun.get("moments"), row.get("moments"))}

@@ -21,6 +21,7 @@ from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
 from pipeline.dashboard.web.parts.incidents import draw_head, draw_words
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
+from pipeline.dashboard.web.parts.story import draw_story
 from pipeline.dashboard.web.parts.ticket import ticket
 from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, in_words, nodes
 from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in_words
@@ -47,6 +48,7 @@ def draw(here: Here) -> None:
     findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
     draw_head(row)
     draw_words(row)
+    part(lambda: draw_story(row))
     st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
     part(lambda: _picture(here, row, findings))
     st.header("What follows from what", anchor=False)

@@ -7,7 +7,9 @@ from typing import Any
 
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
+from pipeline.dashboard.web.parts.story import dated_lines
 from pipeline.dashboard.web.words import code, literal, literal_prose, seen
+from pipeline.dashboard.web.zone import zoned
 
 _EVIDENCE = 5
 """Exchanges that are named of each finding."""
@@ -33,6 +35,7 @@ def ticket(incident: dict[str, Any], findings: Sequence[IncidentFinding], addres
         f"- **Seen:** {seen(incident['first_ts'], incident['last_ts'])}, cluster {code(incident['cluster'])}",
         *([f"- **Page:** <{address}>"] if address else []),
         "",
+        *_story(incident),
         "Evidence:",
         "",
         *(_line(one) for one in findings),
@@ -42,6 +45,11 @@ def ticket(incident: dict[str, Any], findings: Sequence[IncidentFinding], addres
         "```",
     ]
     return "\n".join(lines)
+
+
+def _story(incident: dict[str, Any]) -> list[str]:
+    lines = [f"- {clock}: {literal(text)}" for _, clock, text, _ in dated_lines(incident)]
+    return [f"What happened ({zoned('time of day')}):", "", *lines, ""] if lines else []
 
 
 def _line(one: IncidentFinding) -> str:

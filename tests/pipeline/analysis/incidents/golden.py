@@ -30,9 +30,17 @@ def judged(capture: Path) -> Diagnosis:
     return diagnose(read_inputs([str(capture)]), StreamSettings())
 
 
-def told_of(found: Diagnosis) -> str:
-    """What `wirelake diagnose` prints of it, with the query that shows each incident instead of commands."""
-    console = Console(file=(out := StringIO()), width=_WIDTH)
+def told_of(found: Diagnosis, height: int | None = None) -> str:
+    """What `wirelake diagnose` prints of it, with the query that shows each incident instead of commands.
+
+    Args:
+        found: what was judged.
+        height: lines of the terminal; None: it is printed to a file.
+    """
+    is_terminal = height is not None
+    console = Console(
+        file=(out := StringIO()), width=_WIDTH, height=height, force_terminal=is_terminal, color_system=None
+    )
     show_incidents(
         found.incidents.to_pylist(), found.findings.to_pylist(), lambda row: [row["sql"], row["page"]], console
     )

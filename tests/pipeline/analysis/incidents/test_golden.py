@@ -8,8 +8,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from pipeline.analysis.incidents.story import lines_of
+from pipeline.analysis.moments.model import MOST_OF_ONE
 from pipeline.dashboard.sql import connect
 from pipeline.embedded.diagnosis import Diagnosis
+from tests.paths import CAPTURES
 from tests.pipeline.analysis.incidents.golden import FOLDER, captures, judged, told_of
 from tests.pipeline.analysis.rules.advice import is_of_its_rule
 from tests.pipeline.lakes import diagnosed_lake
@@ -51,6 +54,24 @@ def test_what_is_one_is_not_counted_as_many(recording: tuple[Path, Diagnosis]) -
     assert [text for text in (*findings, *told) if _ONE_OF_MANY.search(text)] == []
 
 
+def test_a_story_has_few_lines_in_the_order_of_time_each_on_an_exchange_that_is_there(
+    recording: tuple[Path, Diagnosis],
+) -> None:
+    _, found = recording
+    exchanges = set(found.tables["silver.exchanges"].column("exchange_id").to_pylist())
+    exchanges |= set(found.derived.pending.column("exchange_id").to_pylist())
+    connections = set(found.tables["silver.connections"].column("connection_id").to_pylist())
+    for row in found.incidents.to_pylist():
+        lines = lines_of(row)
+        times = [line["ts"] for line in lines]
+        assert 1 <= len(lines) <= MOST_OF_ONE
+        assert times == sorted(times)
+        assert {line["exchange_id"] for line in lines} - {None} <= exchanges
+        assert {line["connection_id"] for line in lines} - {None} <= connections
+        assert all(line["text"].startswith(line["actor"]) for line in lines)
+        assert any(line["exchange_id"] or line["connection_id"] for line in lines) or row["rule"] == "capture_loss"
+
+
 def test_the_query_that_shows_an_incident_can_be_asked(
     recording: tuple[Path, Diagnosis], lake: duckdb.DuckDBPyConnection
 ) -> None:
@@ -68,4 +89,10 @@ def test_no_text_lacks_a_name() -> None:
 
 def test_a_trouble_alone_fits_a_screen() -> None:
     for name in ("stuck_commit", "stalled_lso"):
-        assert len((FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()) <= 24
+        printed = told_of(judged(CAPTURES / f"{name}.pcap"), height=24)
+        assert "happened" not in printed
+        assert len(printed.splitlines()) <= 24
+
+
+def test_a_larger_screen_shows_what_happened() -> None:
+    assert "happened" in told_of(judged(CAPTURES / "stuck_commit.pcap"), height=40)

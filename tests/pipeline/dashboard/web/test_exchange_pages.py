@@ -117,3 +117,14 @@ def test_commits_of_a_picture_are_reached_without_a_mouse(use: Any, page: str) -
     (rows,) = frames(found)
     assert "72 exchanges" in text_of(found)
     assert all(row["what it says"].startswith("billing payments-") for row in rows)
+
+
+def test_the_lines_of_an_incident_lead_to_their_exchanges(use: Any) -> None:
+    app = use("incident")
+    assert "billing-1 commits payments-2 at 24" in [element.value for element in app.text]
+    (first,) = [one.proto for one in app.get("page_link") if one.proto.label == "04:46:08.92"]
+    address = {name: values[0] for name, values in parse_qs(first.query_string).items()}
+    assert "What happened (time of day, UTC):" in next(element.value for element in app.code)
+    assert address["near"].startswith("2026-11-21T04:46:08.9")
+    connection = address["exchange"].rpartition("-")[0]
+    assert f"Connection `{connection}`" in text_of(use("sequence", **address))

@@ -290,7 +290,7 @@ def _begun_finding(one: Begun, settings: FindingSettings) -> Finding:
         advice=_BUSY.format(who=client), evidence=list(one.evidence)[: settings.max_evidence],
         details={
             "waited_us": one.last_us - one.first_us, "member_id": one.member, "client_id": one.client_id,
-            "host": one.host, "is_silent": False, "rejoined_us": one.rejoined_us, "times": 1,
+            "host": one.host, "is_silent": False, "rejoined_us": one.rejoined_us, "times": 1, "already": True,
             **earlier([(one.first_us, one.last_us)]),
             "enough_us": one.first_us + int(settings.slow_rebalance_seconds * 1_000_000),
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from typing import Any
 
 import pytest
@@ -38,6 +39,19 @@ def test_effects_stand_below_their_cause_and_nothing_of_the_wire_formats() -> No
     assert effect.startswith("  - **lag_growing** ``")
     assert lines[-1] == "```"
     assert lines.count("```") == 1  # what the query holds ends no block
+
+
+def test_what_happened_is_listed_in_the_order_of_time() -> None:
+    story = [
+        {"ts": "2026-11-21T04:46:08.921533Z", "actor": HOSTILE, "text": f"{HOSTILE} commits", "exchange_id": "a-1"},
+        {"ts": "2026-11-21T04:46:09.037977Z", "actor": "group g", "text": "group g begins generation 2"},
+        {"ts": "no time", "text": "nothing"},
+    ]
+    lines = ticket({**_INCIDENT, "story": json.dumps(story)}, []).splitlines()
+    begin = lines.index("What happened (time of day, UTC):")
+    assert lines[begin + 2] == f"- 04:46:08.92: {literal(f'{HOSTILE} commits')}"
+    assert lines[begin + 3 : begin + 5] == ["- 04:46:09.03: group g begins generation 2", ""]
+    assert "What happened" not in ticket({**_INCIDENT, "story": None}, [])
 
 
 def test_only_what_would_format_has_a_backslash() -> None:
