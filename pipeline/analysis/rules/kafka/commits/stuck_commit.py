@@ -18,12 +18,17 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.libraries import WHEN_REVOKED
+from pipeline.analysis.rules.kafka.brokers.shorter import below
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.analysis.tables import Row
+from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 NAME = "stuck_commit"
@@ -41,37 +46,44 @@ _PASSED = (
     "a restart meanwhile reads again all that was finished behind it."
 )
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
-_SUSPECTS = """
-    WITH commits AS (
-        SELECT cluster, topic, partition, group_id, "offset" AS committed, count(*) AS times FROM events
-        WHERE kind = 'committed' AND "offset" IS NOT NULL
-        GROUP BY cluster, topic, partition, group_id, "offset", client_id, member_id, client
-    ), further AS (
-        SELECT cluster, topic, partition, group_id, max(reached) AS reached FROM (
-            SELECT cluster, topic, partition, group_id, committed AS reached FROM commits
-            UNION ALL
-            SELECT cluster, topic, partition, group_id, fetch_position FROM timeline
-            WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
-        ) GROUP BY ALL
-    )
-    SELECT DISTINCT c.cluster, c.topic, c.partition, c.group_id FROM commits AS c JOIN further AS f
-        ON c.cluster = f.cluster AND c.topic = f.topic AND c.partition = f.partition AND c.group_id = f.group_id
-    WHERE c.times >= $times AND c.committed < f.reached
+_PLACE = "(hash(cluster, topic, partition, group_id) >> 1)::BIGINT"
+_COMMITS = f"""
+    SELECT cluster, topic, partition, group_id, {_PLACE} AS place, "offset" AS committed, count(*) AS times,
+        min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+    FROM events WHERE kind = 'committed' AND "offset" IS NOT NULL
+    GROUP BY cluster, topic, partition, group_id, "offset", client_id, member_id, client
 """
-"""Where one committer repeats an offset, and the group gets further at any time."""
+"""How often one committer committed each offset."""
+_FETCHES = f"""
+    SELECT {_PLACE} AS place, fetch_position AS reached, min(epoch_us(ts)) AS us FROM timeline
+    WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
+    GROUP BY cluster, topic, partition, group_id, fetch_position
+"""
 _POSITIONS = """
-    SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, "offset" AS committed,
-        client_id, member_id, client, server, NULL::BIGINT AS fetched, NULL::BIGINT AS asked
-    FROM events SEMI JOIN repeated USING (cluster, topic, partition, group_id)
-    WHERE kind = 'committed' AND "offset" IS NOT NULL
-    UNION ALL BY NAME
-    SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id,
-        fetch_position AS fetched, event_offset AS asked
-    FROM timeline SEMI JOIN repeated USING (cluster, topic, partition, group_id)
-    WHERE kind = 'fetched' AND fetch_position IS NOT NULL
+    WITH positions AS (
+        SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, "offset" AS committed,
+            client_id, member_id, client, server, NULL::BIGINT AS fetched, NULL::BIGINT AS asked, number
+        FROM events JOIN repeated USING (cluster, topic, partition, group_id)
+        WHERE kind = 'committed' AND "offset" IS NOT NULL
+        UNION ALL BY NAME
+        SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id,
+            fetch_position AS fetched, event_offset AS asked, number
+        FROM timeline JOIN repeated USING (cluster, topic, partition, group_id)
+        WHERE kind = 'fetched' AND fetch_position IS NOT NULL
+    ), counted AS (
+        SELECT *, count(committed) OVER earlier AS commits, max(committed) OVER earlier AS highest FROM positions
+        WINDOW earlier AS (
+            PARTITION BY number ORDER BY us, exchange_id, ordinal, committed ROWS UNBOUNDED PRECEDING
+        )
+    )
+    SELECT * EXCLUDE (commits, highest, number) FROM counted
+    WINDOW meanwhile AS (PARTITION BY number, commits)
+    QUALIFY committed IS NOT NULL OR bool_or(asked <= highest) OVER meanwhile
+        OR row_number() OVER (PARTITION BY number, commits ORDER BY fetched DESC, coalesce(client_id, '') DESC) = 1
     ORDER BY cluster, topic, partition, group_id, us, exchange_id, ordinal, committed
 """
-"""Of these, accepted commits and fetch positions."""
+"""Of these, accepted commits and fetch positions; of the fetches between two commits the one that got furthest, where
+none of them went back to what had been committed."""
 
 
 _REMEMBERED = 200
@@ -155,9 +167,10 @@ RULE = Rule(
 @finds(RULE)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
-    least = min(settings.stuck_commit_repeats, settings.stuck_commit_repeats_while_fetching)
-    if not sources.tables.keep("repeated", _SUSPECTS, times=least):
+    suspects = _suspects(sources.tables, settings)
+    if not suspects.num_rows:
         return []
+    sources.tables.add("repeated", suspects)
     found = []
     for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
         repeats, last = _repeats(rows)
@@ -172,6 +185,26 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
             )  # fmt: skip
             found.append(_finding(place, latest, severity, last, sources, settings))
     return found
+
+
+def _suspects(tables: Tables, settings: FindingSettings) -> pa.Table:
+    """Places, numbered, where one committer repeats an offset often, and the group gets further before the last time."""
+    commits, fetches = tables.table(_COMMITS), tables.table(_FETCHES)
+    place, committed, times, first_us, last_us = (
+        Numbers.of(commits.column(name)).values for name in ("place", "committed", "times", "first_us", "last_us")
+    )
+    fetched = [Numbers.of(fetches.column(name)).values for name in ("place", "us", "reached")]
+    is_suspect = np.zeros(len(place), np.bool_)
+    for least, ends in (
+        (settings.stuck_commit_repeats, [place, first_us, committed]),
+        (settings.stuck_commit_repeats_while_fetching, fetched),
+    ):
+        often = np.flatnonzero(times >= least)
+        is_suspect[often] |= below(*ends, place[often], last_us[often] + 1, committed[often])
+    found = commits.select(["cluster", "topic", "partition", "group_id"])
+    found = found.filter(Numbers.all_known(is_suspect).arrow(pa.bool_()))
+    places = found.group_by(found.column_names).aggregate([])
+    return places.append_column("number", Numbers.all_known(np.arange(places.num_rows)).arrow(pa.int64()))
 
 
 def _is_by_other(one: _Repeat, settings: FindingSettings) -> bool:
