@@ -19,6 +19,7 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from pipeline.analysis.fit import schema_of
+from pipeline.delta_writer import writer_properties
 from pipeline.errors import UserError
 from pipeline.file_access import current_umask
 from pipeline.folders import meant_url
@@ -164,7 +165,7 @@ def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
         target = pa.schema(
             [field.with_nullable(column.nullable) for column, field in zip(table.columns, schema, strict=True)]
         )
-        write_deltalake(place, rows.cast(target), mode="append")
+        write_deltalake(place, rows.cast(target), mode="append", writer_properties=writer_properties(table))
 
 
 def _put_in_place(fresh: Path, root: Path) -> None:

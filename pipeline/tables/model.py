@@ -88,6 +88,13 @@ class Table:
         wanted = dict.fromkeys((*self.key, *self.cluster_by, *times))
         return tuple(name for name in wanted if name in self.column_names and name not in self.partition_by)
 
+    @property
+    def by_difference(self) -> tuple[str, ...]:
+        """Times and large whole numbers, of which files hold differences: rows beside each other differ by little."""
+        return tuple(
+            c.name for c in self.columns if c.type in {"bigint", "timestamp"} and c.name not in self.partition_by
+        )
+
     def ddl(self) -> str:
         """The schema as a Spark DDL string, with comments."""
         return ", ".join(

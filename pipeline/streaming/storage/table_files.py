@@ -142,11 +142,13 @@ class TableWriter:
         sink = place.open("xb")
         self._written.append(path)
         names, footers = self._schema.names, list[pq.FileMetaData]()
+        differences = self._table.by_difference
         writer = pq.ParquetWriter(
             sink,
             self._schema,
             compression="zstd",
-            use_dictionary=[name for name in names if name not in UNLIKE],
+            use_dictionary=[name for name in names if name not in UNLIKE and name not in differences],
+            column_encoding=dict.fromkeys(differences, "DELTA_BINARY_PACKED"),
             write_statistics=[name for name in names if _is_compared(self._table, name)],
             store_schema=False,
             metadata_collector=footers,

@@ -12,18 +12,17 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.analysis.fit import fit
 from pipeline.arrow import arrow_schema
+from pipeline.delta_writer import writer_properties
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_tables import without_spaces
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.streaming.storage.table_files import TableFile
 from pipeline.tables import Table
-
-_ZSTD = WriterProperties(compression="ZSTD")
 
 
 def append_here(rows: pa.Table, lake: Lake, table: Table, batch: Batch | None = None) -> None:
@@ -92,7 +91,8 @@ def _write(rows: pa.Table, lake: Lake, table: Table, batch: Batch | None, **how:
     place = DeltaTable(lake.path(table))
     properties = _properties(place, table, batch)
     if properties is not None:
-        write_deltalake(place, _typed(rows, table), writer_properties=_ZSTD, commit_properties=properties, **how)
+        how |= {"writer_properties": writer_properties(table), "commit_properties": properties}
+        write_deltalake(place, _typed(rows, table), **how)
 
 
 def _typed(rows: pa.Table, table: Table) -> pa.Table:

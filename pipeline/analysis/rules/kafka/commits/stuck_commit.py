@@ -188,7 +188,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _suspects(tables: Tables, settings: FindingSettings) -> pa.Table:
-    """Places, numbered, where one committer repeats an offset often, and the group gets further before the last time."""
+    """Places, numbered, where one committer repeats an offset often, and the group gets further before the last one."""
     commits, fetches = tables.table(_COMMITS), tables.table(_FETCHES)
     place, committed, times, first_us, last_us = (
         Numbers.of(commits.column(name)).values for name in ("place", "committed", "times", "first_us", "last_us")
