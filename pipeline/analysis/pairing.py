@@ -16,6 +16,7 @@ its service begins when the response before has left. Only the agent sees all of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 from decoder.columns import Bools
 from decoder.model import FrameFlags
 from decoder.protocols import names_of, protocols
-from pipeline.analysis.columns.nullable import Numbers, at_places, truths, whole_array
+from pipeline.analysis.columns.nullable import Numbers, at_places, bounds_of, truths, whole_array
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
@@ -173,7 +174,7 @@ def _with_texts(found: pa.Table, frames: pa.Table) -> pa.Table:
 
 def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
     """Codes and names of the errors of each response; only those are read that may name one."""
-    doubtful = truths(pc.fill_null(pc.invert(_without_errors(paired)), True))
+    doubtful = _may_have_errors(paired)
     some = paired.select(["exchange_id", "protocol", "response_body"]).filter(
         Numbers.all_known(doubtful).arrow(pa.bool_())
     )
@@ -184,15 +185,27 @@ def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
         yield at_places(arrow_array(lists, schema_of(EXCHANGES).field(name).type), places)
 
 
-def _without_errors(paired: pa.Table) -> pa.ChunkedArray:
-    """Where counting shows that a response names none."""
+def _may_have_errors(paired: pa.Table) -> Bools:
+    """Where a search of a response's text does not show that it names none."""
     protocol, body = paired.column("protocol"), paired.column("response_body")
-    found = pc.and_(pc.is_null(protocol), False)
+    found = np.ones(paired.num_rows, np.bool_)
     for name, one in protocols().items():
         if one.error_marks is not None:
-            every, zero = (pc.count_substring(body, mark) for mark in one.error_marks)
-            found = pc.or_(found, pc.and_(pc.equal(protocol, name), pc.equal(every, zero)))
+            its = truths(pc.equal(protocol, name))
+            found[its] = (truths(pc.is_null(body)) | _hold_another(body, *one.error_marks))[its]
     return found
+
+
+def _hold_another(texts: pa.ChunkedArray, mark: str, followed: str) -> Bools:
+    """Which texts hold a mark that does not go on as ``followed`` does; several times as fast as counting both."""
+    pattern = re.compile(re.escape(mark.encode()) + b"(?!" + re.escape(followed.removeprefix(mark).encode()) + b")")
+    found = [np.zeros(0, np.bool_)]
+    for chunk in texts.chunks:
+        bounds, data = bounds_of(chunk)
+        places = [match.start() for match in pattern.finditer(data, int(bounds[0]), int(bounds[-1]))]
+        found.append(np.zeros(len(chunk), np.bool_))
+        found[-1][np.searchsorted(bounds, places, side="right") - 1] = True
+    return np.concatenate(found)
 
 
 def _errors(exchange_id: str, protocol: str, body: str | None) -> list[tuple[int, str]] | None:

@@ -145,11 +145,19 @@ def error_names(codes: Numbers) -> pa.Array:
 
 def spans_of(column: pa.Array, rows: Ints) -> Spans:
     """The texts of some rows of a string array where they stand in memory; an empty one where it is null."""
-    _, offsets, data = column.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    bounds, data = bounds_of(column)
     begins = bounds[:-1][rows]
     ends = np.where(truths(column.is_valid())[rows], bounds[1:][rows], begins)
-    return Spans(np.frombuffer(data or b"\0", np.uint8), begins, ends)
+    return Spans(np.frombuffer(data, np.uint8), begins, ends)
+
+
+def bounds_of(column: pa.Array) -> tuple[Ints, Any]:
+    """Where each text of a string array begins, and the last one ends, in the memory that is given beside."""
+    if not len(column):
+        return np.zeros(1, np.int64), b"\0"
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    return bounds, data or b"\0"
 
 
 def _bits(known: Bools) -> Any:
