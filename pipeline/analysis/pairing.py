@@ -174,7 +174,7 @@ def _with_texts(found: pa.Table, frames: pa.Table) -> pa.Table:
 
 def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
     """Codes and names of the errors of each response; only those are read that may name one."""
-    doubtful = _may_have_errors(paired)
+    doubtful = may_have_errors(paired)
     some = paired.select(["exchange_id", "protocol", "response_body"]).filter(
         Numbers.all_known(doubtful).arrow(pa.bool_())
     )
@@ -185,7 +185,7 @@ def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
         yield at_places(arrow_array(lists, schema_of(EXCHANGES).field(name).type), places)
 
 
-def _may_have_errors(paired: pa.Table) -> Bools:
+def may_have_errors(paired: pa.Table) -> Bools:
     """Where a search of a response's text does not show that it names none."""
     protocol, body = paired.column("protocol"), paired.column("response_body")
     found = np.ones(paired.num_rows, np.bool_)

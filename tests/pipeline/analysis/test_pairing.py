@@ -12,7 +12,7 @@ import pytest
 
 from decoder.model import FrameFlags
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.pairing import completed, exchanges, halves_of, pending
+from pipeline.analysis.pairing import completed, exchanges, halves_of, may_have_errors, pending
 from pipeline.tables import OPEN_EXCHANGES
 from tests.pipeline.rows import T0, row
 
@@ -190,3 +190,28 @@ def test_a_response_that_follows_another_one_is_complete_alone() -> None:
     done, waiting = run([half("more", "response", 1, 1, protocol="mongodb", flags=following, header="{}")])
     assert (done["more"].status, done["more"].latency_us, waiting) == ("following_response", None, set())
     assert (done["more"].response_header, done["more"].response_flags) == ("{}", following)
+
+
+MARKED = [
+    None, "", "{}", '{"errorCode":0}', '{"errorCode":3}', '{"errorCode":-1}', '{"a":[{"errorCode":0},{"errorCode":0}]}',
+    '{"a":[{"errorCode":0},{"errorCode":7}]}', '{"subErrorCode":5,"errorCode":0}', '{"errorMessage":"errorCode"}',
+    '{"errorCode":',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("places", [range(len(MARKED)), [9, 4, 0, 10, 3], []])
+def test_responses_that_are_read_for_errors_are_all_in_which_a_mark_goes_on_otherwise(places: Sequence[int]) -> None:
+    texts = [MARKED[place] for place in places]
+    paired = pa.table(
+        {
+            "protocol": pa.array(["kafka"] * len(texts), pa.string()),
+            "response_body": pa.chunked_array([pa.array(texts[:2], pa.string()), pa.array(texts[2:], pa.string())]),
+        }
+    )
+    wanted = [text is None or text.count('rrorCode":') != text.count('rrorCode":0') for text in texts]
+    assert list(may_have_errors(paired)) == wanted
+
+
+def test_of_other_protocols_every_response_is_read_for_errors() -> None:
+    paired = pa.table({"protocol": ["mongodb", None], "response_body": ["{}", "{}"]})
+    assert list(may_have_errors(paired)) == [True, True]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -162,3 +163,25 @@ def test_files_have_the_modes_of_all_that_is_written(tmp_path: Path) -> None:
         os.umask(before)
     place = tmp_path / FRAMES.path / file.path
     assert (stat.S_IMODE(place.stat().st_mode), stat.S_IMODE(place.parent.stat().st_mode)) == (0o640, 0o750)
+
+
+def encodings(file: Path, column: str) -> set[str]:
+    """How a file holds the values of a column."""
+    footer = pq.ParquetFile(file).metadata
+    place = footer.schema.names.index(column)
+    return {one for group in range(footer.num_row_groups) for one in footer.row_group(group).column(place).encodings}
+
+
+def test_both_writers_hold_differences_of_times_and_no_dictionary_of_what_differs(tmp_path: Path) -> None:
+    lake, some = Lake.at(tmp_path / "lake"), [row(EXCHANGES) for _ in range(3)]
+    write_lake(tmp_path / "lake", {EXCHANGES.full_name: arrow(EXCHANGES, some)})
+    append_here(arrow(EXCHANGES, some), lake, EXCHANGES)
+    commit_files(written(tmp_path / "lake", EXCHANGES, some), lake, EXCHANGES)
+    files = list((tmp_path / "lake" / EXCHANGES.path).rglob("*.parquet"))
+    assert len(files) == 3
+    for file in files:
+        assert "DELTA_BINARY_PACKED" in encodings(file, "request_ts")
+        assert not encodings(file, "request_body") & {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
+        assert encodings(file, "api_name") & {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
+        assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "ZSTD"
+    assert DeltaTable(str(tmp_path / "lake" / EXCHANGES.path)).to_pyarrow_table().num_rows == 9

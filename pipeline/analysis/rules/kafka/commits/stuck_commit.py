@@ -195,12 +195,12 @@ def _suspects(tables: Tables, settings: FindingSettings) -> pa.Table:
     )
     fetched = [Numbers.of(fetches.column(name)).values for name in ("place", "us", "reached")]
     is_suspect = np.zeros(len(place), np.bool_)
-    for least, ends in (
-        (settings.stuck_commit_repeats, [place, first_us, committed]),
+    for least, (where, us, reached) in (
+        (settings.stuck_commit_repeats, (place, first_us, committed)),
         (settings.stuck_commit_repeats_while_fetching, fetched),
     ):
         often = np.flatnonzero(times >= least)
-        is_suspect[often] |= below(*ends, place[often], last_us[often] + 1, committed[often])
+        is_suspect[often] |= below(where, us, reached, place[often], last_us[often] + 1, committed[often])
     found = commits.select(["cluster", "topic", "partition", "group_id"])
     found = found.filter(Numbers.all_known(is_suspect).arrow(pa.bool_()))
     places = found.group_by(found.column_names).aggregate([])
