@@ -49,9 +49,16 @@ def with_moments(findings: Sequence[Finding], tables: Tables, most_evidence: int
     """
     if not findings:
         return []
-    seen = read(tables, Wanted.of(findings))
-    hosts = _hosts(seen)
-    return [replace(one, moments=moments_of_finding(one, seen, hosts, most_evidence)) for one in findings]
+    wanted = Wanted.of(findings)
+    seen = read(tables, wanted)
+    hosts, alone = _hosts(seen), seen.of_evidence()
+    return [
+        replace(
+            one, moments=moments_of_finding(one, seen if is_worst else alone, hosts, most_evidence if is_worst else 0)
+        )
+        for one in findings
+        for is_worst in (one.finding_id in wanted.worst,)
+    ]
 
 
 def moments_of_finding(
@@ -63,7 +70,7 @@ def moments_of_finding(
         one: the finding.
         seen: what was read.
         hosts: by client id the hosts that it comes from.
-        most_evidence: see with_moments.
+        most_evidence: see with_moments; 0: not all of its exchanges were read.
     """
     name = _names(one, hosts)
     around = [*_of_place(one, seen, name), *_of_group(one, seen, name), *_of_transaction(one, seen, name)]

@@ -141,6 +141,10 @@ class Read:
     transactions: dict[tuple[str, str], list[Row]] = field(default_factory=dict)
     connections: dict[str, Row] = field(default_factory=dict)
 
+    def of_evidence(self) -> Read:
+        """Only what the exchanges and connections of findings are: to look at the rest of thousands takes seconds."""
+        return Read(self.exchanges, self.commands, self.states, self.events, connections=self.connections)
+
 
 def read(tables: Tables, wanted: Wanted) -> Read:
     """All that is wanted."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.analysis.rules.model import SEVERITIES, Finding
 
-MOST_FINDINGS = 300
+MOST_FINDINGS = 150
 """Of so many findings, the worst, it is asked what else happened; of the others only two exchanges are read."""
 _MOST_EXCHANGES = 24
 """Exchanges of a finding that are read: as many as rules note, and some."""
@@ -34,13 +34,14 @@ class Span:
 
 @dataclass(slots=True)
 class Wanted:
-    """What is asked, each once however many findings are about it."""
+    """What is asked, each once however many findings are about it; ``worst`` are ids of those of which all is asked."""
 
     exchanges: dict[tuple[str, str | None, int | None], None] = field(default_factory=dict)
     places: dict[Place, Span] = field(default_factory=dict)
     groups: dict[tuple[str, str], Span] = field(default_factory=dict)
     transactions: dict[tuple[str, str], Span] = field(default_factory=dict)
     connections: dict[str, None] = field(default_factory=dict)
+    worst: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Wanted:
@@ -51,6 +52,7 @@ class Wanted:
             for exchange_id in evidence_of(one, _MOST_EXCHANGES if is_worst else 2):
                 wanted.exchanges.setdefault((exchange_id, one.topic, one.partition))
             if is_worst:
+                wanted.worst.add(one.finding_id)
                 wanted._add(one)
         return wanted
 
