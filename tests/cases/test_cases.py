@@ -90,7 +90,7 @@ JUDGED = [
          ("10.0.0.20:27017 answers HTTP to the MongoDB requests", "TCP mode"), (NOTHING, "health check")),
     *(
         Case(f"loop-at-one-offset/{name}", 1,
-             ("CRITICAL Group orders-app commits but does not move on orders-0: it fetches from offset", came),
+             ("CRITICAL Group orders-app (A at 10.0.0.5) commits but does not move on orders-0: it fetches from", came),
              (NOTHING,))
         for name, came in LOOPS.items()
     ),
