@@ -31,12 +31,12 @@ def _of(table: str, *columns: str) -> str:
 _EVENT = _of("e", "offset", "high_watermark", "last_stable_offset")
 _STATE = _of("s", "transactional_id", "committed")
 _EXCHANGES = f"""
-    SELECT exchange_id, {_US}, protocol, client_id, {ADDRESS["client"]} AS client, {ADDRESS["server"]} AS server,
+    SELECT exchange_id, {_US}, client_id, {ADDRESS["client"]} AS client, {ADDRESS["server"]} AS server,
         api_name, api_version, status, error_names, latency_us
     FROM exchanges SEMI JOIN moment_exchanges USING (exchange_id)
 """
 _WAITING = f"""
-    SELECT exchange_id, epoch_us(request_ts) AS us, protocol, client_id, {ADDRESS["client"]} AS client,
+    SELECT exchange_id, epoch_us(request_ts) AS us, client_id, {ADDRESS["client"]} AS client,
         {ADDRESS["server"]} AS server, api_name, api_version, 'unanswered' AS status, NULL AS error_names,
         NULL AS latency_us
     FROM waiting SEMI JOIN moment_exchanges USING (exchange_id)
@@ -154,8 +154,7 @@ def read(tables: Tables, wanted: Wanted) -> Read:
         tables.add("moment_exchanges", _named(keys, ("exchange_id", pa.string()), *_PLACE[2:]))
         for row in (*tables.rows(_WAITING), *tables.rows(_EXCHANGES)):
             found.exchanges[row.exchange_id] = row
-        if any(row.protocol == "mongodb" for row in found.exchanges.values()):
-            found.commands = {row.exchange_id: row for row in tables.rows(_COMMANDS)}
+        found.commands = {row.exchange_id: row for row in tables.rows(_COMMANDS)}
         found.states = {row.exchange_id: row for row in tables.rows(_STATES_OF_EXCHANGES)}
         found.events = _by(keys, tables.rows(_EVENTS_OF_EXCHANGES))
     if wanted.connections:

@@ -104,7 +104,7 @@ def of_exchange(row: Row, name: Name) -> Moment:
     is_lost = row.status == _LOST
     behind = _WITHOUT if is_lost else f", refused: {', '.join(errors[:2])}" if errors else ""
     took = row.latency_us if (row.latency_us or 0) >= _SLOW_US else None
-    version = "" if row.api_version is None or row.protocol != "kafka" else f" v{row.api_version}"
+    version = "" if row.api_version is None else f" v{row.api_version}"
     return Moment(
         row.us, name(row.client_id, row.client), f"sends {row.api_name or 'a request'}{version}", row.exchange_id,
         behind=behind, took_us=took, is_refused=bool(errors) or is_lost,

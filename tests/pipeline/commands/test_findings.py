@@ -119,12 +119,13 @@ def test_a_state_stands_before_what_it_is_of_in_one_wording(tmp_path: Path) -> N
 
 
 def test_findings_of_an_older_release_have_incidents(tmp_path: Path) -> None:
-    older = replace(FINDINGS, columns=FINDINGS.columns[:-1])
+    older = replace(FINDINGS, columns=FINDINGS.columns[:-2])
     write(tmp_path, older, [row(older, finding_id="1", rule="stopped", subject="g/t", severity="critical", state=None)])
     done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path), "--json"])
     (found,) = [json.loads(line) for line in done.stdout.splitlines()]
     assert found["incident_id"]
-    assert list(found)[-1] == "incident_id"
+    assert list(found)[-2:] == ["incident_id", "moments"]
+    assert found["moments"] is None
 
 
 def test_a_finding_without_evidence_names_no_exchanges(lake: Path) -> None:
@@ -167,7 +168,12 @@ def test_incidents_fit_the_terminal_with_the_first_in_full(tmp_path: Path) -> No
     brief = shown(incidents, findings, 40, terminal=True)
     assert len(whole) > 40 >= len(brief)
     begin = next(number for number, line in enumerate(whole[1:], 1) if not line)
-    assert [line.rstrip() for line in brief[:begin]] == whole[:begin]
+    happened, evidence = (
+        next(number for number, line in enumerate(whole) if line.startswith(f"  {label}"))
+        for label in ("happened", "evidence")
+    )
+    first = [*whole[:happened], *whole[evidence:begin]]
+    assert [line.rstrip() for line in brief[: len(first)]] == first
     text = " ".join(brief)
     assert all(row["headline"][:40] in text for row in incidents)
     assert all(row["do_now"][:40] in text for row in incidents if row["state"] != "closed")
