@@ -18,7 +18,6 @@ from typing import Final
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.model import SPEAKS
 from pipeline.analysis.rules.capture.connections.failed import cut_off
-from pipeline.analysis.rules.capture.connections.shapes import seen
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.closed_midway import CLOSED_ADVICE, closed_midway
 from pipeline.analysis.rules.coming_again import earlier
@@ -112,15 +111,12 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     closed = closed_midway(sources, settings, RULE.name)
     known = {(one.cluster, one.subject) for one in closed}
     failing = {f"{client}/{host}" for client, host in cut_off(sources, settings)}
-    unreached = seen(sources).unreached
     return [
         *closed,
         *(
             one
             for one in _churn(sources, settings)
-            if (one.cluster, one.subject) not in known
-            and one.subject not in failing
-            and not (one.severity == "info" and one.details["host"] in unreached)  # it wants to go on, and cannot
+            if (one.cluster, one.subject) not in known and one.subject not in failing
         ),
     ]
 

@@ -105,7 +105,7 @@ def test_a_second_signal_does_not_keep_the_folder_from_going(tmp_path: Path) -> 
 
 
 def test_without_room_for_the_lake_it_says_why_in_plain_words(tmp_path: Path) -> None:
-    process = start(tmp_path / "tmp", HEALTHY, "--lake", tmp_path / "lake", largest=200)
+    process = start(tmp_path / "tmp", HEALTHY, "--lake", tmp_path / "lake", largest=100)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert errors.decode() == f"error: cannot write the lake {tmp_path}/lake: File too large\n"
