@@ -79,7 +79,8 @@ def hidden_alert(asks: bytes, answers: bytes, latest: bytes) -> str | None:
     """Who ended a handshake with an alert that TLS 1.3 encrypts: ``client encrypted``; None if nobody did.
 
     Only its size shows: smaller than any other message of a handshake. A client that refuses sends nothing else
-    encrypted, a server that refuses answers nothing to what the client sent last.
+    encrypted, a server that refuses answers nothing to what the client sent last. What follows a record of that size of
+    the client is no refusal: each side states that it closes, in a record of the same size.
 
     Args:
         asks, answers: what the client and the server sent, from the first byte on.
@@ -89,8 +90,9 @@ def hidden_alert(asks: bytes, answers: bytes, latest: bytes) -> str | None:
         return None
     if [size for kind, size in _records(asks) if kind == _APPLICATION] in _HIDDEN_ALERTS:
         return "client encrypted"
+    encrypted = [[size] for kind, size in _records(asks) if kind == _APPLICATION]
     is_one = [size for _, size in _records(latest)] in _HIDDEN_ALERTS and latest[0] == _APPLICATION
-    return "server encrypted" if is_one and any(kind == _APPLICATION for kind, _ in _records(asks)) else None
+    return "server encrypted" if is_one and encrypted and encrypted[-1] not in _HIDDEN_ALERTS else None
 
 
 def _records(data: bytes) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.analysis.rules.connections.doors import SERVER, Door, cut, door, each, found, packets, rows
-from tests.pipeline.analysis.rules.test_connection_failed import CERTIFICATE, FINISHED, HELLO
+from tests.pipeline.analysis.rules.test_connection_failed import CERTIFICATE, FINISHED, HELLO, HIDDEN
 
 AT = f"{SERVER}:9092"
 HTTP = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"
@@ -67,3 +67,14 @@ def test_a_request_in_clear_at_a_listener_that_speaks_tls_with_others(tmp_path: 
     some = each(lambda number: cut(number, number, asks=True))
     assert found(tmp_path, *some) == {"other_protocol": "warning"}
     assert found(tmp_path, goes_on(0.5, 30), *some) == {"other_protocol": "critical"}
+
+
+def test_a_client_that_closes_in_good_order_is_not_refused(tmp_path: Path) -> None:
+    """The broker states that it closes, too, once the client has: in a record of an alert's size."""
+
+    def closes(number: int) -> Door:
+        some = hello(number)
+        some.send(1, CERTIFICATE).send(0, FINISHED).send(0, FINISHED).send(1, FINISHED).send(0, HIDDEN).send(1, HIDDEN)
+        return some.closes(0)
+
+    assert found(tmp_path, *each(closes), door(900, 0).begun().beats(3)) == {}
