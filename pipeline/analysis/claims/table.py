@@ -82,7 +82,7 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
-        r"receives nothing more on|acknowledges nothing of",
+        r"receives nothing more on|acknowledges nothing of|answers nothing of .* while it answers others",
         "Something between drops the packets of a connection, or the server is away.",
         (
             seen("the requests, and exchanges on other connections meanwhile", names=("server", "client")),

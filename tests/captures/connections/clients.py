@@ -55,7 +55,7 @@ def write(server: str, name: str, seconds: float, *, size: int = 1, every: float
     until = time.monotonic() + seconds
     while True:
         producer.produce(TOPIC, value=b"0" * size, partition=0)
-        left = until - time.monotonic()
+        left = max(until - time.monotonic(), 0)  # librdkafka waits without end where it is negative
         producer.flush(min(left, every) if every else left)
         if not every or time.monotonic() >= until:
             break

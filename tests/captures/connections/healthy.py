@@ -78,6 +78,51 @@ def short_outage(stage: Stage) -> None:
     )
 
 
+def answers_lost(stage: Stage) -> None:
+    """Two answers to each SYN are lost, then librdkafka and Java connect and work."""
+
+    def loss() -> None:
+        with network.filtered(f"{stage.back} tcp flags & (syn | ack) == syn | ack drop"):
+            time.sleep(2.5)
+
+    together(
+        loss, lambda: write(stage.server, "late", 12, every=0.5), lambda: java_in_order(stage.server, "late-java", 12)
+    )
+
+
+def packets_lost(stage: Stage) -> None:
+    """All packets of librdkafka, of two hosts, are lost for twelve seconds, then all go on."""
+
+    def loss() -> None:
+        time.sleep(5)
+        with network.filtered(f"{stage.to} drop", f"{stage.back} drop"):
+            time.sleep(12)
+
+    def another() -> None:
+        with network.user(stage.another_client):
+            write(stage.server, "steady-too", 34, every=0.5)
+
+    together(loss, another, lambda: write(stage.server, "steady", 34, every=0.5))
+
+
+def tls_pause(stage: Stage) -> None:
+    """The broker stands still for five seconds while librdkafka and Java connect by TLS."""
+    ca = str(stage.folder / "ca.pem")
+
+    def pause() -> None:
+        with stage.broker.frozen():
+            time.sleep(5)
+
+    together(
+        pause,
+        lambda: write(stage.server, "patient", 12, every=0.5, security_protocol="SSL", ssl_ca_location=ca),
+        lambda: java_in_order(
+            stage.server, "patient-java", 12, security_protocol="SSL", ssl_truststore_type="PEM",
+            ssl_truststore_location=ca, ssl_endpoint_identification_algorithm="",
+        ),
+    )  # fmt: skip
+
+
 def mongodb_pool(stage: Stage) -> None:
     """A pool of pymongo closes what is idle for three seconds; another client comes and goes."""
     address = f"mongodb://{stage.server}/"

@@ -21,6 +21,7 @@ def broker(stories: Sequence[Story], folder: Path) -> Kafka4:
     controllers = [one.listener for one in mine if one.protocol == CONTROLLER]
     told = [f"{one.listener}://{one.advertised or one.server}" for one in mine if one.protocol != CONTROLLER]
     protocols = [f"{one.listener}:{'PLAINTEXT' if one.protocol == CONTROLLER else one.protocol}" for one in mine]
+    most = ",".join(f"{one.client}:{one.most_connections}" for one in mine if one.most_connections)
     lines = [
         f"listeners={','.join(('PLAINTEXT://{host}:{port}', 'CONTROLLER://127.0.0.1:{controller_port}', *own))}",
         f"advertised.listeners={','.join(('PLAINTEXT://{host}:{port}', *told))}",
@@ -31,6 +32,7 @@ def broker(stories: Sequence[Story], folder: Path) -> Kafka4:
         "ssl.truststore.type=PEM",
         f"ssl.truststore.location={folder / 'ca.pem'}",
         "sasl.enabled.mechanisms=PLAIN",
+        f"max.connections.per.ip.overrides={most}",
         *(line for one in mine for line in _own(one)),
     ]
     return Kafka4("127.0.0.1", properties="\n".join(lines) + "\n")
@@ -42,7 +44,7 @@ def _own(story: Story) -> list[str]:
     if story.protocol.startswith("SASL"):
         login = f'{_LOGIN}.plain.PlainLoginModule required user_{USER}="{USER}";'
         lines.append(f"{name}.plain.sasl.jaas.config={login}")
-    return [*lines, *story.properties]
+    return lines
 
 
 def certify(folder: Path, addresses: Sequence[str]) -> None:

@@ -7,6 +7,8 @@ them and the receiver does not.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import encodings.idna  # noqa: F401  # a thread of another user may not read it
 import itertools
 import os
 import subprocess
@@ -15,12 +17,17 @@ from collections.abc import Iterator
 
 _INSIDE = "CONNECTIONS_NAMESPACE"
 _numbers = itertools.count()
+_C = ctypes.CDLL(None)
+_FIRST_USER = 40_000
+_users: dict[str, int] = {}
 
 
 def inside(module: str, arguments: list[str]) -> int | None:
     """Run a module in a network namespace of its own and return its exit code; None where this is that run."""
     if os.environ.get(_INSIDE):
         _run("ip", "link", "set", "lo", "up")
+        _run("ip", "rule", "add", "pref", "10", "lookup", "local")
+        _run("ip", "rule", "del", "pref", "0")
         return None
     command = ["unshare", "--net", sys.executable, "-m", module, *arguments]
     return subprocess.run(command, env={**os.environ, _INSIDE: "1"}, check=False).returncode
@@ -31,10 +38,26 @@ def comes_from(client: str, server: str) -> None:
     _run("ip", "route", "add", "local", f"{server}/32", "dev", "lo", "src", client, "table", "local")
 
 
-def filters(*rules: str, sets: str = "") -> str:
-    """Apply rules of nftables to packets that arrive, until the end; the name of their table."""
+def also_comes_from(client: str, server: str) -> None:
+    """Give a server's address this client's address in what runs as :func:`user` of it."""
+    user_id = _users.setdefault(client, _FIRST_USER + len(_users))
+    number = str(user_id)
+    _run("ip", "rule", "add", "pref", "5", "uidrange", f"{number}-{number}", "lookup", number)
+    _run("ip", "route", "add", "local", f"{server}/32", "dev", "lo", "src", client, "table", number)
+
+
+@contextlib.contextmanager
+def user(client: str) -> Iterator[None]:
+    """Connect from this host: sockets of this thread, and of threads that it starts, belong to the host's user."""
+    _C.setfsuid(_users[client])
+    yield
+    _C.setfsuid(0)
+
+
+def filters(*rules: str, sets: str = "", hook: str = "input") -> str:
+    """Apply rules of nftables to packets that arrive, or leave (``output``), until the end; the name of their table."""
     name = f"door{next(_numbers)}"
-    chain = ("type filter hook input priority 0", "policy accept", *rules)
+    chain = (f"type filter hook {hook} priority 0", "policy accept", *rules)
     lines = (f"table inet {name} {{", *filter(None, [sets]), "chain arriving {", *chain, "}", "}", "")
     _run("nft", "-f", "-", standard_input="\n".join(lines))
     return name

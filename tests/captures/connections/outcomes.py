@@ -38,7 +38,13 @@ class Outcome:
     @property
     def claims(self) -> set[Pair]:
         """What is found beside the recording's own findings."""
-        return set(self.loud - self.expected)
+        return {(rule, what) for rule, what in self.loud - self.expected if not self._is_seen_by_half(rule, what)}
+
+    def _is_seen_by_half(self, rule: str, what: str) -> bool:
+        """Whether SYNs that nothing answers are what is left of a cause when the server's packets are missing."""
+        server, _, shape = what.partition("/")
+        wider = {(rule, f"{server}/{one}") for one in ("one-way", "away", "path")}
+        return shape == "unanswered" and not wider.isdisjoint(self.expected)
 
     @property
     def kept(self) -> str:

@@ -54,6 +54,7 @@ def main(names: list[str]) -> int:
 def _record(stories: Sequence[Story]) -> int:
     for one in stories:
         network.comes_from(one.client, one.host)
+        network.also_comes_from(one.another_client, one.host)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         listeners.certify(folder, [one.host for one in stories])
@@ -78,7 +79,7 @@ def _fill(broker: Kafka4) -> None:
 
 def _one(story: Story, folder: Path, broker: Kafka4) -> bool:
     fresh = folder / f"{story.name}.pcap"
-    stage = Stage(story.server, story.client, folder, broker)
+    stage = Stage(story.server, story.client, story.another_client, folder, broker)
     try:
         with Tcpdump(fresh, [stage.port], 16_384, [stage.host]):
             story.play(stage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.captures.connections import healthy, sick
+from tests.captures.connections import healthy, paths, sick
 from tests.captures.connections.listeners import CONTROLLER
 from tests.captures.connections.story import Pair, Stage, Story
 
@@ -71,11 +71,8 @@ STORIES = (
     _story(18, sick.client_full, findings=_clients("client-full", "frozen")),
     _story(19, sick.server_full, findings=_clients("server-full", "eager"), is_alone=True),
     _story(20, sick.client_resets, findings=_by("connection_churn", "small/{client}")),
-    _story(
-        21, sick.limit, properties=("max.connections.per.ip.overrides=127.0.5.21:2,127.0.5.22:2",),
-        findings=_failed("limit"),
-    ),
-    _story(22, sick.storm, findings=_failed("storm")),
+    _story(21, sick.limit, most_connections=2, findings=_failed("limit")),
+    _story(22, sick.storm, most_connections=2, findings=_failed("storm")),
     _story(23, sick.http_answers, protocol="", findings=_by("other_protocol", "{server}/Kafka/HTTP")),
     _story(
         24, sick.too_old,
@@ -86,6 +83,15 @@ STORIES = (
     _story(27, sick.mongodb_idle, protocol="", is_mongodb=True, findings=_clients("idle", "quiet")),
     _story(28, sick.mongodb_members, protocol="", is_mongodb=True, findings=_clients("members", "outside")),
     _story(29, sick.coordinator_cut, findings=_clients("dropped", "carrier")),
+    _story(30, paths.one_way, findings=_failed("one-way")),
+    _story(31, paths.mongodb_one_way, protocol="", is_mongodb=True, findings=_failed("one-way")),
+    _story(32, paths.away, findings=_failed("away")),
+    _story(33, paths.away_behind_handshakes, findings=_failed("away")),
+    _story(34, paths.mongodb_away, protocol="", is_mongodb=True, findings=_failed("away")),
+    _story(35, paths.host_cut, findings=_failed("path")),
+    _story(36, paths.host_shut_out, findings=_failed("path")),
+    _story(37, paths.tls_closed, protocol="SSL", most_connections=2, findings=_failed("tls-closed")),
+    _story(38, paths.tls_unanswered, protocol="SSL", findings=_failed("tls-unanswered"), is_alone=True),
     _story(41, healthy.checks, info=_failed("check/{client}")),
     _story(42, healthy.idle_at_client),
     _story(43, healthy.idle_at_broker, settings=("connections.max.idle.ms=5000",)),
@@ -93,4 +99,7 @@ STORIES = (
     _story(45, healthy.restart, is_alone=True),
     _story(46, healthy.short_outage),
     _story(47, healthy.mongodb_pool, protocol="", is_mongodb=True),
+    _story(48, healthy.answers_lost),
+    _story(49, healthy.packets_lost),
+    _story(50, healthy.tls_pause, protocol="SSL", is_alone=True),
 )  # fmt: skip

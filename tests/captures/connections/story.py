@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tests.brokers.kafka4 import Kafka4
 
-SERVERS, CLIENTS = "127.0.3", "127.0.5"
+SERVERS, CLIENTS, OTHERS = "127.0.3", "127.0.5", "127.0.6"
 FIRST_PORT = 9092
 Pair = tuple[str, str]
-"""A rule and a subject; `{server}` and `{client}` stand for the addresses."""
+"""A rule and a subject; `{server}`, `{client}` and `{another}` stand for the addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,14 @@ class Stage:
     Attributes:
         server: address and port that its clients are told.
         client: the address from which they come.
+        another_client: the address of another host.
         folder: for files, with the certificates.
         broker: to be frozen or restarted by a story that has it alone.
     """
 
     server: str
     client: str
+    another_client: str
     folder: Path
     broker: Kafka4
 
@@ -59,7 +61,8 @@ class Story:
         number: of its addresses and port.
         protocol: of the broker's listener; empty: the story brings what listens, if anything does.
         advertised: host and port that the broker names, if not its own.
-        settings: of the listener alone, properties: of the broker.
+        settings: of the listener alone.
+        most_connections: that the broker accepts of the clients' address; 0: any number.
         findings: what must be found above info, and nothing else.
         info: what must be found for information.
         is_alone: whether nothing else may play meanwhile.
@@ -71,7 +74,7 @@ class Story:
     protocol: str = "PLAINTEXT"
     advertised: str = ""
     settings: tuple[str, ...] = ()
-    properties: tuple[str, ...] = ()
+    most_connections: int = 0
     findings: frozenset[Pair] = field(default_factory=frozenset)
     info: frozenset[Pair] = field(default_factory=frozenset)
     is_alone: bool = False
@@ -86,6 +89,11 @@ class Story:
     def client(self) -> str:
         """The clients' address."""
         return f"{CLIENTS}.{self.number}"
+
+    @property
+    def another_client(self) -> str:
+        """The address of another host."""
+        return f"{OTHERS}.{self.number}"
 
     @property
     def host(self) -> str:
@@ -108,4 +116,5 @@ class Story:
 
     def named(self, pairs: frozenset[Pair]) -> set[Pair]:
         """Rules and subjects with the addresses of this story."""
-        return {(rule, subject.format(server=self.server, client=self.client)) for rule, subject in pairs}
+        names = {"server": self.server, "client": self.client, "another": self.another_client}
+        return {(rule, subject.format_map(names)) for rule, subject in pairs}

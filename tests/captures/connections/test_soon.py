@@ -26,7 +26,11 @@ from tests.pipeline.analysis.rules.connections.test_unheard import asks_again
 
 SOON_US = 3_000_000
 SICK = [one for one in STORIES if one.findings]
-OPEN = [one for one in SICK if one.name in ("client_full", "server_full", "large_requests", "large_responses", "idle")]
+OPEN_FOR_LONG = (
+    "client_full", "server_full", "large_requests", "large_responses", "idle", "one_way", "mongodb_one_way", "away",
+    "away_behind_handshakes", "mongodb_away", "host_cut", "host_shut_out",
+)  # fmt: skip
+OPEN = [one for one in SICK if one.name in OPEN_FOR_LONG]
 """Stories whose connections may stay open for long, and show what is wrong meanwhile."""
 CASE = {
     "connection-refused/refused.pcap": "10.0.0.9:9092/refused",
@@ -48,7 +52,8 @@ def loud_after(tmp_path: Path, packets: Iterable[Packet], *, by_blocks: bool = F
         run.add(run.agent.wait(SOON_US))
         run.publish()
     following, landed = Following(StreamSettings(), by_kernel=False), NewFiles(tmp_path).take()
-    assert landed is not None
+    if landed is None:
+        return set()  # TLS connections that stay open have no row
     following.add(*landed)
     following.judge()
     return {(row["rule"], row["subject"]) for row in following.findings if row["severity"] != "info"}

@@ -84,6 +84,8 @@ def _is_likely(case: Case) -> bool:
 def _cut_off(case: Case) -> str:
     """Why a connection failed, by the shape of its failure."""
     shape = str(case.details.get("shape"))
+    if shape in ("advertised", "members") and case.details.get("tried"):
+        return f"{SEEN}what the answers name, and that the client's connections to it failed."
     return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
 
 
@@ -103,6 +105,7 @@ _LIKELY = frozenset(
         "tls-unanswered",
         "one-way",
         "away",
+        "path",
     }
 )
 _FAILED = {
@@ -124,6 +127,7 @@ _FAILED = {
     "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
     "dropped": f"{SEEN}nothing acknowledged these requests, and others of the host were answered meanwhile.",
     "away": f"{SEEN}nothing acknowledged these requests, and nothing else of these hosts was answered.",
+    "path": f"{SEEN}nothing of the server answered these hosts, and it answered others meanwhile.",
     "flood": f"{SEEN}SYNs that no packet of the same addresses follows. Whether the server answered is not known.",
     "scan": f"{SEEN}which ports were tried, and that none of these accepted.",
     "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",

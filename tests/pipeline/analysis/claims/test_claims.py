@@ -26,7 +26,8 @@ RECORDINGS = (
     "committed_beyond", "commits_beyond", "commits_nothing", "commits_nothing_by_hand", "commits_nothing_midway",
     "since_refused", "since_refused_nothing", "fenced_alone", "commits_elsewhere", "silent",
     "silent_since_range", "apart", "doors", "too_large", "members", "full", "client_resets",
-    "coordinator_cut", "cannot_begin", "commits_unwritten", "nobody_commits",
+    "coordinator_cut", "cannot_begin", "commits_unwritten", "nobody_commits", "away", "host_cut", "host_shut_out",
+    "one_way", "tls_closed", "tls_unanswered",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(

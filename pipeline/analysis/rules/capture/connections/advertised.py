@@ -17,7 +17,8 @@ from pipeline.analysis.tables import ADDRESS, Row, Tables, address, numbers
 from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
-    "Now: look whether the client's host can resolve and reach what Metadata names (`nc -vz HOST PORT` there). Fix: "
+    "Now: look whether the broker that Metadata names runs, and whether the client's host can resolve and reach it "
+    "(`nc -vz HOST PORT` there). Fix: start that broker if it is down; otherwise "
     "advertised.listeners of the brokers must name addresses that these clients reach: a listener of its own for "
     "clients outside of the container network, Kubernetes cluster or VPC; bootstrap.servers serves the first "
     "connection alone. If a capture filter left out that port, capture it as well."
@@ -59,10 +60,12 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
             monitors.append((row, named))
             continue
         misled.add(row.server)
-        yield _trouble(row, sorted(named), tried, is_certain=is_eager or bool(tried) or is_own_host)
+        why = wrong(row.host, named, tried, known, "advertised.listeners is wrong for this client")
+        yield _trouble(row, sorted(named), tried, why, is_certain=is_eager or bool(tried) or is_own_host)
     for row, named in monitors:
         if row.server in misled:  # others get no further there, either
-            yield _trouble(row, sorted(named), (), is_certain=False)
+            why = wrong(row.host, named, (), known, "advertised.listeners is wrong for this client")
+            yield _trouble(row, sorted(named), (), why, is_certain=False)
 
 
 def _asking(sources: Sources) -> list[Row]:
@@ -126,6 +129,36 @@ def tried_by(host: str, named: Collection[Place], known: Seen) -> list[str]:
     return sorted(f"{one.server} {one.how}" for one in known.unreached.get(host, ()) if one.server_port in ports)
 
 
+def wrong(host: str, named: Collection[Place], tried: Sequence[str], known: Seen, name: str) -> str:
+    """Why a client does not get to places.
+
+    What it tries in vain may be down, and so may what the capture leaves out, unless another host gets there, or the
+    name stands for the client's own host.
+
+    Args:
+        host: the client's.
+        named: the places.
+        tried: those of them that it tried.
+        known: all connections.
+        name: what is wrong if the places are.
+    """
+    others = sorted({one for server, one in known.reached if one != host and server in map(_address, named)})
+    if others:
+        return f"{name}, or something on its path drops or refuses packets: others are answered there ({some(others)})"
+    if all(is_local(place) for place, _ in named):
+        return name
+    if tried:
+        return f"either what is named is down, or {name}"
+    ports = sorted({port for _, port in named})
+    if known.ports.isdisjoint(ports) and not any(one.server_port in ports for one in known.lives):
+        return f"{name}, or what is named is down (the capture has no connection to port {some(map(str, ports))})"
+    return name
+
+
+def _address(place: Place) -> str:
+    return address(*place)
+
+
 def is_reached(place: Place, row: Row, reached: set[Place]) -> bool:
     """Whether the client may have gone there: of a host name, or a translated address, only the port is known.
 
@@ -162,14 +195,13 @@ def is_local(name: str) -> bool:
         return name.lower() in _LOCAL_NAMES
 
 
-def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str], *, is_certain: bool) -> Trouble:
+def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str], why: str, *, is_certain: bool) -> Trouble:
     places = [address(name, port) for name, port in named]
     how = f" ({some(tried)})" if tried else ""
     summary = (
         f"{who(row.client or None, row.host)} asks {row.server} for the brokers again and again "
         f"({count(row.times, 'time')} on {count(row.connections, 'connection')} from {clock(row.first_us)} to "
-        f"{clock(row.last_us)} UTC) and never continues to {some(places)}, which Metadata names{how}: "
-        "advertised.listeners is wrong for this client."
+        f"{clock(row.last_us)} UTC) and never continues to {some(places)}, which Metadata names{how}: {why}."
     )
     return Trouble(
         "advertised", row.server, f"{row.client}/{row.host}", row.us, row.times, is_certain, summary, ADVICE,

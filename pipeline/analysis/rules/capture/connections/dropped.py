@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.capture.connections import one_host
+from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, number_of, times_of
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some, who
 from pipeline.analysis.tables import ADDRESS, Row
@@ -26,6 +27,8 @@ AWAY: Final = (
 )
 _FULL: Final = 1_000
 """Bytes: fewer fit into one packet that any path carries."""
+WAITS_US: Final = 5_000_000
+"""So long (µs) a request may wait for its answer: those of its host that are asked meanwhile may still be answered."""
 _AGAIN: Final = 3
 """Segments sent again, from which on it is no delay: the third comes over a second after the first."""
 
@@ -35,36 +38,49 @@ def troubles(sources: Sources, known: Seen, explained: Collection[str], settings
     lost = {
         one.connection_id: one
         for one in known.lives
-        if one.how == "spoke" and one.unanswered and 0 < one.waiting[0] < _FULL and one.sent_again[0] >= _AGAIN
+        if one.how == "spoke" and one.unanswered and one.waiting[0] and one.sent_again[0] >= _AGAIN
         and one.closed_by != "server" and one.connection_id not in explained
     }  # fmt: skip
-    if not lost:
-        return
     by_client: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in _asked(sources, sorted(lost)):
+    for row in _asked(sources, sorted(lost)) if lost else ():
         by_client[row.server, row.client, row.host].append(row)
-    whose = sorted(by_client)
+    since: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    before: dict[tuple[str, str, str], list[Row]] = {}
+    for (server, client, host), rows in sorted(by_client.items()):
+        last_us = known.asked.get((server, host), 0)
+        since[server][host] += [row for row in rows if row.us > last_us - WAITS_US]
+        small = [row for row in rows if row.us <= last_us - WAITS_US and lost[row.connection_id].waiting[0] < _FULL]
+        if small:
+            before[server, client, host] = small
     asked = [
         {
-            "server": server, "host": host, "ids": [row.connection_id for row in by_client[server, client, host]],
-            "first": by_client[server, client, host][0].us,
-            "last": max(lost[row.connection_id].ended_us for row in by_client[server, client, host]),
+            "server": server, "host": host, "ids": [row.connection_id for row in rows],
+            "first": rows[0].us, "last": max(lost[row.connection_id].ended_us for row in rows),
         }
-        for server, client, host in whose
+        for (server, _, host), rows in before.items()
     ]  # fmt: skip
-    alone: defaultdict[str, list[Row]] = defaultdict(list)
-    for names, answers in zip(whose, sources.tables.of_each(_ANSWERED, asked), strict=True):
-        if answers[0].answers:
-            yield _trouble(names, by_client[names], int(answers[0].answers), lost)
-        else:
-            alone[names[0]] += by_client[names]
+    for names, (others,) in zip(before, sources.tables.of_each(_ANSWERED, asked), strict=True):
+        if others.answers:
+            yield _trouble(names, before[names], int(others.answers), lost)
     restart_us = int(settings.connection_restart_seconds * 1_000_000)
-    for server, rows in alone.items():
-        rows.sort(key=lambda row: (row.us, row.exchange_id))
-        first_us, last_us = rows[0].us, max(lost[row.connection_id].ended_us for row in rows)
-        is_back = server in known.answered and known.answered[server][1] > first_us
-        if len(rows) >= settings.connection_failures and last_us - first_us >= restart_us and not is_back:
-            yield _away(server, rows, (first_us, last_us), lost)
+    away = set()
+    for server, by_host in since.items():
+        last_us = max((us for (at, _), us in known.asked.items() if at == server), default=0)
+        unheard = sorted(
+            (row for rows in by_host.values() for row in rows if row.us > last_us - WAITS_US),
+            key=lambda row: (row.us, row.exchange_id),
+        )
+        if not unheard:
+            continue
+        shut = known.shut_by(server, unheard[0].us)
+        until_us = max(one.ended_us for one in (*shut, *(lost[row.connection_id] for row in unheard)))
+        if len(unheard) + number_of(shut) < settings.connection_failures or until_us - unheard[0].us < restart_us:
+            continue
+        away.add(server)
+        yield _away(server, unheard, shut, (unheard[0].us, until_us), lost)
+    yield from one_host.troubles(
+        sources, known, {server: rows for server, rows in since.items() if server not in away}, lost, settings
+    )
 
 
 def _asked(sources: Sources, ids: Sequence[str]) -> list[Row]:
@@ -121,12 +137,15 @@ def _trouble(whose: tuple[str, str, str], rows: Sequence[Row], answers: int, los
     )  # fmt: skip
 
 
-def _away(server: str, rows: Sequence[Row], times: tuple[int, int], lost: Mapping[str, Life]) -> Trouble:
+def _away(
+    server: str, rows: Sequence[Row], shut: Sequence[Life], times: tuple[int, int], lost: Mapping[str, Life]
+) -> Trouble:
     """A server that acknowledges nothing any more, of nobody."""
     hosts, apis = sorted({row.host for row in rows}), some(api for row in rows for api in row.apis)
     begun = [lost[row.connection_id] for row in rows]
     again = sum(one.sent_again[0] for one in begun)
     opened = sum(one.opened == "yes" and one.began_us > times[0] for one in begun)
+    silent = f", {count(number_of(shut), 'further connection')} got no SYN-ACK" if shut else ""
     why = (
         f", although it accepts connections ({opened} meanwhile): something between lets handshakes pass and drops "
         "what follows."
@@ -135,10 +154,11 @@ def _away(server: str, rows: Sequence[Row], times: tuple[int, int], lost: Mappin
     )
     summary = (
         f"{server} acknowledges nothing of {some(hosts)}: {apis} was sent again {count(again, 'time')} on "
-        f"{count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[1])} UTC{why}"
+        f"{count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[1])} UTC{silent}{why}"
     )
+    seen_us = sorted([row.us for row in rows] + times_of(shut))
     return Trouble(
-        "away", server, "", [row.us for row in rows], len(rows), True, summary, AWAY,
+        "away", server, "", seen_us, len(rows) + number_of(shut), True, summary, AWAY,
         [row.exchange_id for row in rows if not row.is_waiting],
         details={
             "hosts": hosts, "callers": sorted({(row.client, row.host) for row in rows if row.client})[:MOST_SHOWN],

@@ -17,6 +17,7 @@ from pipeline.analysis.rules.capture.connections import (
     handshakes,
     limits,
     members,
+    one_host,
     opening,
     stuck,
     thrown_out,
@@ -50,6 +51,7 @@ RULE = Rule(
         forgotten.ADVICE,
         dropped.ADVICE,
         dropped.AWAY,
+        one_host.ADVICE,
         advertised.ADVICE,
         members.ADVICE,
     ),
@@ -72,7 +74,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
     known = seen(sources)
     ended: frozenset[str] = frozenset()
     if known.lives:
-        yield from opening.troubles(known, settings)
+        closed = list(opening.troubles(known, settings))
         yield from handshakes.troubles(known, settings)
         crowd = list(crowds.troubles(sources, known, settings))
         yield from crowd
@@ -86,7 +88,10 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
             *forgotten.troubles(sources, known, settings),
         ]
         yield from explained
-        yield from dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings)
+        lost = list(dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings))
+        yield from lost
+        away = {one.server for one in lost if one.shape == "away"}
+        yield from (one for one in closed if one.server not in away or one.shape != "unanswered")
     yield from thrown_out.troubles(sources, known, ended, settings)
     yield from advertised.troubles(sources, known, settings)
     yield from members.troubles(sources, known, settings)

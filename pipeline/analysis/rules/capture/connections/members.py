@@ -7,7 +7,14 @@ from typing import Any, Final
 
 import orjson
 
-from pipeline.analysis.rules.capture.connections.advertised import Place, is_local, is_reached, reached_by, tried_by
+from pipeline.analysis.rules.capture.connections.advertised import (
+    Place,
+    is_local,
+    is_reached,
+    reached_by,
+    tried_by,
+    wrong,
+)
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
@@ -15,9 +22,10 @@ from pipeline.analysis.tables import Row, Tables, address
 from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
-    "Now: look whether the client's host can resolve and reach the members that hello names (`nc -vz HOST PORT` "
-    "there). Fix: members of the replica set (rs.conf().members[].host) must have names that the clients reach, or "
-    "name one server alone with directConnection=true. If a capture filter left out that port, capture it as well."
+    "Now: look whether the members that hello names run, and whether the client's host can resolve and reach them "
+    "(`nc -vz HOST PORT` there). Fix: start members that are down; otherwise members of the replica set "
+    "(rs.conf().members[].host) must have names that the clients reach, or name one server alone with "
+    "directConnection=true. If a capture filter left out that port, capture it as well."
 )
 _HELLO: Final = "('hello', 'ismaster')"
 _FEW: Final = 2
@@ -37,7 +45,8 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
         tried = tried_by(row.host, named, known)
         is_elsewhere = all(is_local(name) or port != row.server_port for name, port in named)
         if tried or is_elsewhere or row.times <= _FEW * row.connections:
-            yield _trouble(row, sorted(named), tried)
+            why = wrong(row.host, named, tried, known, "the members' names are wrong for this client")
+            yield _trouble(row, sorted(named), tried, why)
 
 
 def _asking(sources: Sources, least: int) -> list[Row]:
@@ -82,13 +91,13 @@ def _hosts_in(body: str | None) -> set[Place]:
         return set()
 
 
-def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str]) -> Trouble:
+def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str], why: str) -> Trouble:
     places = [address(name, port) for name, port in named]
     how = f" ({some(tried)})" if tried else ""
     summary = (
         f"{who(row.client, row.host)} asks {row.server} for its replica set on {count(row.connections, 'connection')} "
         f"from {clock(row.first_us)} to {clock(row.last_us)} UTC, and never continues to {some(places)}, which hello "
-        f"names{how}: the members' names are wrong for this client."
+        f"names{how}: {why}."
     )
     return Trouble(
         "members", row.server, f"{row.client}/{row.host}", row.us, row.connections, bool(tried), summary, ADVICE,

@@ -76,6 +76,7 @@ class Seen:
     Attributes:
         lives: what became of connections whose frames do not show it.
         answered: by server when it answered first and last, µs since the epoch.
+        asked: by server and client host when the host asked last what was answered, µs since the epoch.
         reached: servers with the client hosts that received an answer of theirs, whatever they speak.
         ports: on which Kafka or MongoDB was spoken.
         copies: what is left out of ``lives`` as a copy of one of them.
@@ -83,6 +84,7 @@ class Seen:
 
     lives: Sequence[Life]
     answered: Mapping[str, tuple[int, int]]
+    asked: Mapping[tuple[str, str], int]
     reached: frozenset[tuple[str, str]]
     ports: frozenset[int]
     copies: Sequence[Life] = ()
@@ -94,6 +96,14 @@ class Seen:
             if one.server_port and is_wanted(one):
                 found[one.server].append(one)
         return dict(sorted(found.items()))
+
+    def shut_by(self, server: str, since_us: int = 0) -> Sequence[Life]:
+        """Connections after a time to a server that it did not answer although their SYNs were sent again."""
+        return [one for one in self._shut.get(server, ()) if one.began_us > since_us]
+
+    @cached_property
+    def _shut(self) -> Mapping[str, Sequence[Life]]:
+        return self.by_server(lambda one: one.how == "unanswered" and one.syns != 1)
 
     def answers_after(self, server: str, us: int) -> bool:
         """Whether a server accepted a connection, or answered, after a time."""
@@ -125,7 +135,8 @@ class Seen:
     @cached_property
     def is_of_few(self) -> bool:
         """Whether nothing but connections to a few servers was seen, on which nobody spoke another protocol."""
-        is_alone = not self.ports and not any(one.how == "other" for one in self.lives)
+        speaks = {one.speaks for one in self.lives if one.how == "other"}
+        is_alone = not self.ports and speaks <= {"not_captured"}
         return is_alone and len({one.server for one in self.lives}) <= _FEW_SERVERS
 
 
@@ -136,18 +147,24 @@ def seen(sources: Sources) -> Seen:
 
 def _seen(sources: Sources) -> Seen:
     rows: list[Row] = sources.tables.rows(f"""
-        SELECT {ADDRESS["server"]} AS server, server_port, min(epoch_us(response_ts)) AS first_us,
-            max(epoch_us(response_ts)) AS last_us, list(DISTINCT client_ip) FILTER (response_ts IS NOT NULL) AS hosts
+        SELECT {ADDRESS["server"]} AS server, server_port, client_ip, min(epoch_us(response_ts)) AS first_us,
+            max(epoch_us(response_ts)) AS last_us,
+            coalesce(max(epoch_us(request_ts)) FILTER (response_ts IS NOT NULL), 0) AS asked_us
         FROM exchanges GROUP BY ALL
     """)
-    answered = {row.server: (row.first_us, row.last_us) for row in rows if row.last_us is not None}
+    replied = [row for row in rows if row.last_us is not None]
+    answered: dict[str, tuple[int, int]] = {}
+    for row in replied:
+        first_us, last_us = answered.get(row.server, (row.first_us, row.last_us))
+        answered[row.server] = min(first_us, row.first_us), max(last_us, row.last_us)
     ports = frozenset(row.server_port for row in rows if row.server_port is not None)
     every = all_lives(sources.tables)
     known = once(every)
     counted = {id(one) for one in known}
-    reached = {(row.server, host) for row in rows for host in row.hosts or ()}
+    asked = {(row.server, row.client_ip): row.asked_us for row in replied}
+    reached = set(asked)
     reached |= {(one.server, one.client_ip) for one in known if one.opened == "yes" and one.packets[0] > one.syns}
-    return Seen(known, answered, frozenset(reached), ports, [one for one in every if id(one) not in counted])
+    return Seen(known, answered, asked, frozenset(reached), ports, [one for one in every if id(one) not in counted])
 
 
 def are_sent_once(some: Iterable[Life]) -> bool:
