@@ -31,11 +31,13 @@ pytestmark = pytest.mark.spark
 @pytest.mark.proof
 def test_kills_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_java()
-    points = [("exchanges: after an append", 2), (WORKER, 2), ("gold: before the timeline", 1)]
-    points.insert(0, ("frames: files written, not committed", 1))
-    points += [
+    points = [
+        ("frames: files written, not committed", 1),
+        ("exchanges: after an append", 2),  # what follows finds these exchanges still to be done
         ("exchanges: workers' files written, none committed", 1),
         ("exchanges: workers' files of one table committed", 1),
+        (WORKER, 2),
+        ("gold: before the timeline", 1),
     ]
     monkeypatch.setattr("tests.faults.campaign.schedule", lambda _: iter(points))
     outcome = run_campaign(7, 1, tmp_path, ["stuck_commit"])
