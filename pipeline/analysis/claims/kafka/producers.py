@@ -108,7 +108,7 @@ CLAIMS = (
     Claim("sequence_gap", r"out of sequence|began anew on", "A producer writes out of sequence.", (_REFUSALS,)),
     Claim(
         "produce_refused",
-        r"refused what",
+        r"refused records",
         "Brokers refused records.",
         (_REFUSALS,),
     ),
