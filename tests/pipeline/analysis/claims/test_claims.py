@@ -167,7 +167,7 @@ def removals(world: World, rng: random.Random, shares: tuple[float, ...] = (0.1,
     ids = sorted({one for one in world.frames.column("exchange_id").to_pylist() if one})
     for share in shares:
         yield world.without({one for one in ids if rng.random() < share})
-    lost = pa.array([rng.random() < 0.05 for _ in range(world.frames.num_rows)])
+    lost = pa.array([rng.random() < 0.05 for _ in range(world.frames.num_rows)], pa.bool_())
     yield world.losing(pa.chunked_array([lost]))
 
 
