@@ -142,7 +142,7 @@ def wrong(host: str, named: Collection[Place], tried: Sequence[str], known: Seen
         known: all connections.
         name: what is wrong if the places are.
     """
-    others = sorted({one for server, one in known.reached if one != host and server in map(_address, named)})
+    others = sorted({one for place in named for one in known.hosts_of.get(address(*place), ())} - {host})
     if others:
         return f"{name}, or something on its path drops or refuses packets: others are answered there ({some(others)})"
     if all(is_local(place) for place, _ in named):
@@ -150,13 +150,9 @@ def wrong(host: str, named: Collection[Place], tried: Sequence[str], known: Seen
     if tried:
         return f"either what is named is down, or {name}"
     ports = sorted({port for _, port in named})
-    if known.ports.isdisjoint(ports) and not any(one.server_port in ports for one in known.lives):
+    if known.all_ports.isdisjoint(ports):
         return f"{name}, or what is named is down (the capture has no connection to port {some(map(str, ports))})"
     return name
-
-
-def _address(place: Place) -> str:
-    return address(*place)
 
 
 def is_reached(place: Place, row: Row, reached: set[Place]) -> bool:

@@ -29,6 +29,10 @@ _FULL: Final = 1_000
 """Bytes: fewer fit into one packet that any path carries."""
 WAITS_US: Final = 5_000_000
 """So long (µs) a request may wait for its answer: those of its host that are asked meanwhile may still be answered."""
+_Whose = tuple[str, str, str]
+"""Server, client and its host."""
+_Asked = defaultdict[str, defaultdict[str, list[Row]]]
+"""By server and client host connections with requests that nothing acknowledged."""
 _AGAIN: Final = 3
 """Segments sent again, from which on it is no delay: the third comes over a second after the first."""
 
@@ -41,17 +45,29 @@ def troubles(sources: Sources, known: Seen, explained: Collection[str], settings
         if one.how == "spoke" and one.unanswered and one.waiting[0] and one.sent_again[0] >= _AGAIN
         and one.closed_by != "server" and one.connection_id not in explained
     }  # fmt: skip
-    by_client: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    by_client: defaultdict[_Whose, list[Row]] = defaultdict(list)
     for row in _asked(sources, sorted(lost)) if lost else ():
         by_client[row.server, row.client, row.host].append(row)
-    since: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    before: dict[tuple[str, str, str], list[Row]] = {}
+    since: _Asked = defaultdict(lambda: defaultdict(list))
+    before: dict[_Whose, list[Row]] = {}
     for (server, client, host), rows in sorted(by_client.items()):
         last_us = known.asked.get((server, host), 0)
         since[server][host] += [row for row in rows if row.us > last_us - WAITS_US]
         small = [row for row in rows if row.us <= last_us - WAITS_US and lost[row.connection_id].waiting[0] < _FULL]
         if small:
             before[server, client, host] = small
+    yield from _beside_answers(sources, before, lost)
+    away = {one.server: one for one in _all_away(since, known, lost, settings)}
+    yield from away.values()
+    yield from one_host.troubles(
+        sources, known, {server: rows for server, rows in since.items() if server not in away}, lost, settings
+    )
+
+
+def _beside_answers(
+    sources: Sources, before: Mapping[_Whose, Sequence[Row]], lost: Mapping[str, Life]
+) -> Iterator[Trouble]:
+    """Connections that get lost while others of the same host are answered."""
     asked = [
         {
             "server": server, "host": host, "ids": [row.connection_id for row in rows],
@@ -62,25 +78,23 @@ def troubles(sources: Sources, known: Seen, explained: Collection[str], settings
     for names, (others,) in zip(before, sources.tables.of_each(_ANSWERED, asked), strict=True):
         if others.answers:
             yield _trouble(names, before[names], int(others.answers), lost)
+
+
+def _all_away(since: _Asked, known: Seen, lost: Mapping[str, Life], settings: FindingSettings) -> Iterator[Trouble]:
+    """Servers that acknowledge nothing any more, for so long that no restart explains it."""
     restart_us = int(settings.connection_restart_seconds * 1_000_000)
-    away = set()
     for server, by_host in since.items():
-        last_us = max((us for (at, _), us in known.asked.items() if at == server), default=0)
+        since_us = known.asked_last.get(server, 0) - WAITS_US
         unheard = sorted(
-            (row for rows in by_host.values() for row in rows if row.us > last_us - WAITS_US),
+            (row for rows in by_host.values() for row in rows if row.us > since_us),
             key=lambda row: (row.us, row.exchange_id),
         )
         if not unheard:
             continue
         shut = known.shut_by(server, unheard[0].us)
         until_us = max(one.ended_us for one in (*shut, *(lost[row.connection_id] for row in unheard)))
-        if len(unheard) + number_of(shut) < settings.connection_failures or until_us - unheard[0].us < restart_us:
-            continue
-        away.add(server)
-        yield _away(server, unheard, shut, (unheard[0].us, until_us), lost)
-    yield from one_host.troubles(
-        sources, known, {server: rows for server, rows in since.items() if server not in away}, lost, settings
-    )
+        if len(unheard) + number_of(shut) >= settings.connection_failures and until_us - unheard[0].us >= restart_us:
+            yield _away(server, unheard, shut, (unheard[0].us, until_us), lost)
 
 
 def _asked(sources: Sources, ids: Sequence[str]) -> list[Row]:
@@ -114,7 +128,7 @@ _ANSWERED: Final = f"""
 """What the server answered the same host on other connections meanwhile."""
 
 
-def _trouble(whose: tuple[str, str, str], rows: Sequence[Row], answers: int, lost: Mapping[str, Life]) -> Trouble:
+def _trouble(whose: _Whose, rows: Sequence[Row], answers: int, lost: Mapping[str, Life]) -> Trouble:
     server, client, host = whose
     times = [row.us for row in rows]
     again = sum(lost[row.connection_id].sent_again[0] for row in rows)

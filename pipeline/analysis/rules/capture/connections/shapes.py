@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -117,6 +117,27 @@ class Seen:
             if one.opened == "yes":
                 found[one.server] = max(one.began_us, found.get(one.server, 0))
         return found
+
+    @cached_property
+    def asked_last(self) -> Mapping[str, int]:
+        """By server when a host asked last what was answered, µs since the epoch."""
+        found: dict[str, int] = {}
+        for (server, _), us in self.asked.items():
+            found[server] = max(us, found.get(server, 0))
+        return found
+
+    @cached_property
+    def hosts_of(self) -> Mapping[str, Collection[str]]:
+        """By server the client hosts that received an answer of it."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for server, host in self.reached:
+            found[server].add(host)
+        return found
+
+    @cached_property
+    def all_ports(self) -> frozenset[int]:
+        """On which anything was seen."""
+        return self.ports.union(one.server_port for one in self.lives)
 
     @cached_property
     def reached_hosts(self) -> frozenset[str]:
