@@ -32,7 +32,7 @@ from pipeline.capture.tcp.tracker import IDLE_US
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.lines import many
-from pipeline.metrics.endpoint import OPTION_HELP, Exposed, serving
+from pipeline.metrics.endpoint import Exposed, MetricsOption, serving
 from pipeline.metrics.log import Log, LogFormat, LogFormatOption
 from pipeline.terminal import Console
 
@@ -91,7 +91,6 @@ TlsEmbeddedKeys = Annotated[
     bool,
     typer.Option("--tls-embedded-keys", help="Decrypt TLS with the keys that the pcapng itself holds; needs tshark."),
 ]
-Metrics = Annotated[str | None, typer.Option(metavar="[HOST:]PORT", help=OPTION_HELP)]
 MostLying = Annotated[int | None, typer.Option(hidden=True, min=1, help="For BoundedStore, bytes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
@@ -138,7 +137,7 @@ def read(
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
     most_lying: MostLying = None,
-    metrics: Metrics = None,
+    metrics: MetricsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     conf: Conf = None,
     as_json: AsJson = False,
@@ -291,7 +290,7 @@ def live(
     publish_every: PublishEvery = PUBLISH_EVERY_S,
     idle_timeout: IdleTimeout = IDLE_US / 1e6,
     store_timeout: StoreTimeout = DEFAULT_STORE_TIMEOUT_S,
-    metrics: Metrics = None,
+    metrics: MetricsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     conf: Conf = None,
     as_json: AsJson = False,

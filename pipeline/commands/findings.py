@@ -67,7 +67,7 @@ def findings(
 
       wirelake findings --lake demo-lake --flat --rule stuck_commit --rule commit_regressed
     """
-    _demand_known(rule or (), severity or ())
+    demand_known(rule or (), severity or ())
     from pipeline.analysis.safety.guard import noting  # noqa: PLC0415 - loads DuckDB and Arrow
 
     with noting() as noted:
@@ -93,7 +93,7 @@ def findings(
         raise typer.Exit(2)
 
 
-def _demand_known(rules: Collection[str], severities: Collection[str]) -> None:
+def demand_known(rules: Collection[str], severities: Collection[str]) -> None:
     """Refuse names that nothing has.
 
     Raises:

@@ -16,7 +16,7 @@ from pipeline.commands.unjudged import warn_of_errors
 from pipeline.conf_option import Conf, required, writing_settings
 from pipeline.errors import UserError
 from pipeline.lines import many
-from pipeline.metrics.endpoint import OPTION_HELP
+from pipeline.metrics.endpoint import MetricsOption
 from pipeline.metrics.log import Log, LogFormat, LogFormatOption
 from pipeline.settings import Settings
 from pipeline.setup.java import MIN_JAVA, find_java
@@ -38,7 +38,7 @@ def stream(
     allow_set_aside: Annotated[
         bool, typer.Option("--allow-set-aside", help="With --once: end with 0 though landing files were set aside.")
     ] = False,
-    metrics: Annotated[str | None, typer.Option(metavar="[HOST:]PORT", help=OPTION_HELP)] = None,
+    metrics: MetricsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     conf: Conf = None,
 ) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
-from pipeline.commands.findings import read_incidents
+from pipeline.commands.findings import demand_known, read_incidents
+from pipeline.commands.incidents import SEVERITIES
 from pipeline.conf_option import Lake
 from pipeline.errors import UserError
 from pipeline.lines import many
+from pipeline.metrics.log import Log
 from pipeline.notifying.post import NotSentError, check_url, post, receiver
 from pipeline.notifying.sent import Sent, default_file
 from pipeline.notifying.shapes import MESSAGES, Shape, ended, is_open
@@ -23,7 +23,6 @@ from pipeline.terminal import Console
 
 URL_VARIABLE = "WIRELAKE_NOTIFY_URL"
 _ALERTS_PATH = "/api/v2/alerts"
-_SEVERITIES = ("critical", "warning", "info")
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -76,17 +75,16 @@ def notify(
     """
     if to is None:
         raise UserError(f"name the receiver: --to URL, or in the environment as {URL_VARIABLE}")
-    if severity not in _SEVERITIES:
-        raise UserError(f"there is no severity {severity!r}: name one of {', '.join(_SEVERITIES)}")
-    wanted, url = _SEVERITIES[: _SEVERITIES.index(severity) + 1], check_url(to)
-    sent = Sent(state or default_file(str(lake), url, shape.value))
-    look = _Look(str(lake), url, shape, page, sent, _complain)
+    demand_known((), (severity,))
+    wanted, url = SEVERITIES[: SEVERITIES.index(severity) + 1], check_url(to)
+    sent, log = Sent(state or default_file(str(lake), url, shape.value)), Log(Console(stderr=True))
+    look = _Look(str(lake), url, shape, page, sent, log)
 
     def take() -> bool:
         found = [one for one in read_incidents(lake)[0] if one["severity"] in wanted]
         taken, is_all = look.take(found)
         if taken:
-            Console(stderr=True).print(Text(f"{many(taken, 'message')} to {receiver(url)}", "dim"), soft_wrap=True)
+            log.write(f"{many(taken, 'message')} to {receiver(url)}")
         return is_all
 
     if once:
@@ -94,10 +92,10 @@ def notify(
             raise typer.Exit(2)
         return
     with stop_on_signals() as stop:
-        _repeat(take, every, stop)
+        _repeat(take, every, stop, log)
 
 
-def _repeat(take: Callable[[], bool], every: float, stop: Stop) -> None:
+def _repeat(take: Callable[[], bool], every: float, stop: Stop, log: Log) -> None:
     """Look again and again until a stop is asked for. A lake that cannot be read for a while ends nothing."""
     has_read = False
     while not stop.asked():
@@ -107,14 +105,10 @@ def _repeat(take: Callable[[], bool], every: float, stop: Stop) -> None:
         except UserError as error:
             if not has_read:
                 raise
-            _complain(str(error))
+            log.write(f"error: {error}")
         until = time.monotonic() + every
         while not stop.asked() and (left := until - time.monotonic()) > 0:
-            threading.Event().wait(min(left, 0.2))
-
-
-def _complain(problem: str) -> None:
-    Console(stderr=True).print(Text(f"error: {problem}", "bold red"), soft_wrap=True)
+            time.sleep(min(left, 0.2))
 
 
 class _Look:
@@ -123,14 +117,12 @@ class _Look:
     Args:
         lake, url, shape, page: see :func:`notify`.
         sent: what was sent before.
-        complain: takes a sentence about a message that is not sent.
+        log: takes a sentence about a message that is not sent.
     """
 
-    def __init__(
-        self, lake: str, url: str, shape: Shape, page: str | None, sent: Sent, complain: Callable[[str], None]
-    ) -> None:
-        self._lake, self._url, self._shape, self._page, self._sent = lake, url, shape, page, sent
-        self._complain = complain
+    def __init__(self, lake: str, url: str, shape: Shape, page: str | None, sent: Sent, log: Log) -> None:
+        self._lake, self._url, self._shape, self._page = lake, url, shape, page
+        self._sent, self._log = sent, log
 
     def take(self, incidents: Rows) -> tuple[int, bool]:
         """Send what is new, and what waits; how many messages were taken, and whether all were."""
@@ -147,7 +139,7 @@ class _Look:
 
     def _wait(self, messages: Sequence[Any]) -> None:
         if dropped := self._sent.wait(messages):
-            self._complain(f"{many(dropped, 'message')} dropped: too many wait for {receiver(self._url)}")
+            self._log.write(f"error: {many(dropped, 'message')} dropped: too many wait for {receiver(self._url)}")
         self._sent.save()  # before the first is sent: whatever ends us, they are sent
 
     def _send_each(self) -> tuple[int, bool]:
@@ -158,7 +150,7 @@ class _Look:
                 taken += 1
             except NotSentError as error:
                 is_all = False
-                self._complain(f"{receiver(self._url)}: {error}")
+                self._log.write(f"error: {receiver(self._url)}: {error}")
                 if not error.is_refused:
                     break  # it is tried again at the next look, those behind it after it
             del self._sent.waiting[0]
@@ -173,7 +165,7 @@ class _Look:
         try:
             post(url if url.endswith(_ALERTS_PATH) else f"{url}{_ALERTS_PATH}", made)
         except NotSentError as error:
-            self._complain(f"{receiver(self._url)}: {error}")
+            self._log.write(f"error: {receiver(self._url)}: {error}")
             return 0, False
         self._sent.waiting.clear()
         return len(made), True

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
 
 from pipeline.errors import UserError
 from pipeline.metrics.sample import Sample
-from pipeline.setup.system import how_to_install
+from pipeline.setup.system import lacking_package
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -24,6 +26,7 @@ OPTION_HELP = (
     "[HOST:]PORT on which Prometheus finds metrics at /metrics, and a supervisor /healthz and /readyz. Without HOST "
     "only this machine reaches it. It has no login: names of queries and counts are for whoever reaches it."
 )
+MetricsOption = Annotated[str | None, typer.Option("--metrics", metavar="[HOST:]PORT", help=OPTION_HELP)]
 _PATIENCE_S = 10
 """How long a connection may be silent, s."""
 
@@ -125,8 +128,8 @@ def _handler(exposed: Exposed) -> type[BaseHTTPRequestHandler]:
         from prometheus_client import PlatformCollector, ProcessCollector  # noqa: PLC0415 - an extra
         from prometheus_client.exposition import choose_encoder  # noqa: PLC0415
         from prometheus_client.registry import CollectorRegistry  # noqa: PLC0415
-    except ImportError as error:
-        raise UserError(f"--metrics needs the Prometheus client: {how_to_install('metrics')} ({error})") from error
+    except ModuleNotFoundError as error:
+        raise UserError(lacking_package(error, "--metrics") or str(error)) from error
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(exposed))
     ProcessCollector(registry=registry)

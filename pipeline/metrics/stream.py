@@ -33,33 +33,43 @@ class BatchDone:
     failed_steps: int
 
 
+@dataclass(slots=True)
+class _Totals:
+    """Of all batches of a query since the job began; ``newest_us``: the greatest that one of them had."""
+
+    last: BatchDone
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    failed_steps: int = 0
+    newest_us: int | None = None
+
+    def add(self, done: BatchDone) -> None:
+        """Count a batch."""
+        self.last = done
+        self.batches += 1
+        self.rows_in += done.rows_in
+        self.rows_out += done.rows_out
+        self.seconds += done.seconds
+        self.failed_steps += done.failed_steps
+        self.newest_us = max((us for us in (self.newest_us, done.newest_us) if us is not None), default=None)
+
+
 class StreamMetrics:
     """Samples of all batches since the job began; queries run in threads of their own."""
 
     def __init__(self, exposed: Exposed | None = None) -> None:
         self._exposed = exposed or Exposed()
         self._lock = threading.Lock()
-        self._batches: Counter[str] = Counter()
-        self._rows_in: Counter[str] = Counter()
-        self._rows_out: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-        self._seconds: dict[str, float] = {}
-        self._last: dict[str, BatchDone] = {}
-        self._newest_us: dict[str, int] = {}
+        self._totals: dict[str, _Totals] = {}
         self._set_aside: Counter[str] = Counter()
         self._open: dict[tuple[str, str], int] = {}
 
     def batch(self, done: BatchDone) -> None:
         """Count a batch."""
         with self._lock:
-            self._batches[done.query] += 1
-            self._rows_in[done.query] += done.rows_in
-            self._rows_out[done.query] += done.rows_out
-            self._failed[done.query] += done.failed_steps
-            self._seconds[done.query] = self._seconds.get(done.query, 0.0) + done.seconds
-            self._last[done.query] = done
-            if done.newest_us is not None:
-                self._newest_us[done.query] = max(done.newest_us, self._newest_us.get(done.query, done.newest_us))
+            self._totals.setdefault(done.query, _Totals(done)).add(done)
             self._exposed.show(self._samples())
 
     def set_aside(self, kind: str, files: int) -> None:
@@ -76,18 +86,18 @@ class StreamMetrics:
                 self._exposed.show(self._samples())
 
     def _samples(self) -> Iterator[Sample]:
-        for query, last in sorted(self._last.items()):
-            of = {"query": query}
-            yield _count("batches", "Batches.", self._batches[query], of)
-            yield _count("rows_read", "Rows read.", self._rows_in[query], of)
-            yield _count("rows_written", "Rows written to the main table.", self._rows_out[query], of)
-            yield _count("failed_steps", "Rules, tables and other steps that failed.", self._failed[query], of)
-            yield _count("batch_seconds", "Time that batches took, s.", self._seconds[query], of)
+        for query, of_all in sorted(self._totals.items()):
+            of, last = {"query": query}, of_all.last
+            yield _count("batches", "Batches.", of_all.batches, of)
+            yield _count("rows_read", "Rows read.", of_all.rows_in, of)
+            yield _count("rows_written", "Rows written to the main table.", of_all.rows_out, of)
+            yield _count("failed_steps", "Rules, tables and other steps that failed.", of_all.failed_steps, of)
+            yield _count("batch_seconds", "Time that batches took, s.", of_all.seconds, of)
             yield _now("last_batch_seconds", "Time that the last batch took, s.", last.seconds, of)
             yield _now("last_batch_timestamp_seconds", "When the last batch ended.", last.finished_s, of)
-            if (newest_us := self._newest_us.get(query)) is not None:
+            if of_all.newest_us is not None:
                 text = "Time of the newest row read, by the clock of the agent."
-                yield _now("newest_timestamp_seconds", text, newest_us / 1e6, of)
+                yield _now("newest_timestamp_seconds", text, of_all.newest_us / 1e6, of)
         for kind, files in sorted(self._set_aside.items()):
             text = "Landing files that are damaged, foreign or gone; ops.landing_files names them."
             yield _count("files_set_aside", text, files, {"query": kind})

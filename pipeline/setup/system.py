@@ -60,7 +60,7 @@ OPTIONAL_TOOLS = (
 
 _EXTRAS = {
     "deltalake": "sql", "streamlit": "dashboard", "altair": "dashboard", "pyspark": "spark", "delta": "spark",
-    "great_expectations": "quality",
+    "great_expectations": "quality", "prometheus_client": "metrics",
 }  # fmt: skip
 """Packages that only some commands need, and the extra of this distribution that installs each."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -15,11 +16,13 @@ from pipeline.cli import app
 from pipeline.commands import notify as command
 from pipeline.embedded.incident_changes import IncidentChange
 from pipeline.errors import UserError
+from pipeline.metrics.log import Log
 from pipeline.notifying import post as posting
 from pipeline.notifying.post import NotSentError, check_url, post, receiver
 from pipeline.notifying.sent import MOST_WAITING, Sent
 from pipeline.notifying.shapes import COLUMNS, Shape, as_json, as_slack, ended, is_open
 from pipeline.tables import INCIDENTS
+from pipeline.terminal import Console
 from tests.pipeline.notifying.receiver import Receiver, receiving
 
 PAGE = "https://dash.example.org/"
@@ -48,9 +51,13 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posting, "FIRST_PAUSE_S", 0.0)
 
 
+def log_to(text: io.StringIO) -> Log:
+    return Log(Console(file=text))
+
+
 def look(there: Receiver, file: Path, shape: Shape = Shape.JSON) -> command._Look:
     """A process that was just started."""
-    return command._Look("lake", there.url, shape, PAGE, Sent(file), lambda _: None)
+    return command._Look("lake", there.url, shape, PAGE, Sent(file), log_to(io.StringIO()))
 
 
 def kinds(there: Receiver) -> list[tuple[str, str]]:
@@ -121,10 +128,10 @@ def test_a_redirect_is_not_followed(there: Receiver) -> None:
 
 def test_an_error_names_the_receiver_without_what_may_be_secret(there: Receiver, tmp_path: Path) -> None:
     there.answers = [403]
-    said: list[str] = []
+    said = io.StringIO()
     url = f"{there.url}/services/SECRET?token=SECRET"
-    command._Look("lake", url, Shape.JSON, None, Sent(tmp_path / "s"), said.append).take([incident()])
-    assert said == [f"{there.url}: it answers 403"]
+    command._Look("lake", url, Shape.JSON, None, Sent(tmp_path / "s"), log_to(said)).take([incident()])
+    assert said.getvalue() == f"error: {there.url}: it answers 403\n"
     assert "SECRET" not in (tmp_path / "s").read_text()
     assert receiver("https://user:pass@hooks.example.org/x") == "https://hooks.example.org"
 
