@@ -10,8 +10,9 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
+from pipeline.analysis.incidents.bundle import Bundle
 from pipeline.analysis.incidents.entities import PARTITION, Known
-from pipeline.analysis.incidents.grouping import Bundle, Tree
+from pipeline.analysis.incidents.grouping import Tree
 from pipeline.analysis.rules.callers import Caller, host_of_address
 from pipeline.analysis.rules.kafka.behind import MARKERS
 from pipeline.analysis.rules.kafka.positions.unread_words import SILENT

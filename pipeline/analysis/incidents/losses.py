@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pipeline.analysis.claims.table import SILENT_RULES, WIDE_RULES
+from pipeline.analysis.incidents.bundle import LEAST_LINGER_US
 from pipeline.analysis.incidents.case import Case
 from pipeline.analysis.incidents.entities import CLIENT, Known
-from pipeline.analysis.incidents.grouping import LEAST_LINGER_US
 
 OF_CLIENTS = "The capture lost some bytes of these clients: figures may be too small."
 OF_CLUSTER = "The capture lost some bytes of this cluster: what was not seen may have happened."

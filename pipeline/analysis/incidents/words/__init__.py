@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.incidents.words.batches import BATCHES
 from pipeline.analysis.incidents.words.commits import COMMITS
 from pipeline.analysis.incidents.words.members import MEMBERS
 from pipeline.analysis.incidents.words.model import LOSES, REFUSED, SLOW, STANDS, WASTES, Words
@@ -13,7 +14,7 @@ from pipeline.analysis.incidents.words.refusals import REFUSALS
 from pipeline.analysis.incidents.words.transactions import TRANSACTIONS
 
 WORDS: dict[str, Words] = {
-    **COMMITS, **TRANSACTIONS, **MEMBERS, **PROCESSES, **PRODUCERS, **REFUSALS, **MONGODB, **OTHERS,
+    **COMMITS, **TRANSACTIONS, **MEMBERS, **BATCHES, **PROCESSES, **PRODUCERS, **REFUSALS, **MONGODB, **OTHERS,
 }  # fmt: skip
 """By rule."""
 

@@ -49,6 +49,11 @@ def own_clients(case: Case) -> str:
     return clients(case)
 
 
+def topic_names(case: Case) -> list[str]:
+    """All topics that the root is about."""
+    return sorted({str(one.row["topic"]) for one in case.bundle.findings if one.row.get("topic")}) or ["TOPIC"]
+
+
 def topics(case: Case) -> str:
     """Topics and partitions."""
     return "" if case.places == "?" else case.places
