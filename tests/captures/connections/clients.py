@@ -131,3 +131,12 @@ def looks(stage: Stage, times: int, every: float) -> None:
     for _ in range(times):
         socket.create_connection((stage.host, stage.port), timeout=2).close()
         time.sleep(every)
+
+
+def three_write(server: str, client_id: str, seconds: float) -> None:
+    """Librdkafka, Java and kafka-python want to write for so long, and give a SYN 8 s."""
+    together(
+        lambda: write(server, client_id, seconds, socket_connection_setup_timeout_ms=8000),
+        lambda: java(server, f"{client_id}-java", seconds, socket_connection_setup_timeout_ms=8000),
+        lambda: kafka_python(server, f"{client_id}-python", seconds),
+    )

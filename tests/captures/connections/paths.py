@@ -9,7 +9,7 @@ import pymongo
 from tests.brokers.ferretdb import FerretDB
 from tests.brokers.mongodb_proxy import MongodbProxy
 from tests.captures.connections import network
-from tests.captures.connections.clients import java, kafka_python, pymongo_asks, together, write
+from tests.captures.connections.clients import java, kafka_python, pymongo_asks, three_write, together, write
 from tests.captures.connections.story import Stage
 
 _AWAY_S = 80.0
@@ -21,11 +21,7 @@ _CUT_S = 6.0
 def one_way(stage: Stage) -> None:
     """A firewall drops the broker's answers to the SYNs of librdkafka, Java and kafka-python."""
     network.filters(f"{stage.back} tcp flags & (syn | ack) == syn | ack drop")
-    together(
-        lambda: write(stage.server, "deaf", 25, socket_connection_setup_timeout_ms=8000),
-        lambda: java(stage.server, "deaf-java", 25, socket_connection_setup_timeout_ms=8000),
-        lambda: kafka_python(stage.server, "deaf-python", 25),
-    )
+    three_write(stage.server, "deaf", 25)
 
 
 def mongodb_one_way(stage: Stage) -> None:

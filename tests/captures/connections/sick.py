@@ -23,6 +23,7 @@ from tests.captures.connections.clients import (
     pymongo_asks,
     rdkafka,
     read,
+    three_write,
     together,
     write,
 )
@@ -52,11 +53,7 @@ def mongodb_refused(stage: Stage) -> None:
 def unanswered(stage: Stage) -> None:
     """A firewall drops what librdkafka, Java and kafka-python send to the broker."""
     network.filters(f"{stage.to} drop")
-    together(
-        lambda: write(stage.server, "outside", 25, socket_connection_setup_timeout_ms=8000),
-        lambda: java(stage.server, "outside-java", 25, socket_connection_setup_timeout_ms=8000),
-        lambda: kafka_python(stage.server, "outside-python", 25),
-    )
+    three_write(stage.server, "outside", 25)
 
 
 def mongodb_unanswered(stage: Stage) -> None:

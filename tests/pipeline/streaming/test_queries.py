@@ -27,8 +27,15 @@ def test_whoever_rests_is_woken_when_no_batch_may_begin_any_more() -> None:
 
 
 def test_a_rest_that_is_over_is_none() -> None:
-    Gate().rest(time.monotonic() - 1)
-    Gate().rest(0.0)
+    gate, ended = Gate(), threading.Event()
+
+    def work() -> None:
+        gate.rest(time.monotonic() - 1)
+        gate.rest(0.0)
+        ended.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    assert ended.wait(60)
 
 
 def test_closing_waits_for_batches_under_way() -> None:

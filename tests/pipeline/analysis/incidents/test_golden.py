@@ -77,7 +77,7 @@ def test_the_query_that_shows_an_incident_can_be_asked(
 ) -> None:
     _, found = recording
     for row in found.incidents.to_pylist():
-        lake.execute(f"EXPLAIN {row['sql']}")
+        assert lake.execute(f"EXPLAIN {row['sql']}").fetchall(), row["rule"]
 
 
 def test_no_text_lacks_a_name() -> None:
