@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
-from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, install_command
+from pipeline.setup.system import JAVA, RUNTIME_TOOLS, TEST_TOOLS, install_command
 from tests.brokers.ferretdb import go_command
 from tests.paths import ROOT
 
@@ -28,7 +28,7 @@ def _lack(what: str, mend: str) -> NoReturn:
 
 def _require_tool(command: str) -> None:
     if shutil.which(command) is None:
-        tool = next(tool for tool in OPTIONAL_TOOLS if tool.command == command)
+        tool = next(tool for tool in (*RUNTIME_TOOLS, *TEST_TOOLS) if tool.command == command)
         _lack(command, install_command(tool))
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -23,13 +24,16 @@ from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.setup.program import RUN
+from pipeline.setup.system import in_checkout
 from pipeline.terminal import Console, printable_lines
 
 SAMPLES = (
     "healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "mongodb/troubled_mongodb",
 )  # fmt: skip
 _DIAGNOSED = "stuck_commit"
-_CAPTURES = Path(__file__).parents[2] / "tests" / "captures"
+_PACKED = Path(__file__).parents[1] / "samples"
+_CAPTURES = _PACKED if _PACKED.is_dir() else Path(__file__).parents[2] / "tests" / "captures"
+"""The sample captures: in the wheel, or in a checkout."""
 _SHOWN_ROWS = 24
 _SLOW_MS = 1000
 
@@ -59,7 +63,7 @@ def demo(
     lake: Annotated[Path, typer.Option(help="Where the tables go.")] = Path("demo-lake"),
     landing: Annotated[Path, typer.Option(help="Where the landing files go.")] = Path("demo-landing"),
     captures: Annotated[
-        Path, typer.Option(help="Folder with the sample captures.", show_default="that of the checkout")
+        Path, typer.Option(help="Folder with the sample captures.", show_default="the samples of this installation")
     ] = _CAPTURES,
 ) -> None:
     """Read the sample captures, build a lake, check it, and show what is wrong. Running it again changes nothing.
@@ -91,7 +95,7 @@ def demo(
         _show_timeline(lake, stuck, console)
     console.print(Rule("6. MongoDB: which application runs which commands", align="left"))
     _show_commands(lake, console)
-    _show_next_steps(lake, console)
+    _show_next_steps(lake, captures, console)
     if failed:
         raise typer.Exit(1)
 
@@ -100,8 +104,7 @@ def _demand(captures: Path) -> None:
     missing = [name for name in SAMPLES if not (captures / f"{name}.pcap").exists()]
     if missing:
         raise UserError(
-            f"{captures} lacks the sample {missing[0]}.pcap: run the demo from a checkout, or name their folder by "
-            "--captures"
+            f"{captures} lacks the sample {missing[0]}.pcap. Name the folder that holds the samples by --captures."
         )
 
 
@@ -175,7 +178,10 @@ def _show_commands(lake: Path, console: Console) -> None:
     console.print(table)
 
 
-def _show_next_steps(lake: Path, console: Console) -> None:
+def _show_next_steps(lake: Path, captures: Path, console: Console) -> None:
+    here = Path.cwd()
+    sample = captures / f"{_DIAGNOSED}.pcap"
+    named = sample.relative_to(here) if sample.is_relative_to(here) else sample
     console.print(Rule(align="left"))
     console.print(f"The lake is in {lake}. Try next:", soft_wrap=True)
     hints = [
@@ -185,9 +191,9 @@ def _show_next_steps(lake: Path, console: Console) -> None:
         f'wirelake sql "FROM silver.mongo_commands WHERE latency_us > 1000000" --lake {lake}',
         f"wirelake findings --lake {lake} --flat",
         f'wirelake sql "{_FIRST_THINGS}" --lake {lake}',
-        "wirelake decode tests/captures/stuck_commit.pcap --api OffsetCommit",
-        "wirelake explain tests/captures/stuck_commit.pcap --frame 1",
-        f"WIRELAKE_LAKE={lake} jupyter lab notebooks/tour.ipynb",
+        f"wirelake decode {quote(str(named))} --api OffsetCommit",
+        f"wirelake explain {quote(str(named))} --frame 1",
+        *([f"WIRELAKE_LAKE={lake} jupyter lab notebooks/tour.ipynb"] if in_checkout() else []),
     ]
     for hint in hints:
         console.print(Text(f"  {hint}"), soft_wrap=True)

@@ -19,10 +19,12 @@ from pipeline.setup.jars import JarError, spark_jars_dir, unfit_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
 from pipeline.setup.system import (
     JAVA,
-    OPTIONAL_TOOLS,
+    RUNTIME_TOOLS,
     TCPDUMP,
+    TEST_TOOLS,
     capture_right,
     how_to_install,
+    in_checkout,
     install_command,
     may_capture,
 )
@@ -40,6 +42,14 @@ _PACKAGES = {
     "duckdb": (None, how_to_install("sql")),
 }
 """Packages beyond the core, the version that belongs with the others (None: any), and what installs them."""
+_PURPOSES = {
+    "pyspark": "the Spark job",
+    "delta-spark": "the Spark job",
+    "great-expectations": "`wirelake check`",
+    "deltalake": "`wirelake sql` and other commands that read a lake",
+    "duckdb": "`wirelake diagnose`",
+}
+"""What does not run without each package."""
 _DASHBOARD = ("streamlit", how_to_install("dashboard"))
 _DASHBOARD_PYTHON = (3, 11)
 
@@ -85,12 +95,13 @@ def examine() -> Iterator[Check]:
     wanted = ".".join(map(str, MIN_PYTHON))
     yield Check("Python", sys.version_info >= MIN_PYTHON, True, found, f"install Python {wanted} or newer")
     yield from _import_names()
-    yield _java()
+    with_spark = _wants_spark()
+    yield _java(with_spark)
     for package, (expected, mend) in _PACKAGES.items():
-        yield _package(package, expected, mend)
+        yield _package(package, expected, mend, with_spark)
     yield _dashboard()
-    yield _jars()
-    for tool in OPTIONAL_TOOLS:
+    yield _jars(with_spark)
+    for tool in (*RUNTIME_TOOLS, *(TEST_TOOLS if in_checkout() else ())):
         path = shutil.which(tool.command)
         mend = "" if path else install_command(tool)
         yield Check(tool.command, path is not None, False, path or f"not found; needed for {tool.purpose}", mend)
@@ -116,24 +127,36 @@ def _import_names() -> Iterator[Check]:
         yield Check("import names", True, True, "nothing else here is called decoder or pipeline")
 
 
-def _java() -> Check:
+def _wants_spark() -> bool:
+    """Whether the Spark job is to run here: pyspark was installed, or this is a checkout, which has its tests."""
+    return in_checkout() or _installed("pyspark") is not None
+
+
+def _installed(package: str) -> str | None:
+    """The version of an installed distribution; None: it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _java(required: bool) -> Check:
     java = find_java()
     if java is None:
-        return Check("Java", False, True, "not found; Spark needs it", install_command(JAVA))
+        return Check("Java", False, required, "not found; needed for the Spark job", install_command(JAVA))
     detail = f"{java.version} in {java.home}"
     if not java.suitable:
         needs = f"Spark needs {MIN_JAVA} or newer with the module {VECTOR_MODULE}"
-        return Check("Java", False, True, f"{detail}; {needs}", install_command(JAVA))
+        return Check("Java", False, required, f"{detail}; {needs}", install_command(JAVA))
     if not java.in_use:
         return Check("Java", True, True, f"{detail}; for spark-submit: export JAVA_HOME={java.home}")
     return Check("Java", True, True, detail)
 
 
-def _package(name: str, expected: str | None, mend: str) -> Check:
-    try:
-        found = version(name)
-    except PackageNotFoundError:
-        return Check(name, False, True, "not installed", mend)
+def _package(name: str, expected: str | None, mend: str, required: bool) -> Check:
+    found = _installed(name)
+    if found is None:
+        return Check(name, False, required, f"not installed; needed for {_PURPOSES[name]}", mend)
     if expected is not None and found != expected:
         return Check(
             name, False, True, f"{found}; the others belong with {expected}", f"pip install {name}=={expected}"
@@ -144,23 +167,23 @@ def _package(name: str, expected: str | None, mend: str) -> Check:
 def _dashboard() -> Check:
     """Only the web page needs it, and it needs a newer Python than all the rest."""
     package, mend = _DASHBOARD
-    try:
-        return Check(package, True, False, version(package))
-    except PackageNotFoundError:
-        wanted = ".".join(map(str, _DASHBOARD_PYTHON))
-        old = f", with Python {wanted} or newer" if sys.version_info < _DASHBOARD_PYTHON else ""
-        return Check(package, False, False, "not installed; needed for `wirelake dashboard`", mend + old)
+    found = _installed(package)
+    if found is not None:
+        return Check(package, True, False, found)
+    wanted = ".".join(map(str, _DASHBOARD_PYTHON))
+    old = f", with Python {wanted} or newer" if sys.version_info < _DASHBOARD_PYTHON else ""
+    return Check(package, False, False, "not installed; needed for `wirelake dashboard`", mend + old)
 
 
-def _jars() -> Check:
-    mend = f"{sys.executable} -m pipeline.setup"
+def _jars(required: bool) -> Check:
+    mend = "wirelake setup"
     try:
         unfit = unfit_jars(spark_jars_dir())
     except JarError as error:
-        return Check("Delta jars", False, True, str(error), mend)
+        return Check("Delta jars", False, required, str(error), mend)
     if unfit:
         names = ", ".join(jar.file_name for jar in unfit)
-        return Check("Delta jars", False, True, f"missing or damaged: {names}", mend)
+        return Check("Delta jars", False, required, f"missing or damaged: {names}", mend)
     return Check("Delta jars", True, True, "in place, checksums match")
 
 

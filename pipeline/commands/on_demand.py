@@ -31,6 +31,7 @@ MODULES = {
     "backfill": "pipeline.commands.lake",
     "maintain": "pipeline.commands.lake",
     "demo": "pipeline.commands.demo",
+    "setup": "pipeline.commands.setup",
     "doctor": "pipeline.commands.doctor",
     "capture": "pipeline.capture.cli",
 }

@@ -7,7 +7,7 @@ import sys
 
 from pipeline.setup.jars import JarError, install_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
-from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, Tool, apt_install, install_command, may_install
+from pipeline.setup.system import JAVA, RUNTIME_TOOLS, TEST_TOOLS, Tool, apt_install, install_command, may_install
 
 
 def _print_line(text: str) -> None:
@@ -18,7 +18,7 @@ def _print_line(text: str) -> None:
 def _missing() -> list[Tool]:
     java = find_java()
     tools = [] if java is not None and java.suitable else [JAVA]
-    return tools + [tool for tool in OPTIONAL_TOOLS if shutil.which(tool.command) is None]
+    return tools + [tool for tool in (*RUNTIME_TOOLS, *TEST_TOOLS) if shutil.which(tool.command) is None]
 
 
 def main() -> int:

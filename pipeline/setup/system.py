@@ -36,9 +36,9 @@ TCPDUMP = Tool("tcpdump", "capturing live, and recording the sample captures", (
 TSHARK = Tool(
     "tshark", "decrypting TLS, and comparing with Wireshark in the tests", ("tshark",), "wireshark-cli", "wireshark"
 )
-OPTIONAL_TOOLS = (
-    TCPDUMP,
-    TSHARK,
+RUNTIME_TOOLS = (TCPDUMP, TSHARK)
+"""Programs that some commands run."""
+TEST_TOOLS = (
     Tool(
         "javac",
         "compiling the Java clients of the tests",
@@ -65,6 +65,11 @@ _EXTRAS = {
 """Packages that only some commands need, and the extra of this distribution that installs each."""
 
 
+def in_checkout(root: Path = _ROOT) -> bool:
+    """Whether this code is a checkout of the project, with its tests, and not an installed distribution."""
+    return (root / "pyproject.toml").is_file()
+
+
 def os_family(os_release: Path = Path("/etc/os-release")) -> Family:
     """The package manager's family, from ``ID`` and ``ID_LIKE``."""
     if platform.system() == "Darwin":
@@ -82,7 +87,7 @@ def os_family(os_release: Path = Path("/etc/os-release")) -> Family:
 
 def how_to_install(extra: str, root: Path = _ROOT) -> str:
     """The command that installs what an extra of pyproject.toml names: out of a checkout at ``root``, or by name."""
-    if (root / "pyproject.toml").is_file():
+    if in_checkout(root):
         return f"pip install '.[{extra}]' in the checkout"
     return f"pip install 'wirelake[{extra}]'"
 
@@ -134,7 +139,7 @@ def _apt(*arguments: str, stdin: str | None = None, program: str = "apt-get") ->
     return done.returncode == 0
 
 
-def _offered(names: tuple[str, ...]) -> str:
+def offered(names: tuple[str, ...]) -> str:
     """The first of ``names`` that apt can install, or the first if it knows none."""
     for name in names:
         shown = subprocess.run(["apt-cache", "show", name], capture_output=True, check=False)
@@ -146,7 +151,7 @@ def _offered(names: tuple[str, ...]) -> str:
 def apt_install(tools: list[Tool]) -> bool:
     """Install ``tools`` without a question. Returns whether apt succeeded."""
     _apt("update", "-qq")
-    packages = [_offered(tool.debian) for tool in tools]
+    packages = [offered(tool.debian) for tool in tools]
     if "tshark" in packages:
         # Its package asks whether everybody may capture; answered beforehand, and no.
         _apt(stdin="wireshark-common wireshark-common/install-setuid boolean false\n", program="debconf-set-selections")

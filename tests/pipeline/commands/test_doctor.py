@@ -65,7 +65,7 @@ def test_damaged_or_missing_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     code, checks = run()
     assert code == 2
     assert DELTA_JARS[0].file_name in checks["Delta jars"]["detail"]
-    assert checks["Delta jars"]["mend"].endswith("-m pipeline.setup")
+    assert checks["Delta jars"]["mend"] == "wirelake setup"
 
     def absent() -> Path:
         raise JarError("pyspark is not installed")
@@ -123,6 +123,24 @@ def test_the_command_that_installs_an_extra_is_printed_as_it_is_typed(monkeypatc
     printed = CliRunner().invoke(app, []).stdout
     for extra in ("spark", "quality", "sql", "dashboard"):
         assert f"pip install '.[{extra}]' in the checkout" in printed
+
+
+def test_where_the_job_was_not_installed_nothing_of_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = doctor.version
+
+    def version(name: str) -> str:
+        if name in ("pyspark", "delta-spark", "great-expectations", "deltalake"):
+            raise PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(doctor, "version", version)
+    monkeypatch.setattr(doctor, "in_checkout", lambda: False)
+    monkeypatch.setattr(doctor, "find_java", lambda: None)
+    monkeypatch.setattr(doctor, "unfit_jars", lambda _: list(DELTA_JARS))
+    code, checks = run()
+    assert code == 0
+    assert checks["pyspark"]["detail"] == "not installed; needed for the Spark job"
+    assert "mvn" not in checks, "a tool of the tests"
 
 
 def test_who_installed_the_wheel_has_no_checkout(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import pytest
 from pipeline.setup import __main__ as setup
 from pipeline.setup.jars import JarError
 from pipeline.setup.java import Java
-from pipeline.setup.system import OPTIONAL_TOOLS, Tool
+from pipeline.setup.system import RUNTIME_TOOLS, TEST_TOOLS, Tool
 
-TOOLS = [tool.command for tool in OPTIONAL_TOOLS]
+TOOLS = [tool.command for tool in (*RUNTIME_TOOLS, *TEST_TOOLS)]
 GOOD = Java(Path("/jvm"), 17, has_vector=True, in_use=True)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.setup.system import JAVA, OPTIONAL_TOOLS, install_command, os_family
+from pipeline.setup.system import JAVA, RUNTIME_TOOLS, TEST_TOOLS, install_command, os_family
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,6 @@ def test_each_system_has_its_command() -> None:
     assert install_command(JAVA, "debian") == "sudo apt-get install -y openjdk-17-jre-headless"
     assert install_command(JAVA, "fedora") == "sudo dnf install -y java-21-openjdk-headless"
     assert install_command(JAVA, "macos").startswith("brew install openjdk@17 && export JAVA_HOME=")
-    tools = {tool.command: tool for tool in OPTIONAL_TOOLS}
+    tools = {tool.command: tool for tool in (*RUNTIME_TOOLS, *TEST_TOOLS)}
     assert install_command(tools["tshark"], "macos") == "brew install wireshark"
     assert install_command(tools["mvn"], "other") == "install mvn with your system's package manager"

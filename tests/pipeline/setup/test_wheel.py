@@ -50,8 +50,21 @@ def test_data_files_are_in_it(python: Path, tmp_path: Path) -> None:
     views = len(list((ROOT / "pipeline" / "dashboard" / "views").glob("*.sql")))
     rules = len(list((ROOT / "docs" / "rules").glob("*.md")))
     assert found.stdout.split() == [str(views), str(rules)], found.stderr
-    settings = python.parents[1] / "share" / "wirelake" / "conf"
-    assert {path.name for path in settings.iterdir()} == {path.name for path in (ROOT / "conf").iterdir()}
+    shared = python.parents[1] / "share" / "wirelake"
+    for folder in ("conf", "airflow_dags"):
+        assert _names(shared / folder) == _names(ROOT / folder)
+
+
+@pytest.mark.slow
+def test_the_demo_finds_its_samples(python: Path, tmp_path: Path) -> None:
+    found = run_python(
+        python, tmp_path, "-c", "from pipeline.commands.demo import SAMPLES, _CAPTURES as c, _demand; _demand(c)"
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.name != "__pycache__"}
 
 
 def test_the_supported_versions_are_those_that_can_be_looked_for() -> None:
