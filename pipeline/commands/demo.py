@@ -56,7 +56,7 @@ WHERE application IS NOT NULL AND namespace NOT LIKE 'admin%'
 GROUP BY ALL ORDER BY application, command
 """
 
-_FIRST_THINGS = "SELECT headline, do_now FROM gold.incidents ORDER BY urgency"
+_FIRST_THINGS = "SELECT headline, immediate_action FROM gold.incidents ORDER BY urgency"
 
 
 def demo(

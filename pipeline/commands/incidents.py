@@ -98,7 +98,9 @@ def _print_brief(row: Row, console: Console) -> None:
     """What it is, and unless it is over as much of what to do now as a line holds."""
     console.print(_head(row, ""))
     if row["state"] != "closed":
-        console.print(Padding(_text(row["do_now"]), (0, 0, 0, 2)), no_wrap=True, overflow="ellipsis", style="dim")
+        console.print(
+            Padding(_text(row["immediate_action"]), (0, 0, 0, 2)), no_wrap=True, overflow="ellipsis", style="dim"
+        )
 
 
 def by_severity(rows: Sequence[Row]) -> str:
@@ -129,12 +131,12 @@ def print_incident(
         was: headlines that were reported of it before.
     """
     lines: list[tuple[str, RenderableType]] = [("how bad", _text(row["impact"]))]
-    if not is_short or row["state"] != "closed" or row["do_now"].startswith(STAYS):
-        lines.append(("now", _text(row["do_now"])))
-    lines.append(("fix", _text(row["fix"])))
+    if not is_short or row["state"] != "closed" or row["immediate_action"].startswith(STAYS):
+        lines.append(("now", _text(row["immediate_action"])))
+    lines.append(("fix", _text(row["remediation"])))
     lines += [("was told", _text(one)) for one in was]
     if not is_short:
-        lines.append(("sure?", _text(f"{row['certainty'].capitalize()}. {row['why']}")))
+        lines.append(("sure?", _text(f"{row['confidence'].capitalize()}. {row['reasoning']}")))
         if story := lines_of(row):
             lines.append(("happened", _story(story)))
     lines.append(("evidence", _evidence(row, findings)))

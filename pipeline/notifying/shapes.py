@@ -12,8 +12,8 @@ from pipeline.terminal import printable
 
 Incident = Mapping[str, Any]
 COLUMNS = (
-    "incident_id", "severity", "state", "headline", "impact", "do_now", "fix", "certainty", "why", "culprit", "hurt",
-    "rule", "cluster", "topic", "partition", "group_id", "first_ts", "last_ts",
+    "incident_id", "severity", "state", "headline", "impact", "immediate_action", "remediation", "confidence",
+    "reasoning", "source", "affected", "rule", "cluster", "topic", "partition", "group_id", "first_ts", "last_ts",
 )  # fmt: skip
 """Columns of ``gold.incidents`` that a message holds: no payload, no raw bytes."""
 _WORDS = {
@@ -58,7 +58,7 @@ def as_slack(change: IncidentChange, lake: str, page: str | None) -> dict[str, A
         _slack(row["impact"]),
     ]
     if change.kind != "over":
-        lines.append(f"*Now:* {_slack(row['do_now'])}")
+        lines.append(f"*Now:* {_slack(row['immediate_action'])}")
     lines += (f"Reported before as: {_slack(before)}" for before in change.before)
     if page:
         lines.append(f"<{page.rstrip('/')}{_slack(row['page'])}|Open the incident>")
@@ -88,8 +88,8 @@ def _alert(row: Incident, page: str | None) -> dict[str, Any]:
         "labels": {name: printable(str(value)) for name, value in labels.items() if value},
         "annotations": {
             "summary": printable(row["headline"]),
-            "description": printable(f"{row['impact']} {row['do_now']}"),
-            "fix": printable(row["fix"]),
+            "description": printable(f"{row['impact']} {row['immediate_action']}"),
+            "remediation": printable(row["remediation"]),
         },
         "startsAt": _time(row["first_ts"]),
     }

@@ -1,1 +1,1 @@
-"""Incidents: which findings are one trouble, who causes it, whom it hurts, and what must be done first."""
+"""Incidents: which findings are one trouble, its source, who is affected, and what must be done first."""

@@ -49,10 +49,10 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
     reported = case if worst is tree else Case(worst)
     words = _words(reported)
     lead = reported.lead
-    certainty, why = _certainty(case, words, reported, losses)
+    confidence, reasoning = _confidence(case, words, reported, losses)
     if reported.bundle is not case.bundle:
         begun = _SENTENCE.split(str(case.lead.row["summary"]))[0]
-        why = f"{why} It may have begun with this: {begun}"
+        reasoning = f"{reasoning} It may have begun with this: {begun}"
     rank = _rank(case.severity, case.state)
     return {
         "incident_id": incident_id(tree.root.findings[0].finding_id),
@@ -61,12 +61,12 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "urgency": rank * _URGENCIES + words.urgency,
         "headline": naming(words.headline(reported), reported),
         "impact": _impact(case, words, reported),
-        "do_now": _now(reported, words, case.state),
-        "fix": spoken(text_of(words.fix, reported), reported.library),
-        "certainty": certainty,
-        "why": why,
-        "culprit": words.culprit(reported) or None,
-        "hurt": words.hurt(reported) or None,
+        "immediate_action": _now(reported, words, case.state),
+        "remediation": spoken(text_of(words.fix, reported), reported.library),
+        "confidence": confidence,
+        "reasoning": reasoning,
+        "source": words.source(reported) or None,
+        "affected": words.affected(reported) or None,
         "rule": tree.root.rule,
         "root_id": tree.root.findings[0].finding_id,
         "rules": list(dict.fromkeys(one.rule for one in tree.findings)),
@@ -106,12 +106,12 @@ def plain_row(tree: Tree) -> dict[str, Any]:
         "urgency": _rank(severity, state) * _URGENCIES,
         "headline": str(row["summary"]),
         "impact": "",
-        "do_now": str(row["advice"]),
-        "fix": str(row["advice"]),
-        "certainty": OPEN,
-        "why": "",
-        "culprit": None,
-        "hurt": None,
+        "immediate_action": str(row["advice"]),
+        "remediation": str(row["advice"]),
+        "confidence": OPEN,
+        "reasoning": "",
+        "source": None,
+        "affected": None,
         "rule": row["rule"],
         "root_id": row["finding_id"],
         "rules": list(dict.fromkeys(str(one["rule"]) for one in rows)),
@@ -193,7 +193,7 @@ def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
             yield f"from {moment(case.first_us)} to {last[11:]} UTC{span}, {STATE_WORDS['closed']}"
 
 
-def _certainty(case: Case, words: Words, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:
+def _confidence(case: Case, words: Words, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:
     """How sure, and why: what that which is reported rests on, and what may follow from it."""
     sentences = [text_of(words.sure, reported)]
     level = OPEN if not words.is_cause(reported) else LIKELY if words.is_likely(reported) else CERTAIN
@@ -247,7 +247,7 @@ def _own_words(case: Case) -> Words:
         now = now if now.endswith(".") else f"{now}."
     urgency = URGENCIES.get(case.tree.root.rule, SLOW)
     if case.tree.root.rule in OF_BROKERS and not case.details.get("never_asked"):
-        return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency, culprit=brokers, hurt=sufferers)
+        return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency, source=brokers, affected=sufferers)
     return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency)
 
 

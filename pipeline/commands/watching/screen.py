@@ -179,7 +179,7 @@ def _incident(row: Mapping[str, Any], news: str, ended_us: int, width: int, most
         text = Text(before if number == 0 else " " * len(before), style, no_wrap=True, overflow="ellipsis")
         yield text.append(line, "dim" if is_over else "not bold default" if is_short else "bold")
     if not is_short:
-        for number, line in enumerate(_sentences(printable(row["do_now"]), width - len(before), most)):
+        for number, line in enumerate(_sentences(printable(row["immediate_action"]), width - len(before), most)):
             text = Text(
                 f"{'now' if number == 0 else '':>{len(before) - 2}}  ", "dim", no_wrap=True, overflow="ellipsis"
             )

@@ -25,7 +25,7 @@ _FORMATS = re.compile(
 """What formats within a line of Markdown, as tickets and chats read it."""
 _LINKED = re.compile(r"((?:https?://|www\.)\S+|\S+@\S+)", re.IGNORECASE)
 _SPAN = re.compile(r"(`[^`\n]+`)")
-_TEXTS = ("headline", "impact", "do_now", "fix", "why", "summary", "advice")
+_TEXTS = ("headline", "impact", "immediate_action", "remediation", "reasoning", "summary", "advice")
 """Columns of findings and incidents that have sentences."""
 _SPAN_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 _BYTES = 1024

@@ -74,7 +74,7 @@ _MERGED = (
 """Tables with names of their own, whose rows are kept when gold is brought up to date."""
 _WORDS = {
     FINDINGS.full_name: ("subject", "summary", "details"),
-    INCIDENTS.full_name: ("headline", "impact", "do_now", "culprit", "hurt", "sql", "page"),
+    INCIDENTS.full_name: ("headline", "impact", "immediate_action", "source", "affected", "sql", "page"),
 }
 """Columns of texts for people, in which names stand anywhere."""
 _BY_EXCHANGE = tuple(table for table in OF_EXCHANGES if table is not EXCHANGES)

@@ -176,5 +176,5 @@ def test_incidents_fit_the_terminal_with_the_first_in_full(tmp_path: Path) -> No
     assert [line.rstrip() for line in brief[: len(first)]] == first
     text = " ".join(brief)
     assert all(row["headline"][:40] in text for row in incidents)
-    assert all(row["do_now"][:40] in text for row in incidents if row["state"] != "closed")
+    assert all(row["immediate_action"][:40] in text for row in incidents if row["state"] != "closed")
     assert brief[-1].startswith("In short")

@@ -79,7 +79,7 @@ BATCHES: dict[str, Words] = {
         "broker's disk `kafka-dump-log.sh --deep-iteration --files LOG_FILE` shows it.",
         f"{SEEN}the batch's own checksum was computed again.",
         LOSES,
-        hurt=topics,
+        affected=topics,
     ),
     "oversized_or_tiny_batches": Words(
         _batches,
@@ -87,7 +87,7 @@ BATCHES: dict[str, Words] = {
         _batches_fix,
         f"{SEEN}sizes and counts of the batches themselves.",
         WASTES,
-        hurt=topics,
+        affected=topics,
         covers_info=True,
     ),
     "acks0_producer": Words(
@@ -96,7 +96,7 @@ BATCHES: dict[str, Words] = {
         "acks=all (the default since Kafka 3.0), unless losing these records is fine.",
         f"{SEEN}the requests say so.",
         LATER,
-        hurt=_written,
+        affected=_written,
         covers_info=True,
     ),
     "old_message_format": Words(
@@ -105,7 +105,7 @@ BATCHES: dict[str, Words] = {
         _old_format_fix,
         f"{SEEN}the batches' magic numbers.",
         LATER,
-        hurt=topics,
+        affected=topics,
         covers_info=True,
     ),
 }

@@ -309,8 +309,8 @@ COMMITS: dict[str, Words] = {
         f"{_REVOKED}. Worker threads must not commit by themselves: hand what they have done to the thread that polls.",
         f"{SEEN}the broker accepted the old offset each time, and the newer ones between.",
         STANDS,
-        culprit=lambda case: str(_committer(case)),
-        hurt=groups,
+        source=lambda case: str(_committer(case)),
+        affected=groups,
     ),
     "competing_committers": Words(
         _rivals,
@@ -349,7 +349,7 @@ COMMITS: dict[str, Words] = {
         ),
         _or_reads(f"{SEEN}the topic's other partitions are committed without this one. {WHY_IS_NOT}"),
         STANDS,
-        culprit=_members,
+        source=_members,
         is_cause=never,
     ),
     "stopped": Words(
@@ -358,7 +358,7 @@ COMMITS: dict[str, Words] = {
         _stopped_fix,
         _stopped_why,
         STANDS,
-        culprit=_members,
+        source=_members,
         is_cause=never,
     ),
     "stalled": Words(
@@ -367,7 +367,7 @@ COMMITS: dict[str, Words] = {
         _stalled_fix,
         _stalled_why,
         STANDS,
-        culprit=_members,
+        source=_members,
         is_cause=_is_cut_off,
     ),
     "lag_growing": Words(
@@ -380,7 +380,7 @@ COMMITS: dict[str, Words] = {
         "keys; fetch more at once (fetch.min.bytes, max.partition.fetch.bytes, max.poll.records).",
         f"{SEEN}it commits and gets on, and more is written than it takes.",
         LOSES + 5,
-        culprit=_members,
+        source=_members,
         is_cause=never,
     ),
     "rewound": Words(

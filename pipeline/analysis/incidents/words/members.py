@@ -184,7 +184,7 @@ MEMBERS: dict[str, Words] = {
         "Delete records (`kafka-delete-records.sh`) instead of the topic, or delete its groups' offsets with it.",
         f"{SEEN}the topic's name has another id now.",
         LOSES,
-        hurt=topics,
+        affected=topics,
     ),
     "unknown_topic_loop": Words(
         lambda case: f"{case.who} asks for topic {case.topic} again and again: the cluster has none of this name",
@@ -195,7 +195,7 @@ MEMBERS: dict[str, Words] = {
         "Create topics before their clients start, and take topics that were deleted out of the configuration.",
         f"{SEEN}UNKNOWN_TOPIC_OR_PARTITION is the broker's own answer.",
         REFUSED,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "fenced_leader_epoch": Words(
         lambda case: f"{case.who} asks for {case.places} with an outdated leader epoch, and gets nothing",
@@ -204,7 +204,7 @@ MEMBERS: dict[str, Words] = {
         "metadata may become.",
         f"{SEEN}FENCED_LEADER_EPOCH is the broker's own answer.",
         REFUSED,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "stale_metadata": Words(
         lambda case: f"{case.who} and broker {case.server} do not agree on the leader of {case.places} ({case.kinds})",
@@ -217,7 +217,7 @@ MEMBERS: dict[str, Words] = {
         "connection to each broker.",
         f"{SEEN}these are the broker's own answers.",
         REFUSED,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "fetch_session_churn": Words(
         lambda case: (
@@ -231,7 +231,7 @@ MEMBERS: dict[str, Words] = {
         "of the brokers if many consumers share them.",
         f"{SEEN}session ids and epochs of the requests.",
         WASTES,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "unsupported_version": Words(
         lambda case: (
@@ -251,7 +251,7 @@ MEMBERS: dict[str, Words] = {
         ),
         f"{SEEN}the broker's answer, or that it closed the connection.",
         REFUSED,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "kip896_incompatible_client": Words(
         _old_clients,
@@ -259,8 +259,8 @@ MEMBERS: dict[str, Words] = {
         "kafka-clients 2.1 or later, librdkafka 1.0 or later, other libraries of 2019 or later.",
         f"{SEEN}the versions of their requests.",
         LATER,
-        hurt=own_clients,
-        culprit=lambda case: listed(sorted({str(one.row["subject"]) for one in case.bundle.findings})),
+        affected=own_clients,
+        source=lambda case: listed(sorted({str(one.row["subject"]) for one in case.bundle.findings})),
     ),
     "unanswered_requests": Words(
         lambda case: (
@@ -273,8 +273,8 @@ MEMBERS: dict[str, Words] = {
         f"{_SLOW_BROKER} request.timeout.ms of the clients must be longer than what it takes.",
         f"{SEEN}the connections ended without these answers. {not_why('broker')}",
         REFUSED,
-        culprit=lambda case: f"broker {case.server}",
-        hurt=own_clients,
+        source=lambda case: f"broker {case.server}",
+        affected=own_clients,
         is_cause=never,
     ),
     "latency_outlier": Words(
@@ -286,8 +286,8 @@ MEMBERS: dict[str, Words] = {
         _SLOW_BROKER,
         f"{SEEN}the time between request and answer. {not_why('broker')}",
         SLOW,
-        culprit=lambda case: f"broker {case.server}",
-        hurt=own_clients,
+        source=lambda case: f"broker {case.server}",
+        affected=own_clients,
         is_cause=never,
     ),
     "throttled": Words(
@@ -303,6 +303,6 @@ MEMBERS: dict[str, Words] = {
         "Set quotas by what is agreed, or let the client do less (batches, compression.type, fewer instances).",
         f"{SEEN}throttleTimeMs in the brokers' answers.",
         SLOW,
-        hurt=own_clients,
+        affected=own_clients,
     ),
 }

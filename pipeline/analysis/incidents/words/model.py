@@ -1,4 +1,4 @@
-"""The words for a root's rule: a line that names culprit and hurt, what to do, and what it rests on."""
+"""The words for a root's rule: a line that names source and affected, what to do, and what it rests on."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Words:
         fix: what keeps it from coming again, with the properties' names.
         sure: what the root rests on.
         urgency: see STANDS; of equal severity the lesser first.
-        culprit, hurt: names.
+        source, affected: names.
         is_cause: whether what made it so is seen, not only that something is wrong.
         is_likely: whether it only looks like that, as by what is usual.
         covers_info: whether they hold for findings that are for information; else those speak for themselves.
@@ -117,8 +117,8 @@ class Words:
     fix: str | Say
     sure: str | Say
     urgency: int
-    culprit: Say = clients
-    hurt: Say = groups
+    source: Say = clients
+    affected: Say = groups
     is_cause: Callable[[Case], bool] = lambda _case: True
     is_likely: Callable[[Case], bool] = lambda _case: False
     covers_info: bool = False

@@ -116,8 +116,8 @@ MONGODB: dict[str, Words] = {
         lambda case: _slow_part(case, "fix"),
         f"{SEEN}the time between command and reply. {not_why('server')}",
         SLOW,
-        culprit=lambda case: listed(_slow_commands(case)),
-        hurt=own_clients,
+        source=lambda case: listed(_slow_commands(case)),
+        affected=own_clients,
         is_cause=never,
     ),
     "mongo_command_failed": Words(
@@ -126,7 +126,7 @@ MONGODB: dict[str, Words] = {
         lambda case: begun(advised(case, "fix")),
         f"{SEEN}the server's own answer, with code and message in silver.mongo_commands.",
         REFUSED,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "mongo_retry_storm": Words(
         lambda case: f"{case.who} repeats {_command(case)}, {_share(case)} ({case.kinds})",
@@ -134,7 +134,7 @@ MONGODB: dict[str, Words] = {
         lambda case: begun(advised(case, "fix")),
         f"{SEEN}the same write with the same transaction number, or errors that ask for a repeat.",
         SLOW,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "mongo_cursor_leak": Words(
         _cursors,
@@ -144,7 +144,7 @@ MONGODB: dict[str, Words] = {
         lambda case: begun(advised(case, "fix")),
         f"{SEEN}the cursors were opened, and neither read to their end nor killed.",
         WASTES,
-        culprit=_leaker,
-        hurt=nobody,
+        source=_leaker,
+        affected=nobody,
     ),
 }

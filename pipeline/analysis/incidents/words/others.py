@@ -143,8 +143,8 @@ OTHERS: dict[str, Words] = {
         lambda case: begun(advised(case, "fix")),
         _cut_off,
         REFUSED,
-        culprit=lambda case: str(case.details.get("server") or ""),
-        hurt=own_clients,
+        source=lambda case: str(case.details.get("server") or ""),
+        affected=own_clients,
         is_likely=_is_likely,
     ),
     "other_protocol": Words(
@@ -157,8 +157,8 @@ OTHERS: dict[str, Words] = {
             else f"{SEEN}the server closed the connections before it sent a byte. {not_why('server')}"
         ),
         REFUSED,
-        culprit=lambda case: str(case.details.get("server") or ""),
-        hurt=own_clients,
+        source=lambda case: str(case.details.get("server") or ""),
+        affected=own_clients,
     ),
     "capture_loss": Words(
         _lost,
@@ -166,7 +166,7 @@ OTHERS: dict[str, Words] = {
         _whole,
         f"{SEEN}sequence numbers of TCP show the holes, `bronze.gaps` lists them.",
         LATER,
-        culprit=nobody,
-        hurt=own_clients,
+        source=nobody,
+        affected=own_clients,
     ),
 }

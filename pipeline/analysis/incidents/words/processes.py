@@ -76,8 +76,8 @@ PROCESSES: dict[str, Words] = {
         lambda case: begun(advised(case, "fix")),
         f"{SEEN}both name this group.instance.id, and the coordinator's refusals.",
         REFUSED,
-        culprit=_names,
-        hurt=groups,
+        source=_names,
+        affected=groups,
     ),
     "frozen_process": Words(
         _frozen,
@@ -85,6 +85,6 @@ PROCESSES: dict[str, Words] = {
         lambda case: begun(advised(case, "fix")),
         f"{SEEN}its requests end and begin again, and it did not leave. {WHY_IS_NOT}",
         LOSES,
-        hurt=groups,
+        affected=groups,
     ),
 }

@@ -56,7 +56,7 @@ PRODUCERS: dict[str, Words] = {
         _fenced_fix,
         _fenced_sure,
         LOSES,
-        hurt=own_clients,
+        affected=own_clients,
     ),
     "sequence_gap": Words(
         lambda case: (
@@ -78,6 +78,6 @@ PRODUCERS: dict[str, Words] = {
         ),
         lambda case: f"{SEEN}{case.kinds} is the broker's own answer.",
         LOSES,
-        hurt=topics,
+        affected=topics,
     ),
 }

@@ -55,5 +55,5 @@ def _headline(case: Case) -> str:
 
 
 REFUSALS: dict[str, Words] = {
-    "auth_failed": Words(_headline, now, fix, f"{SEEN}the broker's own answer.", REFUSED, hurt=own_clients),
+    "auth_failed": Words(_headline, now, fix, f"{SEEN}the broker's own answer.", REFUSED, affected=own_clients),
 }

@@ -146,7 +146,7 @@ TRANSACTIONS: dict[str, Words] = {
         f"{_END}.",
         f"{SEEN}the last stable offset stands at the first offset of this transaction, while the log grows.",
         STANDS,
-        culprit=_holder,
+        source=_holder,
     ),
     "hanging_transaction": Words(
         _hanging,
@@ -154,7 +154,7 @@ TRANSACTIONS: dict[str, Words] = {
         f"{_END}.",
         _hanging_sure,
         STANDS,
-        culprit=_holder,
+        source=_holder,
         is_likely=lambda case: (
             case.lead.row.get("state") == "unknown" or not (_is_over(case) or _is_left(case) or _is_late(case))
         ),
@@ -168,6 +168,6 @@ TRANSACTIONS: dict[str, Words] = {
         f"{_END}.",
         f"{SEEN}it fetches again and again at the last stable offset.",
         STANDS,
-        culprit=_transaction,
+        source=_transaction,
     ),
 }

@@ -42,8 +42,9 @@ WHERE first_ts <= $end AND (state <> 'closed' OR last_ts >= $start)
 """
 
 _INCIDENTS = f"""
-SELECT incident_id, severity, state, headline, impact, do_now, fix, certainty, why, culprit, hurt, rule, rules, root_id,
-       cluster, topic, partition, group_id, records, first_ts, last_ts, len(findings) AS findings
+SELECT incident_id, severity, state, headline, impact, immediate_action, remediation, confidence, reasoning, source,
+       affected, rule, rules, root_id, cluster, topic, partition, group_id, records, first_ts, last_ts,
+       len(findings) AS findings
 {_HELD}
 ORDER BY state = 'closed', urgency, coalesce(records, 0) DESC, first_ts, incident_id
 LIMIT $most

@@ -33,7 +33,7 @@ def draw(here: Here) -> None:
     troubles = [
         row
         for row in map(of_one_zone, incidents(here.connection, here.scope))
-        if any(wanted in (row[part] or "").casefold() for part in ("headline", "culprit", "hurt"))
+        if any(wanted in (row[part] or "").casefold() for part in ("headline", "source", "affected"))
     ]
     if not found and not troubles:
         st.info(

@@ -1,4 +1,4 @@
-"""Draws an incident: its headline, who causes it and who is hurt, what grows, what to do."""
+"""Draws an incident: its headline, its source, who is affected, what grows, what to do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw_cards(rows: Sequence[dict[str, Any]]) -> dict[str, DeltaGenerator]:
                 draw_head(row)
                 _people(row)
                 draw_text(row["impact"])
-                st.markdown(f"**Now.** {prose(row['do_now'])}")
+                st.markdown(f"**Now.** {prose(row['immediate_action'])}")
                 _links(row)
             places[row["incident_id"]] = right.empty()
     return places
@@ -88,13 +88,13 @@ def draw_head(row: dict[str, Any]) -> None:
 def draw_words(row: dict[str, Any]) -> None:
     """Draw how bad it is, what to do now, what to mend, and how sure that is."""
     draw_text(row["impact"])
-    st.markdown(f"**Now.** {prose(row['do_now'])}")
-    st.markdown(f"**Fix.** {prose(row['fix'])}")
-    st.caption(f"**{row['certainty'].capitalize()}.** {prose(row['why'])}")
+    st.markdown(f"**Now.** {prose(row['immediate_action'])}")
+    st.markdown(f"**Fix.** {prose(row['remediation'])}")
+    st.caption(f"**{row['confidence'].capitalize()}.** {prose(row['reasoning'])}")
 
 
 def _people(row: dict[str, Any]) -> None:
-    named = [f"{label}: {name}" for label, name in (("Cause", row["culprit"]), ("Hurt", row["hurt"])) if name]
+    named = [f"{label}: {name}" for label, name in (("Source", row["source"]), ("Affected", row["affected"])) if name]
     if named:
         draw_text(*named)
 

@@ -65,7 +65,7 @@ def test_each_sentence_is_a_claim(name: str) -> None:
         without += [sentence for sentence in summary if not is_claim(sentence, [finding.rule])]
         reasons = [
             sentence
-            for sentence in (incident["headline"], *_SENTENCE.split(incident["why"]))
+            for sentence in (incident["headline"], *_SENTENCE.split(incident["reasoning"]))
             if not _GROUNDS_AGAIN.match(sentence) and not _OF_INCIDENTS.search(sentence)
         ]
         without += [sentence for sentence in reasons if not is_claim(sentence, incident["rules"])]

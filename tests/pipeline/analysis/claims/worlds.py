@@ -77,7 +77,7 @@ class Stated:
     @property
     def is_weak(self) -> bool:
         """Whether the incident states that bytes were lost."""
-        return self.incident["certainty"] != CERTAIN and LOSS in self.incident["why"]
+        return self.incident["confidence"] != CERTAIN and LOSS in self.incident["reasoning"]
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def kernel_loss(us: int) -> Row:
 
 def text_of(finding: Known, incident: Row) -> str:
     """All that is stated with a finding."""
-    return "\n".join((str(finding.row["summary"]), incident["headline"], incident["why"]))
+    return "\n".join((str(finding.row["summary"]), incident["headline"], incident["reasoning"]))
 
 
 MADE: dict[str, Callable[[], bytes]] = {

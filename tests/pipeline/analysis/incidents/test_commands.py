@@ -55,9 +55,9 @@ def test_a_command_covers_each_partition_that_the_headline_names() -> None:
     given = [found("stalled", f"g/t-{n}", group="g", topic="t", partition=n, offset=7) for n in (1, 0)]
     (row,) = grouped(given).incidents
     assert "makes no progress on t-0 and t-1" in row["headline"]
-    assert "--to-offset 8 --topic t:0 --group g --execute` and `kafka-consumer-groups.sh" in row["do_now"]
-    assert "--to-offset 8 --topic t:1 --group g --execute`" in row["do_now"]
-    assert "--shift-by" not in row["do_now"]
+    assert "--to-offset 8 --topic t:0 --group g --execute` and `kafka-consumer-groups.sh" in row["immediate_action"]
+    assert "--to-offset 8 --topic t:1 --group g --execute`" in row["immediate_action"]
+    assert "--shift-by" not in row["immediate_action"]
 
 
 def test_a_group_is_set_to_where_the_log_begins_if_its_offset_is_deleted() -> None:
@@ -66,8 +66,8 @@ def test_a_group_is_set_to_where_the_log_begins_if_its_offset_is_deleted() -> No
         found("stalled", "g/t-1", group="g", topic="t", partition=1, offset=7),
     ]
     (row,) = grouped(given).incidents
-    assert "--to-earliest --topic t:0 --group g --execute` and `" in row["do_now"]
-    assert "--to-offset 8 --topic t:1 --group g --execute`" in row["do_now"]
+    assert "--to-earliest --topic t:0 --group g --execute` and `" in row["immediate_action"]
+    assert "--to-offset 8 --topic t:1 --group g --execute`" in row["immediate_action"]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_group_is_set_to_where_the_log_begins_if_its_offset_is_deleted() -> No
 def test_a_right_that_is_missing_is_no_guessed_password(kinds: list[str], now: str, *, is_login: bool) -> None:
     refused = found("auth_failed", "b:1/app", kinds=kinds, clients=["app at h"], times=3, server="b:1", group_ids=["g"])
     (row,) = grouped([refused]).incidents
-    assert now in row["do_now"]
-    assert ("passwords" in row["do_now"]) == is_login
-    assert ("rotate secrets" in row["fix"]) == is_login
+    assert now in row["immediate_action"]
+    assert ("passwords" in row["immediate_action"]) == is_login
+    assert ("rotate secrets" in row["remediation"]) == is_login
 
 
 @pytest.mark.parametrize(
@@ -96,32 +96,32 @@ def test_a_client_newer_than_its_brokers_is_not_updated(subject: str, now: str) 
     advice = "Now: start it with classic. Fix: newer brokers."
     refused = found("unsupported_version", subject, clients=["app at h"], server="b:1", advice=advice)
     (row,) = grouped([refused]).incidents
-    assert row["do_now"].startswith(now)
+    assert row["immediate_action"].startswith(now)
 
 
 def test_two_processes_with_one_instance_id_are_not_restarted() -> None:
     taken = found("zombie_member", "g/app", group="g", clients=["app at h"], kinds=["FENCED_INSTANCE_ID"])
     (row,) = grouped([taken]).incidents
-    assert row["do_now"].startswith("Stop one of the two processes that use this group.instance.id")
-    assert row["fix"].startswith("Give each instance a group.instance.id")
+    assert row["immediate_action"].startswith("Stop one of the two processes that use this group.instance.id")
+    assert row["remediation"].startswith("Give each instance a group.instance.id")
 
 
 def test_the_right_is_that_of_the_api_that_was_refused() -> None:
     answers = [["Metadata", "TOPIC_AUTHORIZATION_FAILED"], ["Produce", "TOPIC_AUTHORIZATION_FAILED"]]
     refused = found("auth_failed", "b:1/app", kinds=["TOPIC_AUTHORIZATION_FAILED"], answers=answers, topics=["t"])
     (row,) = grouped([refused]).incidents
-    assert "--operation Write --topic" in row["do_now"]
-    assert "--operation Read" not in row["do_now"]
+    assert "--operation Write --topic" in row["immediate_action"]
+    assert "--operation Read" not in row["immediate_action"]
 
 
 def test_of_batches_only_the_advice_that_applies_is_given() -> None:
     large = found("oversized_or_tiny_batches", "t/app", topic="t", client_id="app", kinds=["oversized"])
     small = found("oversized_or_tiny_batches", "t/app", topic="t", client_id="app", severity="info")
     (of_large,), (of_small,) = (grouped([one]).incidents for one in (large, small))
-    assert "compression.type" in of_large["fix"]
-    assert "linger.ms" not in of_large["fix"]
-    assert "linger.ms" in of_small["fix"]
-    assert "compression.type" not in of_small["fix"]
+    assert "compression.type" in of_large["remediation"]
+    assert "linger.ms" not in of_large["remediation"]
+    assert "linger.ms" in of_small["remediation"]
+    assert "compression.type" not in of_small["remediation"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_of_batches_only_the_advice_that_applies_is_given() -> None:
 )
 def test_a_loss_is_mended_by_where_it_arose(connection: str, fix: str) -> None:
     (row,) = grouped([found("capture_loss", f"a/{connection}", connections=[connection], bytes_lost=1)]).incidents
-    assert row["fix"].startswith(fix)
+    assert row["remediation"].startswith(fix)
     assert "lost 1 byte" in row["headline"]
 
 

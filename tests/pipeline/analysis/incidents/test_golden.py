@@ -50,7 +50,11 @@ def test_each_advice_is_one_of_its_rule(recording: tuple[Path, Diagnosis]) -> No
 def test_what_is_one_is_not_counted_as_many(recording: tuple[Path, Diagnosis]) -> None:
     _, found = recording
     findings = [row["summary"] for row in found.findings.to_pylist()]
-    told = [row[part] for row in found.incidents.to_pylist() for part in ("headline", "impact", "do_now", "why")]
+    told = [
+        row[part]
+        for row in found.incidents.to_pylist()
+        for part in ("headline", "impact", "immediate_action", "reasoning")
+    ]
     assert [text for text in (*findings, *told) if _ONE_OF_MANY.search(text)] == []
 
 

@@ -201,7 +201,7 @@ def test_what_is_for_information_may_be_the_root_but_is_not_what_is_told() -> No
     (row,) = grouped(rows).incidents
     assert (row["rule"], row["severity"]) == ("rebalance_storm", "critical")
     assert row["headline"] == "Group g has stopped committing on t: 7 records wait"
-    assert row["why"].endswith("It may have begun with this: Group g was deployed.")
+    assert row["reasoning"].endswith("It may have begun with this: Group g was deployed.")
     (alone,) = grouped(rows[:1]).incidents
     assert alone["headline"] == "Group g was deployed"
 
@@ -284,7 +284,7 @@ def test_slow_commands_of_one_server_at_one_time_are_one_incident() -> None:
     assert sorted(len(tree.findings) for tree in trees_of(rows)) == [1, 1, 2]
     (row,) = (row for row in grouped(rows).incidents if len(row["findings"]) == 2)
     assert row["headline"].startswith("s1:27017 takes up to 1.5 s for insert on shop.orders and find on shop.items")
-    assert "Create the index" not in row["fix"]
+    assert "Create the index" not in row["remediation"]
 
 
 @pytest.mark.parametrize(("areas", "incidents"), [(("login", "login"), 1), (("login", ""), 2), (("", "too old"), 2)])

@@ -37,6 +37,6 @@ def loss(cluster: str = "k", begin: float = 0, *names: str) -> dict[str, Any]:
 )
 def test_a_loss_weakens_what_could_have_been_seen_in_it(row: dict[str, Any], lost: dict[str, Any], reason: str) -> None:
     (incident,) = (one for one in grouped([row, lost]).incidents if one["rule"] == row["rule"])
-    assert incident["certainty"] == (LIKELY if reason else CERTAIN)
-    assert incident["why"].endswith(reason)
-    assert ("capture lost" in incident["why"]) == bool(reason)
+    assert incident["confidence"] == (LIKELY if reason else CERTAIN)
+    assert incident["reasoning"].endswith(reason)
+    assert ("capture lost" in incident["reasoning"]) == bool(reason)

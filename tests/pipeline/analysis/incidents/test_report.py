@@ -37,7 +37,7 @@ def test_how_bad_it_is_and_what_to_do_follow_the_state(state: str, impact: str, 
     row = told(stopped(state=state))
     assert row["state"] == state
     assert impact in row["impact"]
-    assert row["do_now"].startswith(now)
+    assert row["immediate_action"].startswith(now)
     assert (row["records"], row["partitions"]) == (7, 2)
     assert row["growing"] == {"open": True, "unknown": None, "closed": False}[state]
 
@@ -115,19 +115,19 @@ def test_old_formats_are_written_only_where_a_writer_was_seen(who: dict[str, Any
     row = told(found("old_message_format", "t", topic="t", severity="info", **who))
     assert row["headline"].startswith(headline)
     assert ("written to" in row["headline"]) is ("writers" in who)
-    assert row["fix"].startswith(fix)
+    assert row["remediation"].startswith(fix)
 
 
 def test_how_sure_it_is() -> None:
     stuck = found("stuck_commit", "g/t-0", group="g", topic="t", partition=0, committer={"client_id": "app"})
-    assert told(stuck)["certainty"] == CERTAIN
-    assert told(stopped())["certainty"] == OPEN
+    assert told(stuck)["confidence"] == CERTAIN
+    assert told(stopped())["confidence"] == OPEN
     loose = found("unsupported_version", "app/Produce v0", clients=["app at h"])
-    assert told(found("kip896_incompatible_client", "app"), loose)["certainty"] == LIKELY
+    assert told(found("kip896_incompatible_client", "app"), loose)["confidence"] == LIKELY
     loss = found("capture_loss", "agent/b:1", client_ids=["app"])
     (row,) = [one for one in grouped([stuck, loss]).incidents if one["rule"] == "stuck_commit"]
-    assert row["certainty"] == LIKELY
-    assert "The capture lost some bytes of these clients" in row["why"]
+    assert row["confidence"] == LIKELY
+    assert "The capture lost some bytes of these clients" in row["reasoning"]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_rule_without_words_here_speaks_for_itself(advice: str, now: str, fix:
     row = told(
         found("some_rule", summary="It is so for app at h. There is more.", advice=advice, client_id="app", host="h")
     )
-    assert (row["headline"], row["do_now"], row["fix"]) == ("It is so for app at h", now, fix)
-    assert (row["why"], row["culprit"]) == ("There is more.", "app (h)")
+    assert (row["headline"], row["immediate_action"], row["remediation"]) == ("It is so for app at h", now, fix)
+    assert (row["reasoning"], row["source"]) == ("There is more.", "app (h)")
 
 
 @pytest.mark.parametrize(
@@ -179,30 +179,30 @@ def test_a_storm_names_who_comes_again_and_again() -> None:
     storm = found("rebalance_storm", "g", group="g", clients=["a at h", "b at i"], comers={"b at i": 4}, kinds=["1"])
     row = told(storm)
     assert row["headline"] == "Group g keeps rebalancing (1 generation): b at i came 4 times"
-    assert "whoever keeps joining (b at i came 4 times)" in row["do_now"]
+    assert "whoever keeps joining (b at i came 4 times)" in row["immediate_action"]
     both = told(found("rebalance_storm", "g", group="g", clients=["a at h", "b at i"], kinds=["1"]))
     assert both["headline"].endswith(": a at h and b at i join again and again")
 
 
 def test_what_stays_when_it_is_over_is_still_to_be_done() -> None:
     reset = found("offset_reset", "g/t", group="g", topic="t", state="closed", skipped=40)
-    assert told(reset)["do_now"] == "It is over, but what it did stays: stop it."
+    assert told(reset)["immediate_action"] == "It is over, but what it did stays: stop it."
     refused = found("produce_refused", "t/app", topic="t", state="closed", client_id="app", host="h")
-    assert told(refused)["do_now"].startswith("It is over. If it comes again:")
+    assert told(refused)["immediate_action"].startswith("It is over. If it comes again:")
 
 
 def test_a_producer_that_came_back_under_another_id_does_not_end_what_it_left() -> None:
     left: dict[str, Any] = {"topic": "t", "client_id": "app", "address": "h:1", "transactional_id": "tx-1"}
     row = told(found("hanging_transaction", "tx-1", **left, came_back_as="tx-2"))
     assert row["headline"] == "app (h) came back as tx-2 and left transaction tx-1 open on t"
-    assert "Start it once with transactional.id=tx-1" in row["do_now"]
-    assert told(found("hanging_transaction", "tx-1", **left))["do_now"].startswith("Restart app (h)")
+    assert "Start it once with transactional.id=tx-1" in row["immediate_action"]
+    assert told(found("hanging_transaction", "tx-1", **left))["immediate_action"].startswith("Restart app (h)")
 
 
 def test_a_member_that_hangs_is_named_with_what_it_holds() -> None:
     row = told(stopped(partitions=None, places=["t-0", "t-3"], members=["m"], clients=["app at h"], records_behind=70))
     assert row["headline"] == "app (h) of group g no longer commits t-0 and t-3: 70 records wait there"
-    assert row["do_now"].startswith("Take a stack dump of app (h), then restart it")
+    assert row["immediate_action"].startswith("Take a stack dump of app (h), then restart it")
     assert "70 records waiting in 2 partitions" in row["impact"]
 
 
@@ -214,7 +214,9 @@ def test_what_came_before_is_counted() -> None:
 @pytest.mark.parametrize("name", ["'; rm -rf ~; '", "$(reboot)", "`reboot`", 'a"b', "a\nb", "ünï", "--help"])
 def test_commands_hold_foreign_names_as_what_they_are(name: str) -> None:
     row = told(stopped(group=name, topic=name, partition=0))
-    (command,) = [part for part in row["do_now"].split("`") if "kafka-consumer-groups.sh" in part] or [row["do_now"]]
+    (command,) = [part for part in row["immediate_action"].split("`") if "kafka-consumer-groups.sh" in part] or [
+        row["immediate_action"]
+    ]
     if "`" not in name:
         assert name in shlex.split(command)
     parts = shlex.split(sql_command(name, row["sql"]))
@@ -228,24 +230,24 @@ MEMBER = "app-7-10b4ab53-2286-4e9c-a7d2-fd79143a828a"
 def test_who_leaves_a_partition_out_is_named() -> None:
     row = told(found("partition_dropped_from_commits", "g/t-0", group="g", topic="t", partition=0, owner=MEMBER))
     assert row["headline"].startswith("app-7 of group g no longer commits t-0")
-    assert row["do_now"].startswith(f"Restart {MEMBER} (")
+    assert row["immediate_action"].startswith(f"Restart {MEMBER} (")
 
 
 def test_a_producer_that_was_only_forgotten_lost_nothing() -> None:
     given: dict[str, Any] = {"topic": "t", "partition": 0, "clients": ["app at h"]}
     row = told(found("sequence_gap", "t-0/app", kinds=["UNKNOWN_PRODUCER_ID"], **given))
     assert "records are missing" not in row["headline"]
-    assert row["do_now"].startswith("Nothing, if")
-    assert "UNKNOWN_PRODUCER_ID is the broker's own answer" in row["why"]
+    assert row["immediate_action"].startswith("Nothing, if")
+    assert "UNKNOWN_PRODUCER_ID is the broker's own answer" in row["reasoning"]
     row = told(found("sequence_gap", "t-0/app", kinds=["OUT_OF_ORDER_SEQUENCE_NUMBER"], **given))
     assert "records are missing" in row["headline"]
-    assert "OUT_OF_ORDER_SEQUENCE_NUMBER is the broker's own answer" in row["why"]
+    assert "OUT_OF_ORDER_SEQUENCE_NUMBER is the broker's own answer" in row["reasoning"]
 
 
 def test_groups_are_set_back_only_where_they_stand_in_the_topic_that_is_gone() -> None:
     row = told(found("topic_recreated", "t", topic="t", committed_since=["billing"]))
-    assert "those that committed since need nothing: billing" in row["do_now"]
-    assert "Reset only a group whose offset was committed before" in row["do_now"]
+    assert "those that committed since need nothing: billing" in row["immediate_action"]
+    assert "Reset only a group whose offset was committed before" in row["immediate_action"]
 
 
 def test_commands_name_the_broker_that_they_ask() -> None:

@@ -64,23 +64,26 @@ def test_it_is_late_only_once_its_timeout_has_passed(
 ) -> None:
     row = hanging(**more)
     assert row["headline"] == headline
-    assert row["why"].endswith(why)
-    assert row["certainty"] == certainty
+    assert row["reasoning"].endswith(why)
+    assert row["confidence"] == certainty
 
 
 def test_where_it_begins_is_filled_in_by_whoever_knows_it() -> None:
-    assert f"`{_TOOL} abort --topic t --partition 0 --start-offset 24`" in hanging(first_offsets={"t-0": 24})["do_now"]
+    assert (
+        f"`{_TOOL} abort --topic t --partition 0 --start-offset 24`"
+        in hanging(first_offsets={"t-0": 24})["immediate_action"]
+    )
     left = found("hanging_transaction", "tx-1", transactional_id="tx-1", partitions=["t-0"])
     held = found("lso_stalled", "t-0", topic="t", partition=0, transactional_id="tx-1", first_offset=24)
     starved = found("read_committed_starved", "g/t-0", 1, group="g", topic="t", partition=0, last_stable_offset=24)
     for rows in ([left, held], [held], [starved]):
         (row,) = grouped(rows).incidents
-        assert f"`{_TOOL} abort --topic t --partition 0 --start-offset 24`." in row["do_now"], row["rule"]
+        assert f"`{_TOOL} abort --topic t --partition 0 --start-offset 24`." in row["immediate_action"], row["rule"]
 
 
 def test_of_what_is_over_no_offset_is_named_it_would_be_another_one() -> None:
     over = hanging(state="closed", age_us=630 * SECOND, first_offsets={"t-0": 24})
-    assert "--start-offset START_OFFSET`" in over["do_now"]
+    assert "--start-offset START_OFFSET`" in over["immediate_action"]
 
 
 def test_what_is_not_known_can_be_found_out() -> None:

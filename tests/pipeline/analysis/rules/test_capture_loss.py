@@ -53,4 +53,4 @@ def test_a_loss_without_exchanges_weakens_what_rests_on_silence() -> None:
     silent = made("stopped", "g/t", group="g", topic="t", severity="critical", partitions=1, records_behind=7)
     rows = [silent, made("capture_loss", lost.subject, severity="warning", cluster="", **lost.details)]
     stopped = next(one for one in grouped(rows).incidents if one["rule"] == "stopped")
-    assert OF_UNKNOWN in stopped["why"]
+    assert OF_UNKNOWN in stopped["reasoning"]

@@ -283,7 +283,7 @@ def test_advice_about_a_failure_is_that_of_its_code() -> None:
         facts = MONGODB.meaning("update", code).filled()
         assert found[name].advice == facts.advice
         (row,) = grouped([found[name].row()]).incidents
-        assert (row["do_now"].lower(), row["fix"].lower()) == (facts.now.lower(), facts.fix.lower())
+        assert (row["immediate_action"].lower(), row["remediation"].lower()) == (facts.now.lower(), facts.fix.lower())
 
 
 def test_advice_about_several_codes_names_each_the_most_frequent_first() -> None:

@@ -36,7 +36,7 @@ def test_a_driver_that_is_too_new_is_named_with_both_versions(tmp_path: Path) ->
         "10.0.0.9:27017 is too old for the driver of shop (10.0.0.5): it speaks wire versions up to 6 (MongoDB 3.6), "
         "nodejs 7.0.0 needs 8 or newer (MongoDB 4.2)"
     )
-    assert "still accepts MongoDB 3.6" in incident["do_now"]
+    assert "still accepts MongoDB 3.6" in incident["immediate_action"]
 
 
 def test_an_application_without_name_goes_by_its_address(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ QUICK = ("stuck_commit.pcap", "mongodb/troubled_mongodb.pcap")
 def incident(number: int = 0, **values: Any) -> dict[str, Any]:
     told = {
         "incident_id": f"i{number}", "severity": "critical", "state": "open", "headline": f"trouble {number}",
-        "do_now": "Restart it.", "first_us": 40_000_000, "last_us": 60_000_000,
+        "immediate_action": "Restart it.", "first_us": 40_000_000, "last_us": 60_000_000,
     }  # fmt: skip
     return told | values
 
@@ -137,7 +137,7 @@ COMMAND = "`kafka-console-consumer.sh --bootstrap-server BROKER --topic jobs --p
     ],
 )
 def test_no_command_is_cut_where_all_of_it_has_no_room(told: str, kept: str) -> None:
-    found = now(incidents=[incident(do_now=told)])
+    found = now(incidents=[incident(immediate_action=told)])
 
     def text(height: int | None) -> str:
         return " ".join(drawn(found, Shown("-"), 60, height).split())

@@ -75,7 +75,7 @@ def test_the_worst_is_named_first_with_cause_and_who_is_hurt(use: Any, lake: Pat
     assert (
         first < text.index("sets group billing back to offset 24 of payments-2") < text.index("cursors on shop.orders")
     )
-    assert "Cause: billing-1 (127.0.0.1)\nHurt: group billing" in text
+    assert "Source: billing-1 (127.0.0.1)\nAffected: group billing" in text
     assert "since 2026-11-21 04:46:08 UTC" in text
     figures = {metric.label.replace("\\", ""): metric.value for metric in app.metric}
     assert figures["Held back in orders-0, records"] == "152"

@@ -78,7 +78,7 @@ def test_who_took_the_id_is_named() -> None:
     one, incident = judged(*DEPLOY)
     assert one.details["taken_by"] == ["new at 10.0.0.2"]
     assert "new at 10.0.0.2 has taken the id over" in incident["headline"]
-    assert incident["do_now"].endswith("the newer one does that work again.")
+    assert incident["immediate_action"].endswith("the newer one does that work again.")
     _, incident = judged(*TURNS)
     assert incident["headline"].startswith("old at 10.0.0.1 and new at 10.0.0.2 take transactional id tx from each")
 
@@ -87,9 +87,9 @@ def test_nobody_is_told_to_end_who_has_no_rival() -> None:
     _, incident = judged(asked(0, INIT, OLD), asked(100, END, OLD, 47))
     assert "another uses the same id" not in incident["headline"]
     assert incident["headline"].startswith("The coordinator aborted transaction tx of old (10.0.0.1); nobody else")
-    assert incident["do_now"].startswith("Restart old")
-    assert "transaction.timeout.ms" in incident["fix"]
-    assert "who took the id" not in incident["why"]
+    assert incident["immediate_action"].startswith("Restart old")
+    assert "transaction.timeout.ms" in incident["remediation"]
+    assert "who took the id" not in incident["reasoning"]
 
 
 def test_it_is_over_once_the_id_was_taken_anew() -> None:

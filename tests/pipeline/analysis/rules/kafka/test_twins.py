@@ -44,7 +44,7 @@ def members(*, refused: str) -> Story:
 def test_a_member_with_a_twin_is_named_by_port_member_and_since_when(refused: str, rule: str) -> None:
     row = told(members(refused=refused), rule)
     assert f"worker ({FIRST})" in row["headline"]
-    assert f"worker at {FIRST} (member worker-aaa, since 02:40:00 UTC)" in row["do_now"]
+    assert f"worker at {FIRST} (member worker-aaa, since 02:40:00 UTC)" in row["immediate_action"]
 
 
 def asked(code: int, *, twin: bool = True, again: bool = True, every_s: float = 3, passes: bool = False) -> Story:
@@ -89,7 +89,7 @@ def test_the_success_of_a_twin_heals_nothing(rule: str) -> None:
     assert row["severity"] in ("critical", "warning")
     assert row["state"] == "open"
     assert FIRST in row["headline"]
-    assert SECOND not in row["do_now"]
+    assert SECOND not in row["immediate_action"]
 
 
 @pytest.mark.parametrize("rule", REFUSED)

@@ -15,8 +15,9 @@ from tests.pipeline.dashboard.conftest import HOSTILE, at
 
 _INCIDENT = {
     "headline": f"{HOSTILE} sets group g back", "severity": "critical", "state": "open", "impact": "5 records.",
-    "do_now": "Run `kafka-consumer-groups.sh`.", "fix": "Set `max.poll.interval.ms`.", "certainty": "certain",
-    "why": "It is on the wire.", "first_ts": at(0), "last_ts": at(9), "cluster": "k", "sql": "SELECT 1\n```\nx",
+    "immediate_action": "Run `kafka-consumer-groups.sh`.", "remediation": "Set `max.poll.interval.ms`.",
+    "confidence": "certain", "reasoning": "It is on the wire.", "first_ts": at(0), "last_ts": at(9), "cluster": "k",
+    "sql": "SELECT 1\n```\nx",
 }  # fmt: skip
 
 

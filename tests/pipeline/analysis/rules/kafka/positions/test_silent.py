@@ -61,7 +61,7 @@ def test_a_member_that_is_silent_since_it_was_out_of_range(other: bool, whose: s
     assert of_shape(stage, words.OUT_OF_RANGE) == [STOPPED]
     (incident,) = stage.incidents()
     assert incident["headline"] == f"{whose} OFFSET_OUT_OF_RANGE at 09:41:00 UTC: 720 records wait"
-    assert "restart worker at 10.0.0.5" in incident["do_now"].lower()
+    assert "restart worker at 10.0.0.5" in incident["immediate_action"].lower()
 
 
 def test_who_was_out_of_range_may_be_busy_with_records_of_before() -> None:

@@ -46,4 +46,4 @@ def test_the_owner_is_named_so_that_it_can_be_found(other: Client, name: str) ->
     (incident,) = grouped([{**row, "details": json.dumps(row["details"])}]).incidents
     shown = name.replace("app at 10.0.0.5", "app (10.0.0.5)") if other.host == "10.0.0.6" else name
     assert incident["headline"].startswith(f"{shown} of group payments no longer commits orders-0")
-    assert incident["do_now"].startswith(f"Restart {shown}: its worker for orders-0 has died or hangs")
+    assert incident["immediate_action"].startswith(f"Restart {shown}: its worker for orders-0 has died or hangs")
