@@ -55,7 +55,7 @@ class FindingSettings(BaseModel):
     lag_growing_seconds: Seconds = Field(
         default=15.0, description="The shortest while in which lag is compared; longer for who commits seldom"
     )
-    patience_periods: Annotated[float, Field(ge=1)] = Field(
+    silence_periods: Annotated[float, Field(ge=1)] = Field(
         default=3.0,
         description="Times as long as the group, partition or member itself usually takes; each span in seconds is the "
         "least of it",
@@ -89,7 +89,7 @@ class FindingSettings(BaseModel):
     episode_pause_seconds: Seconds = Field(
         default=300.0, description="What comes again after a longer pause is counted anew"
     )
-    still_open_seconds: Seconds = Field(
+    resolved_after_seconds: Seconds = Field(
         default=60.0, description="What was not seen for so long before the end of the data is closed"
     )
     commit_rejected_times: Count = Field(default=2, description="Refused commits of one client and group")
@@ -118,7 +118,7 @@ class FindingSettings(BaseModel):
     reset_records: Count = Field(
         default=1, description="Records that a group skips or reads again when its position is reset"
     )
-    poison_lives: Annotated[int, Field(ge=2)] = Field(
+    poison_restarts: Annotated[int, Field(ge=2)] = Field(
         default=3, description="Lives of members that begin at the same offset of a partition and end without a commit"
     )
     poison_seconds: Seconds = Field(
@@ -150,7 +150,7 @@ class FindingSettings(BaseModel):
     stale_metadata_seconds: Seconds = Field(
         default=1.0, description="For how long they do not agree on the leader: when it changes, requests are under way"
     )
-    in_vain_seconds: Seconds = Field(
+    retry_without_success_seconds: Seconds = Field(
         default=30.0,
         description="How long a client asks in vain, for a topic or of a broker that does not lead, until it is a "
         "warning: until then topics are made and metadata spread",
@@ -231,7 +231,7 @@ class FindingSettings(BaseModel):
     churn_connections: Annotated[int, Field(ge=2)] = Field(
         default=30, description="Connections that one client opens within a minute"
     )
-    churn_work: Annotated[float, Field(ge=0)] = Field(
+    churn_requests: Annotated[float, Field(ge=0)] = Field(
         default=3.0, description="At most so many requests beside the handshake on each (median)"
     )
     churn_closed: Count = Field(

@@ -7,8 +7,10 @@ by ``--conf`` (see ``conf/local.yaml``), the defaults below.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +21,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from decoder.model import PayloadPolicy
 from pipeline.capture.tcp.work_limits import WorkLimits
+from pipeline.config.former_names import with_current_names
 from pipeline.errors import UserError
 from pipeline.file_access import FileAccess
 from pipeline.finding_settings import Count, FindingSettings, Seconds
@@ -61,12 +64,12 @@ class StreamSettings(BaseModel):
         "suffice. null: as soon as that pays, which is from 1,000 frames or 200 KB on where the kernel is compiled "
         "(`make setup`), else from 10,000 frames or 2 MB on",
     )
-    rows_in_one_process: Annotated[int, Field(ge=0)] = Field(
+    local_row_limit: Annotated[int, Field(ge=0)] = Field(
         default=500_000,
         description="Rows that pairing or a derivation takes in the driver's own process, if the lake is on its "
         "machine; more, or those of other lakes, go to Spark's workers in groups. The tables are the same",
     )
-    answer_timeout: Span = Field(
+    response_timeout: Span = Field(
         default=timedelta(minutes=10),
         description="A request is given up when its own connection went on for longer than this without the answer",
     )
@@ -223,7 +226,7 @@ def load_settings(conf: Path | None = None, **overrides: Any) -> Settings:
             dotenv_settings: PydanticBaseSettingsSource,
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[Any, ...]:
-            return init_settings, env_settings, lambda: content
+            return init_settings, lambda: _current(env_settings()), lambda: _current(content)
 
     try:
         loaded = _Loaded(**{key: value for key, value in overrides.items() if value is not None})
@@ -233,6 +236,19 @@ def load_settings(conf: Path | None = None, **overrides: Any) -> Settings:
     except SettingsError as error:  # of a section in the environment, which must be JSON
         raise UserError(f"settings (the environment): {error}; a section is JSON there") from None
     return Settings.model_construct(**{name: getattr(loaded, name) for name in Settings.model_fields})
+
+
+def _current(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of one source under their current names; warns of each former one on standard error, once."""
+    current, warnings = with_current_names(settings)
+    for warning in warnings:
+        _warn(warning)
+    return current
+
+
+@cache
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)  # noqa: T201 - standard output is the command's
 
 
 def environment_of(settings: Settings, *sections: str) -> dict[str, str]:

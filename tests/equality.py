@@ -113,7 +113,7 @@ class Campaign:
         runs = {
             "in one batch, here": (landing, settings),
             "in batches, here": (_in_pieces(landing, root / "pieces", self._chance), batches),
-            "by workers": (landing, settings.model_copy(update={"rows_in_one_process": 0})),
+            "by workers": (landing, settings.model_copy(update={"local_row_limit": 0})),
         }
         for how, (source, chosen) in runs.items():
             lake = root / how.replace(" ", "-")

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from pipeline.config.former_names import former_name
 from pipeline.settings import Settings
 from website.markdown import cell, code
 
@@ -48,6 +49,8 @@ def _setting(path: tuple[str, ...], field: FieldInfo) -> str:
     name = ".".join(path)
     variable = "WIRELAKE_" + "__".join(path).upper()
     facts = f"{_type(field.annotation)}{_bounds(field)}; default {default(field)}; in the environment {code(variable)}"
+    former = former_name(name)
+    facts += f"; formerly {code(former.rpartition('.')[2])}" if former else ""
     return f"### {name}\n\n{facts}.\n\n{cell(field.description or '').rstrip('.')}."
 
 

@@ -74,7 +74,7 @@ def paired_certainly(halves: pa.Table, settings: StreamSettings) -> tuple[pa.Tab
         halves: rows of ``bronze.frames``, each frame once.
         settings: how long halves wait.
     """
-    paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout)
+    paired = exchanges(halves, settings.response_timeout, settings.abandon_timeout)
     is_certain = _is_certain(paired)
     return paired.filter(is_certain), halves_of(paired.filter(pc.invert(is_certain)), halves)
 

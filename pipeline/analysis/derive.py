@@ -139,7 +139,7 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: W
         settings: how long halves wait, how far lag looks back.
         wanted: which tables.
     """
-    taken = gathered(exchanges(frames, settings.answer_timeout, settings.abandon_timeout), gaps)
+    taken = gathered(exchanges(frames, settings.response_timeout, settings.abandon_timeout), gaps)
     found = derive_from(taken, settings, wanted)
     if wanted == "all":
         found = _with(found, (OPEN_EXCHANGES, lambda: fit(halves_of(taken.pending, frames), OPEN_EXCHANGES)))

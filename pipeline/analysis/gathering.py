@@ -90,7 +90,7 @@ class Gathering:
         settings = self._settings
         self._count(frames, gaps)
         halves = pa.concat_tables([self._halves, frames])
-        paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, self._clocks)
+        paired = exchanges(halves, settings.response_timeout, settings.abandon_timeout, self._clocks)
         new = gathered(paired, gaps, self._kept.facts)
         self._halves = self._few("halves", halves_of(new.pending, halves))
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0

@@ -2,9 +2,9 @@
 
 What is complete or given up goes by the capture's own time only:
 
-* a response is paired with a request of the same id that is at most ``answer_timeout`` older;
+* a response is paired with a request of the same id that is at most ``response_timeout`` older;
 * a response that follows another one by itself (MongoDB's exhaust) is complete alone;
-* a half is given up when its own connection has gone on for longer than ``answer_timeout`` without the other, or when
+* a half is given up when its own connection has gone on for longer than ``response_timeout`` without the other, or when
   all connections together have gone on for longer than ``abandon_timeout``.
 
 A time that the capture did not give (TIME_CLAMPED) means nothing: such a frame makes no other one old, is not late, and
@@ -126,30 +126,30 @@ _TEXTS = ("body", "embedded", "header")
 
 
 def exchanges(
-    frames: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta, earlier: pa.Table | None = None
+    frames: pa.Table, response_timeout: timedelta, abandon_timeout: timedelta, earlier: pa.Table | None = None
 ) -> pa.Table:
     """Rows of ``silver.exchanges``, and behind them those whose ``status`` is ``pending``.
 
     Args:
         frames: rows of ``bronze.frames``; each frame once. Should an exchange id repeat in one direction, the first
             frame wins; a frame that the agent could not number stands for itself.
-        answer_timeout, abandon_timeout: see StreamSettings.
+        response_timeout, abandon_timeout: see StreamSettings.
         earlier: the newest frames of each connection that came before these (:func:`newest`); they are not paired.
     """
     before = frames.slice(0, 0) if earlier is None else earlier
     clocks = pa.concat_tables([some.select(_CLOCK_COLUMNS) for some in (frames, before)])
 
     def pair(some: pa.Table) -> pa.Table:
-        return _paired(some, clocks, answer_timeout, abandon_timeout)
+        return _paired(some, clocks, response_timeout, abandon_timeout)
 
     found = by_parts(f"table {EXCHANGES.full_name}", pair, frames, "connection_id")
     return pa.concat_tables(found) if found else schema_of(EXCHANGES).empty_table()
 
 
-def _paired(frames: pa.Table, clocks: pa.Table, answer_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
+def _paired(frames: pa.Table, clocks: pa.Table, response_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
     tables = Tables({"frames": _with_places(frames.select(_SLIM)), "clock_frames": clocks})
     try:
-        found = tables.table(_EXCHANGES, answer_us=span_us(answer_timeout), abandon_us=span_us(abandon_timeout))
+        found = tables.table(_EXCHANGES, answer_us=span_us(response_timeout), abandon_us=span_us(abandon_timeout))
     finally:
         tables.close()
     is_pending = pc.equal(found.column("status"), "pending")

@@ -88,7 +88,7 @@ def take_news(noted: DataFrame, lake: Lake, settings: StreamSettings, ahead: Ahe
     """Bring all that follows from silver up to date with a batch of what :func:`gold_news` gives."""
     ahead.begin_refresh()
     news = read_news((row.about, row.rows, row.us) for row in noted.collect())
-    return write_gold(Rows(noted.sparkSession, lake, settings.rows_in_one_process), news, settings, ahead)
+    return write_gold(Rows(noted.sparkSession, lake, settings.local_row_limit), news, settings, ahead)
 
 
 def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | None = None) -> Counted:

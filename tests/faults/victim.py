@@ -28,7 +28,7 @@ from pipeline.tables import FRAMES
 from tests.pipeline.lakes import rows
 
 SMALL_BATCHES = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
-BY_WORKERS = SMALL_BATCHES.model_copy(update={"rows_in_one_process": 0})
+BY_WORKERS = SMALL_BATCHES.model_copy(update={"local_row_limit": 0})
 """Else workers only decode, which takes them a moment."""
 SESSION = {
     "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,

@@ -107,7 +107,7 @@ def part_of_allowances(part: float) -> WorkLimits:
     An answered connection may take 20 s of CPU at once (100 s of a file): a short capture would show nothing else.
     """
     whole = WorkLimits()
-    names = "stranger_units", "strangers_units", "known_units", "all_known_units", "live_known_units"
+    names = "unanswered_units", "all_unanswered_units", "answered_units", "all_answered_units", "live_answered_units"
     return whole.model_copy(update={name: max(int(getattr(whole, name) * part), 1) for name in names})
 
 

@@ -23,7 +23,7 @@ CALLS_PER_BYTE = 12
 """Calls that a byte on the wire may cause, headers of packets included. Small honest messages cause two, the worst
 caused more than a hundred."""
 
-FEW = WorkLimits(stranger_units=20_000, strangers_units=20_000, known_units=20_000, all_known_units=20_000)
+FEW = WorkLimits(unanswered_units=20_000, all_unanswered_units=20_000, answered_units=20_000, all_answered_units=20_000)
 """What is allowed at the begin is used up soon: what is left is what holds for long."""
 
 WORST = {

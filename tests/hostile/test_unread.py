@@ -19,8 +19,8 @@ from tests.pipeline.capture.wire import Flow
 SECOND = 1_000_000
 PING = command({"ping": 1, "$db": "admin"})
 BY_PACKET, BY_BLOCK, BY_LARGE_BLOCK = 0, 5, 50
-FEW = WorkLimits(known_units=8000, known_units_per_second=2000, units_per_answer=0, bytes_per_unit=10**9)
-SOON_DRY = WorkLimits(strangers_units=50_000, strangers_units_per_second=20_000, bytes_per_unit=10**9)
+FEW = WorkLimits(answered_units=8000, answered_units_per_second=2000, units_per_response=0, bytes_per_unit=10**9)
+SOON_DRY = WorkLimits(all_unanswered_units=50_000, unanswered_units_per_second=20_000, bytes_per_unit=10**9)
 
 each_way = pytest.mark.parametrize("block", [BY_PACKET, BY_BLOCK, BY_LARGE_BLOCK])
 
@@ -92,7 +92,7 @@ def test_more_than_a_window_that_was_not_read_is_jumped_over(block):
     payload = bytes(60_000)
     for _ in range(300):
         flow.send(0, payload, 60_000)
-    few = WorkLimits(known_units=2000, known_units_per_second=100, units_per_answer=0, bytes_per_unit=10**9)
+    few = WorkLimits(answered_units=2000, answered_units_per_second=100, units_per_response=0, bytes_per_unit=10**9)
     flow.ts += 100 * SECOND
     for number in range(3):
         exchange(flow, 500 + number)
@@ -158,7 +158,9 @@ def test_a_look_at_what_waits_is_not_cut_short_by_whose_packet_it_falls_on():
         muted.send(0, BOMBS["420 bytes of nulls"])
     packets = honest.packets + muted.packets
     silent = Flow(client=("10.0.0.9", 50_000), ts=muted.ts + 61 * SECOND).open()
-    agent = Agent("work", "lengths", CaptureStats(), work=WorkLimits(known_units=50_000, known_units_per_second=0))
+    agent = Agent(
+        "work", "lengths", CaptureStats(), work=WorkLimits(answered_units=50_000, answered_units_per_second=0)
+    )
     found = [item for packet in packets for item in agent.take(packet)]
     while agent._tracker.segments < 1023:
         found += agent.take(silent.acknowledge(0).packets[-1])
@@ -175,7 +177,7 @@ def test_a_look_at_what_waits_is_not_cut_short_by_whose_packet_it_falls_on():
 
 @each_way
 def test_a_stranger_that_was_refused_is_counted_for_as_long_as_it_goes_on(block):
-    few = WorkLimits(stranger_units=300, strangers_units_per_second=10_000, bytes_per_unit=10**9)
+    few = WorkLimits(unanswered_units=300, unanswered_units_per_second=10_000, bytes_per_unit=10**9)
     flow = Flow().open()
     for _ in range(1000):
         flow.send(0, b"GET / HTTP/1.1\r\n\r\n" * 10)

@@ -128,7 +128,7 @@ def test_a_connection_that_goes_on_is_counted_and_a_gap_shows_it():
         exchange(other, number + 1)
     flow.ts = other.ts
     flow.close()
-    few = WorkLimits(known_units=50_000, known_units_per_second=0)
+    few = WorkLimits(answered_units=50_000, answered_units_per_second=0)
     begin = len(flow.packets) - 3
     frames, gaps, stats, units = read([*flow.packets[:begin], *other.packets, *flow.packets[begin:]], few)
     refused = [gap for gap in gaps if gap.method == "budget"]
@@ -147,7 +147,12 @@ def test_the_times_of_a_file_give_back_no_more_than_its_bytes_allow(is_answered)
     for _ in range(60):
         flow.ts += 2_000_000
         flow.send(0, BOMBS["420 bytes of nulls"])
-    few = {"stranger_units": 100_000, "strangers_units": 100_000, "known_units": 100_000, "all_known_units": 100_000}
+    few = {
+        "unanswered_units": 100_000,
+        "all_unanswered_units": 100_000,
+        "answered_units": 100_000,
+        "all_answered_units": 100_000,
+    }
     size = sum(len(packet.data) for packet in flow.packets)
     _, gaps, _, units = read(flow.packets, WorkLimits(**few))
     assert units < 200_000 + size + OVERSHOOT
@@ -161,7 +166,7 @@ def test_where_packets_do_not_wait_answers_do_not_pay_for_themselves():
     flow = Flow().open()
     for number in range(3000):
         exchange(flow, 1 + number)
-    few = WorkLimits(live_known_units=50_000, live_known_units_per_second=0)
+    few = WorkLimits(live_answered_units=50_000, live_answered_units_per_second=0)
     _, gaps, stats, of_file = read(flow.packets, few)
     assert not gaps
     assert not stats.notices["work_refused"]
@@ -181,22 +186,25 @@ def test_a_connection_for_each_answer_takes_no_more_than_one_for_all():
         flow.send(1, reply(raw(NULLS * 1500)))
         packets += flow.close().packets
     few = WorkLimits(
-        strangers_units=500_000, strangers_units_per_second=0, live_known_units=20_000, live_known_units_per_second=0
+        all_unanswered_units=500_000,
+        unanswered_units_per_second=0,
+        live_answered_units=20_000,
+        live_answered_units_per_second=0,
     )
     _, _, stats, units = read(packets, few.when_live())
     paid = sum(len(packet.data) for packet in packets) // few.bytes_per_unit
-    assert units < few.strangers_units + 2 * few.live_known_units + paid + OVERSHOOT
+    assert units < few.all_unanswered_units + 2 * few.live_answered_units + paid + OVERSHOOT
     assert stats.notices["work_refused"] >= 1
 
 
 def test_what_may_be_caused_live_is_never_more_than_by_a_file():
     strict = WorkLimits(
-        known_units=1000, known_units_per_second=10, all_known_units=2000, all_known_units_per_second=20
+        answered_units=1000, answered_units_per_second=10, all_answered_units=2000, all_answered_units_per_second=20
     )
     live = strict.when_live()
-    assert live == strict.model_copy(update={"units_per_answer": 0})
+    assert live == strict.model_copy(update={"units_per_response": 0})
     live = WorkLimits().when_live()
-    assert (live.known_units, live.all_known_units, live.units_per_answer) == (20_000_000, 20_000_000, 0)
+    assert (live.answered_units, live.all_answered_units, live.units_per_response) == (20_000_000, 20_000_000, 0)
 
 
 def test_what_waits_behind_a_hole_is_not_read_at_once_whatever_it_costs():
@@ -206,7 +214,7 @@ def test_what_waits_behind_a_hole_is_not_read_at_once_whatever_it_costs():
     for _ in range(400):
         flow.send(0, BOMBS["420 bytes of nulls"])
     flow.packets.append(flow.packets.pop(begin))  # the first comes last
-    allowed = WorkLimits(known_units=100_000, known_units_per_second=0)
+    allowed = WorkLimits(answered_units=100_000, answered_units_per_second=0)
     _, _, stats, units = read(flow.packets, allowed)
     assert units < 1_500_000
     assert stats.notices["work_refused"] >= 1
@@ -218,7 +226,7 @@ def test_what_waits_to_the_end_is_not_read_for_nothing():
     for number in range(600):
         flow = Flow(client=(f"10.0.{number >> 8}.{number & 255}", 40_000), ts=packets[-1].ts_us if packets else 1)
         packets += flow.open().send(0, command({"ping": 1, "$db": "admin"})[:-1] + b"!").packets
-    few = WorkLimits(strangers_units=60_000, strangers_units_per_second=0)
+    few = WorkLimits(all_unanswered_units=60_000, unanswered_units_per_second=0)
     frames, gaps, stats, units = read(packets, few)
     assert not frames
     assert units < 60_000 + 600 * 100
@@ -231,7 +239,7 @@ def test_what_waits_to_the_end_is_not_read_for_nothing():
 def test_where_it_is_read_again_nothing_waits_for_what_was_not_read():
     flow = Flow().open()
     exchange(flow, 1)
-    allowed = WorkLimits(known_units=20_000, known_units_per_second=100_000, units_per_answer=0)
+    allowed = WorkLimits(answered_units=20_000, answered_units_per_second=100_000, units_per_response=0)
     for number in range(600):  # at a rate that is a little too much
         exchange(flow, 2 + number)
         flow.ts += 500
@@ -258,7 +266,7 @@ def test_what_is_done_with_frames_is_no_work_of_their_bytes():
     for number in range(50):
         exchange(flow, number + 1)
     stats = CaptureStats()
-    agent = Agent("work", "lengths", stats, work=WorkLimits(known_units=20_000, known_units_per_second=0))
+    agent = Agent("work", "lengths", stats, work=WorkLimits(answered_units=20_000, answered_units_per_second=0))
     frames = 0
     for packet in flow.packets:
         for item in agent.take(packet):
@@ -275,7 +283,7 @@ def test_answers_to_logins_and_administrators_do_not_pay():
     for number in range(400):
         flow.send(0, prefixed(request(58, 0, {}, correlation_id=number)))
         flow.send(1, prefixed(response(58, 0, {}, correlation_id=number)))
-    allowed = WorkLimits(known_units=20_000, known_units_per_second=0)
+    allowed = WorkLimits(answered_units=20_000, answered_units_per_second=0)
     _, _, stats, units = read(flow.packets, allowed)
     assert stats.notices["work_refused"] >= 1
     assert units < 40_000
@@ -288,7 +296,7 @@ def test_cheap_answers_do_not_pay_for_bombs():
     for number in range(100):
         flow.send(0, BOMBS["420 bytes of nulls"])
         exchange(flow, 1000 + number)
-    allowed = WorkLimits(known_units=50_000, known_units_per_second=0)
+    allowed = WorkLimits(answered_units=50_000, answered_units_per_second=0)
     _, _, stats, _ = read(flow.packets, allowed)
     assert stats.notices["work_refused"] >= 1
 
@@ -302,7 +310,7 @@ def test_a_large_frame_takes_no_more_than_its_connection_may():
     flow = Flow().open()
     flow.send(0, large)
     frames, _, _, units = read(flow.packets)
-    assert units < WorkLimits().stranger_units + OVERSHOOT
+    assert units < WorkLimits().unanswered_units + OVERSHOOT
     assert [frame.flags & UNREAD for frame in frames] == [UNREAD]
     flow = Flow().open()
     exchange(flow)
@@ -317,7 +325,7 @@ def test_small_honest_exchanges_pay_for_themselves():
     for number in range(2000):
         exchange(flow, number + 1)
     nothing_else = WorkLimits(
-        known_units=20_000, known_units_per_second=0, all_known_units=20_000, all_known_units_per_second=0
+        answered_units=20_000, answered_units_per_second=0, all_answered_units=20_000, all_answered_units_per_second=0
     )
     frames, gaps, stats, _ = read(flow.packets, nothing_else)
     assert len(frames) == 4000

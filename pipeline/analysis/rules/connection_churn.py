@@ -51,7 +51,7 @@ RULE = Rule(
     "capture",
     ("warning", "info"),
     "A client connects anew for each little piece of work.",
-    ("churn_connections", "churn_work", "churn_checks", "churn_closed"),
+    ("churn_connections", "churn_requests", "churn_checks", "churn_closed"),
     ("exchanges", "commands", "gaps"),
     advice=(_KAFKA_ADVICE, _MONGO_ADVICE, _CHECK_ADVICE, *CLOSED_ADVICE),
 )
@@ -316,7 +316,9 @@ def is_churn(some: Sequence[Connection], settings: FindingSettings) -> bool:
     if len(some) < settings.churn_connections or some[-1].first_us - some[0].first_us < _SPREAD_US:
         return False
     shaking, work = sum(one.shaking for one in some), sum(one.work for one in some)
-    return median(one.work for one in some) <= settings.churn_work and shaking >= _HANDSHAKE_SHARE * (shaking + work)
+    return median(one.work for one in some) <= settings.churn_requests and shaking >= _HANDSHAKE_SHARE * (
+        shaking + work
+    )
 
 
 def is_check(some: Sequence[Connection], settings: FindingSettings) -> bool:

@@ -172,7 +172,7 @@ def refusal_severity(episode: Episode, settings: FindingSettings) -> str:
 
 
 def _is_in_vain(episode: Episode, settings: FindingSettings) -> bool:
-    return episode.healed_us is None and episode.run_us >= settings.in_vain_seconds * 1_000_000
+    return episode.healed_us is None and episode.run_us >= settings.retry_without_success_seconds * 1_000_000
 
 
 def _gets_on(episode: Episode) -> str:
@@ -259,7 +259,7 @@ COUNTED = (
             "kafka",
             ("warning", "info"),
             "A client asks again and again for a topic that the cluster does not have.",
-            ("unknown_topic_times", "in_vain_seconds"),
+            ("unknown_topic_times", "retry_without_success_seconds"),
             ("exchanges", "events"),
             advice=(_UNKNOWN_TOPIC, _UNKNOWN_PARTITION),
         ),

@@ -198,7 +198,7 @@ def _longest_pauses_us(rule: str, settings: FindingSettings) -> tuple[float, flo
         storm_us = 2 * settings.storm_interval_seconds * 1_000_000
         return storm_us, storm_us
     pause_us = settings.episode_pause_seconds * 1_000_000
-    patient_us = pause_us * settings.patience_periods
+    patient_us = pause_us * settings.silence_periods
     return (patient_us if rule in _REFUSED else pause_us), (patient_us if rule in (*_REFUSED, _ZOMBIE) else pause_us)
 
 

@@ -43,7 +43,7 @@ class Sources:
             same names of ``exchanges``.
             In ``events`` and ``batches`` a topic without a known name has its id as ``topic``.
         facts: clusters and topic names as known now.
-        still_open_us: see FindingSettings.still_open_seconds.
+        still_open_us: see FindingSettings.resolved_after_seconds.
         ends, server_ends: by cluster, and by Kafka broker, the time of the last exchange, µs since the epoch.
         made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
         episodes: by rule, what its symptoms were cut into (pipeline.analysis.rules.episodes).

@@ -150,7 +150,7 @@ def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: se
     return Sources(
         tables,
         facts,
-        int(settings.still_open_seconds * 1_000_000),
+        int(settings.resolved_after_seconds * 1_000_000),
         ends,
         server_ends,
         {topic: sorted({first_us for first_us, _, _ in ids[1:]}) for topic, ids in facts.recreated.items()},

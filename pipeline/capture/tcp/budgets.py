@@ -104,8 +104,8 @@ class Budgets:
     def __init__(self, allowed: WorkLimits | None = None) -> None:
         self._allowed = allowed or WorkLimits()
         self._buckets: dict[Connection, _Bucket] = {}
-        self._strangers = _pool(self._allowed.strangers_units)
-        self._known = _pool(self._allowed.all_known_units)
+        self._strangers = _pool(self._allowed.all_unanswered_units)
+        self._known = _pool(self._allowed.all_answered_units)
         self._since: int | None = None
         self._bytes = 0
         self._load: Load | None = None
@@ -115,7 +115,7 @@ class Budgets:
     def hasten(self) -> None:
         """Packets do not wait: keep to the limits of :meth:`WorkLimits.when_live`. Before the first packet."""
         self._allowed = self._allowed.when_live()
-        self._known = _pool(self._allowed.all_known_units)
+        self._known = _pool(self._allowed.all_answered_units)
         self._load = Load()
 
     @property
@@ -135,8 +135,8 @@ class Budgets:
             return
         if self._since is not None:
             seconds = (ts - self._since) / _SECOND_US
-            self._give_back(self._strangers, seconds * self._allowed.strangers_units_per_second)
-            self._give_back(self._known, seconds * self._allowed.all_known_units_per_second)
+            self._give_back(self._strangers, seconds * self._allowed.unanswered_units_per_second)
+            self._give_back(self._known, seconds * self._allowed.all_answered_units_per_second)
         self._since = ts
 
     def _give_back(self, pool: _Pool, units: float) -> None:
@@ -176,7 +176,7 @@ class Budgets:
                 self._refill(bucket, 0, self._since or 0)
             held = bucket.level if bucket.is_known else min(bucket.level, self._strangers.level)
         else:
-            held = min(self._allowed.stranger_units, self._strangers.level)
+            held = min(self._allowed.unanswered_units, self._strangers.level)
         of_frame = (held + SMALL_DEBT_UNITS) / self._dear
         return (of_frame if held <= MOST_UNITS_AT_ONCE else _MOST_AND_DEBT / self._dear), of_frame
 
@@ -208,13 +208,13 @@ class Budgets:
         allowed = self._allowed
         bucket = self._buckets.get(connection)
         if bucket is None:
-            bucket = self._buckets[connection] = _Bucket(allowed.stranger_units, ts)
+            bucket = self._buckets[connection] = _Bucket(allowed.unanswered_units, ts)
         paid = wire_bytes / allowed.bytes_per_unit
         self._bytes += wire_bytes
         if not bucket.is_known and (answers if is_answered is None else is_answered) and not self._known.is_spent:
-            bucket.is_known, bucket.level = True, allowed.known_units
+            bucket.is_known, bucket.level = True, allowed.answered_units
         if answers:
-            paid += min(answers * allowed.units_per_answer, _OF_BOTH * units)
+            paid += min(answers * allowed.units_per_response, _OF_BOTH * units)
         dear = units * self._dear
         pool = self._known if bucket.is_known else self._strangers
         if not 0 <= (level := pool.level + paid - dear) < pool.capacity or pool.is_dry:
@@ -304,12 +304,12 @@ class Budgets:
         return 0 if self._known.is_spent else SMALL_DEBT_UNITS
 
     def _capacity(self, bucket: _Bucket) -> int:
-        return self._allowed.known_units if bucket.is_known else self._allowed.stranger_units
+        return self._allowed.answered_units if bucket.is_known else self._allowed.unanswered_units
 
     def _refill(self, bucket: _Bucket, paid: float, ts: int) -> None:
         if ts > bucket.since:
             allowed = self._allowed
-            per_second = allowed.known_units_per_second if bucket.is_known else allowed.strangers_units_per_second
+            per_second = allowed.answered_units_per_second if bucket.is_known else allowed.unanswered_units_per_second
             paid += (ts - bucket.since) * per_second / _SECOND_US
         bucket.since = max(bucket.since, ts)
         bucket.level = min(self._capacity(bucket), bucket.level + paid)

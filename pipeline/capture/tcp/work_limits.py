@@ -20,18 +20,18 @@ class WorkLimits(BaseModel):
         "bytes cost a second of CPU for each 20 MB. An attacker who sends what is dear to read (one byte a packet, "
         "compressed documents of empty values) runs dry",
     )
-    stranger_units: int = Field(
+    unanswered_units: int = Field(
         default=1_000_000,
         ge=1,
         description="What a connection may cause before anything that it sent was answered. Twenty messages of 420 "
         "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
     )
-    strangers_units: int = Field(
+    all_unanswered_units: int = Field(
         default=2_000_000,
         ge=1,
         description="The same of all connections without an answer together: an attacker can open any number of them",
     )
-    strangers_units_per_second: int = Field(
+    unanswered_units_per_second: int = Field(
         default=200_000,
         ge=0,
         description="What these get back, each and all together, in a second of the capture, so that honest clients "
@@ -45,25 +45,25 @@ class WorkLimits(BaseModel):
         "of its bytes: who makes a file chooses its times. Messages of 420 bytes, one a second, took 69 µs a byte. "
         "Where packets do not wait time is real, and gives what it gives",
     )
-    known_units: int = Field(
+    answered_units: int = Field(
         default=100_000_000, ge=1, description="What a connection may cause at once whose requests are answered"
     )
-    known_units_per_second: int = Field(
+    answered_units_per_second: int = Field(
         default=1_000_000,
         ge=0,
         description="What it gets back in a second of the capture: a core. Large replies of small values take four "
         "times what their bytes pay, and all of that is honest: lower both where strangers get answers",
     )
-    all_known_units: int = Field(
+    all_answered_units: int = Field(
         default=200_000_000,
         ge=1,
         description="The same of all of these together. An attacker can have any number of them, each with an answer "
         "to something cheap; those that pay by bytes and answers for what they take are read on",
     )
-    all_known_units_per_second: int = Field(
+    all_answered_units_per_second: int = Field(
         default=2_000_000, ge=0, description="What they get back together in a second of the capture: two cores"
     )
-    units_per_answer: int = Field(
+    units_per_response: int = Field(
         default=500,
         ge=0,
         description="What it gets back for a request with its response, at most twice what reading the response took: "
@@ -71,14 +71,14 @@ class WorkLimits(BaseModel):
         "could it be saved up, hundreds of cheap answers would pay for compressed documents of empty values. "
         "Where packets do not wait (capture live, --follow, standard input of now) it gets nothing",
     )
-    live_known_units: int = Field(
+    live_answered_units: int = Field(
         default=20_000_000,
         ge=1,
         description="What answered connections may cause at once, each and all together, where packets do not wait "
         "(capture live, --follow, standard input of now): while the agent reads what one of them asks for, packets of "
         "the others are dropped",
     )
-    live_known_units_per_second: int = Field(
+    live_answered_units_per_second: int = Field(
         default=400_000,
         ge=0,
         description="What they get back there in a second, so that with what bytes pay a core takes 20 MB/s of the "
@@ -88,13 +88,13 @@ class WorkLimits(BaseModel):
 
     def when_live(self) -> WorkLimits:
         """The limits where packets do not wait until they are read."""
-        at_once, per_second = self.live_known_units, self.live_known_units_per_second
+        at_once, per_second = self.live_answered_units, self.live_answered_units_per_second
         return self.model_copy(
             update={
-                "known_units": min(self.known_units, at_once),
-                "known_units_per_second": min(self.known_units_per_second, per_second),
-                "all_known_units": min(self.all_known_units, at_once),
-                "all_known_units_per_second": min(self.all_known_units_per_second, per_second),
-                "units_per_answer": 0,
+                "answered_units": min(self.answered_units, at_once),
+                "answered_units_per_second": min(self.answered_units_per_second, per_second),
+                "all_answered_units": min(self.all_answered_units, at_once),
+                "all_answered_units_per_second": min(self.all_answered_units_per_second, per_second),
+                "units_per_response": 0,
             }
         )

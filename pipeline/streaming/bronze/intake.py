@@ -183,7 +183,7 @@ class Intake:
         if not good:
             return Counted(0, 0)
         listed = [manifest.rows for manifest in good.values() if manifest is not None]
-        are_few = len(listed) == len(good) and sum(listed) <= self.settings.rows_in_one_process
+        are_few = len(listed) == len(good) and sum(listed) <= self.settings.local_row_limit
         keys = keys_of(good, _TABLES[kind]) if are_few else None
         return write(read_files(spark, good, COLUMNS[kind]), batch, keys)
 

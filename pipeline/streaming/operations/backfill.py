@@ -75,7 +75,7 @@ def backfill_days(
         raw = read_table(spark, lake, FRAMES).where(F.col("date").between(F.lit(first), F.lit(last)))
         decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames)
         replace_dates(decoded, lake, FRAMES, first, last)
-    rows = Rows(spark, lake, settings.rows_in_one_process)
+    rows = Rows(spark, lake, settings.local_row_limit)
     note_news(rows, of_all(1, us_of(first)))  # first: gold is derived anew also if this is cut off
     # What agents stated of these days is taken in again with the news.
     delete_rows(spark, lake, CONNECTIONS, F.col("date").between(F.lit(first), F.lit(last)))

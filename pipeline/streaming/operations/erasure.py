@@ -122,7 +122,7 @@ def erase(
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
         since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
     progress("deriving gold anew without it")
-    write_gold(Rows(spark, lake, settings.rows_in_one_process), of_all(1, since_us), settings)
+    write_gold(Rows(spark, lake, settings.local_row_limit), of_all(1, since_us), settings)
     progress(
         "erased from the lake, not from the landing zone: delete its files of those days, else what was erased comes "
         "back when it lands again or the stream begins anew"

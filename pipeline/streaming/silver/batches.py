@@ -59,7 +59,7 @@ def write_exchanges(
         settings: how long halves wait, and what is little.
         look: called with what was written, where this process had it in memory.
     """
-    rows = Rows(spark, lake, settings.rows_in_one_process)
+    rows = Rows(spark, lake, settings.local_row_limit)
     rows_in = sum(file.rows for file in files)
     is_small = rows_in <= rows.few and lake.is_local and bytes_of(files) <= FEW_BYTES
     waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}) if is_small else None

@@ -39,7 +39,7 @@ def pair_here(halves: pa.Table, settings: StreamSettings, clocks: pa.Table | Non
         settings: how long halves wait.
         clocks: further frames whose time counts.
     """
-    paired = exchanges(halves, settings.answer_timeout, settings.abandon_timeout, clocks)
+    paired = exchanges(halves, settings.response_timeout, settings.abandon_timeout, clocks)
     return completed(paired), halves_of(pending(paired), halves)
 
 
@@ -60,7 +60,7 @@ def pair_apart(rows: Rows, halves: DataFrame, frames: DataFrame, settings: Strea
 
     def pair(tables: Mapping[str, pa.Table]) -> pa.Table:
         some = tables["halves"]
-        paired = exchanges(some, settings.answer_timeout, settings.abandon_timeout, tables["clocks"])
+        paired = exchanges(some, settings.response_timeout, settings.abandon_timeout, tables["clocks"])
         return with_halves(paired, some)
 
     return rows.derive_apart(pair, {"halves": halves.select(*HALF_COLUMNS)}, (_ID,), _PAIRED, {"clocks": clocks})

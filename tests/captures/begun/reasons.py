@@ -39,7 +39,7 @@ _SETTINGS = FindingSettings()
 PATIENCE = {
     "stalled": _SETTINGS.poll_seconds,
     "partition_dropped_from_commits": 2 * _SETTINGS.fetched_again_seconds,
-    "request_refused": _SETTINGS.in_vain_seconds,
+    "request_refused": _SETTINGS.retry_without_success_seconds,
     "hanging_transaction": _SETTINGS.transaction_seconds,
     "stale_metadata": _SETTINGS.stale_metadata_seconds,
     "fenced_leader_epoch": _SETTINGS.stale_metadata_seconds,

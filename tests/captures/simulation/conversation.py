@@ -52,7 +52,7 @@ class Conversation:
     def of(cls, recording: Recording, settings: StreamSettings) -> Conversation:
         """Read a recording."""
         landed = read_inputs([str(recording.pcap)])
-        paired = exchanges(decoded(landed.frames), settings.answer_timeout, settings.abandon_timeout)
+        paired = exchanges(decoded(landed.frames), settings.response_timeout, settings.abandon_timeout)
         held = gathered(paired, landed.gaps)
         parts, times = {}, {}
         for name in PARTS:

@@ -71,7 +71,7 @@ def drive_exchanges(paired: pa.Table, gaps: pa.Table, what: str, tally: Tally, *
 
 def paired_rows(frames: pa.Table) -> pa.Table:
     """Rows of ``silver.exchanges``, those of which a half is pending included."""
-    return exchanges(frames, SETTINGS.answer_timeout, SETTINGS.abandon_timeout)
+    return exchanges(frames, SETTINGS.response_timeout, SETTINGS.abandon_timeout)
 
 
 def drive_derived(derived: Derived, what: str, tally: Tally, *, lake: bool) -> None:

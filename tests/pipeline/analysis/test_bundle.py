@@ -44,7 +44,7 @@ def _apart(parts: list[pa.Table]) -> tuple[pa.Table, pa.Table, int]:
         left.append(rest)
         clocks.append(newest(part.select(CLOCKS), part.select(CLOCKS).slice(0, 0), -1))
     rest = pa.concat_tables(left)
-    paired = exchanges(rest, SETTINGS.answer_timeout, SETTINGS.abandon_timeout, pa.concat_tables(clocks))
+    paired = exchanges(rest, SETTINGS.response_timeout, SETTINGS.abandon_timeout, pa.concat_tables(clocks))
     return pa.concat_tables([*certain, completed(paired)]), halves_of(pending(paired), rest), rest.num_rows
 
 
@@ -52,7 +52,7 @@ def _apart(parts: list[pa.Table]) -> tuple[pa.Table, pa.Table, int]:
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_parts_hold_what_the_whole_holds(recording: str, count: int) -> None:
     frames = fit(decoded(read_inputs([str(CAPTURES / recording)]).frames), OPEN_EXCHANGES)
-    whole = exchanges(frames, SETTINGS.answer_timeout, SETTINGS.abandon_timeout)
+    whole = exchanges(frames, SETTINGS.response_timeout, SETTINGS.abandon_timeout)
     complete, waiting, left = _apart(_parts(frames, random.Random(count), count))
     assert _sorted(complete) == _sorted(completed(whole))
     assert _sorted(waiting) == _sorted(halves_of(pending(whole), frames))
@@ -62,7 +62,7 @@ def test_parts_hold_what_the_whole_holds(recording: str, count: int) -> None:
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_what_parts_state_is_what_the_whole_states_once_names_are_known(recording: str) -> None:
     frames = fit(decoded(read_inputs([str(CAPTURES / recording)]).frames), OPEN_EXCHANGES)
-    whole = exchanges(frames, SETTINGS.answer_timeout, SETTINGS.abandon_timeout)
+    whole = exchanges(frames, SETTINGS.response_timeout, SETTINGS.abandon_timeout)
     wanted = gathered(whole, schema_of(GAPS).empty_table())
     complete = completed(whole)
     middle = complete.num_rows // 2

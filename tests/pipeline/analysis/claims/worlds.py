@@ -103,7 +103,7 @@ class World:
     def derived(self) -> Derived:
         """All that rules read."""
         with noting() as noted:
-            paired = exchanges(self.frames, _SETTINGS.answer_timeout, _SETTINGS.abandon_timeout)
+            paired = exchanges(self.frames, _SETTINGS.response_timeout, _SETTINGS.abandon_timeout)
             found = derive_from(gathered(paired, self.gaps), _SETTINGS, "rules")
         assert noted.errors == ()
         return found

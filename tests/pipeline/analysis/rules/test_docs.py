@@ -16,7 +16,7 @@ from tests.pipeline.analysis.sources import NAMED
 
 RULES = {rule.name: rule for rule in all_rules()}
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "rules").glob("*.md")}
-_EVERYWHERE = {"max_evidence", "episode_pause_seconds", "still_open_seconds", "lookback"}
+_EVERYWHERE = {"max_evidence", "episode_pause_seconds", "resolved_after_seconds", "lookback"}
 """Thresholds of no one rule."""
 _OF_MONGODB = {"change_stream_lost"}
 """Rules about MongoDB whose name does not say so."""

@@ -42,7 +42,7 @@ def inputs(capture: Path) -> pa.RecordBatch:
     """What statements are read of."""
     settings = StreamSettings()
     frames = decoded(read_inputs([str(capture)]).frames)
-    paired = completed(exchanges(frames, settings.answer_timeout, settings.abandon_timeout))
+    paired = completed(exchanges(frames, settings.response_timeout, settings.abandon_timeout))
     (batch,) = statements_of_exchanges.inputs(paired).combine_chunks().to_batches()
     return batch
 

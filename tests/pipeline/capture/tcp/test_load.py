@@ -70,7 +70,7 @@ def talk() -> Flow:
 
 def read(flow: Flow, us_per_packet: int, *, is_live: bool, block: int) -> tuple[int, int, int]:
     """Frames, bytes accounted for and bytes lost, if each packet takes so much CPU time whatever is done with it."""
-    agent = Agent("load", "lengths", CaptureStats(), work=WorkLimits(live_known_units=400_000))
+    agent = Agent("load", "lengths", CaptureStats(), work=WorkLimits(live_answered_units=400_000))
     if is_live:
         agent.hasten()
     if block:

@@ -34,14 +34,14 @@ MADE = (
 COLUMNS = ("rule", "severity", "state", "subject", "summary", "advice")
 
 
-@pytest.mark.parametrize("rows_in_one_process", [0, 1_000_000])
-def test_the_stream_finds_what_a_diagnosis_finds(spark: SparkSession, tmp_path: Path, rows_in_one_process: int) -> None:
+@pytest.mark.parametrize("local_row_limit", [0, 1_000_000])
+def test_the_stream_finds_what_a_diagnosis_finds(spark: SparkSession, tmp_path: Path, local_row_limit: int) -> None:
     captures = []
     for number, stage in enumerate(MADE, start=1):
         captures.append(tmp_path / f"{number}.pcap")
         captures[-1].write_bytes(stage.on(f"10.1.{number}.").pcap())
     landed = read_inputs([str(path) for path in captures])
-    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(rows_in_one_process=rows_in_one_process))
+    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(local_row_limit=local_row_limit))
     found = _in_any_order(query(lake, f"SELECT {', '.join(COLUMNS)} FROM gold.findings").to_pylist())
     assert found == _in_any_order(diagnose(landed, StreamSettings()).findings.select(COLUMNS).to_pylist())
     rules = {"stopped", "partition_dropped_from_commits", "rewound", "offset_reset", "stalled"}

@@ -82,11 +82,11 @@ def test_workers_write_what_spark_and_one_process_write(
     spark: SparkSession, tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = _lake(spark, landing, tmp_path / "here")
-    files = _lake(spark, landing, tmp_path / "files", rows_in_one_process=0)
+    files = _lake(spark, landing, tmp_path / "files", local_row_limit=0)
     assert_same(here, files)
     assert "Apache-Spark" not in _writers(files, EXCHANGES) | _writers(files, OFFSET_EVENTS)
     monkeypatch.setattr(batches, "writes_files", lambda lake: False)
-    apart = _lake(spark, landing, tmp_path / "apart", rows_in_one_process=0)
+    apart = _lake(spark, landing, tmp_path / "apart", local_row_limit=0)
     assert "Apache-Spark" in _writers(apart, EXCHANGES)
     assert_same(apart, files)
     for table in SILVER:
@@ -108,9 +108,9 @@ def assert_no_file_is_left(lake: Path, table: Table) -> None:
 def test_where_too_much_is_left_spark_pairs_it(
     spark: SparkSession, tmp_path: Path, landing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = _lake(spark, landing, tmp_path / "files", rows_in_one_process=0)
+    files = _lake(spark, landing, tmp_path / "files", local_row_limit=0)
     monkeypatch.setattr(by_files, "FEW_ROWS", 0)
-    apart = _lake(spark, landing, tmp_path / "apart", rows_in_one_process=0)
+    apart = _lake(spark, landing, tmp_path / "apart", local_row_limit=0)
     assert "Apache-Spark" in _writers(apart, EXCHANGES)
     assert_same(apart, files)
     for table in SILVER:
@@ -166,7 +166,7 @@ def test_a_task_gives_the_same_in_pieces_and_leaves_halves_in_files(
     for path, direction in zip(paths, ("request", "response"), strict=True):
         pq.write_table(frames.filter(pc.equal(frames.column("direction"), direction)).drop_columns(["date"]), path)
     settings = StreamSettings()
-    whole = exchanges(frames, settings.answer_timeout, settings.abandon_timeout)
+    whole = exchanges(frames, settings.response_timeout, settings.abandon_timeout)
 
     def run(folder: str) -> BundleFiles:
         lake = Lake.at(tmp_path / folder)
@@ -183,7 +183,7 @@ def test_a_task_gives_the_same_in_pieces_and_leaves_halves_in_files(
     spilled = run("spilled")
     left = spilled.written(OPEN_EXCHANGES)
     assert left.rows > in_pieces.written(OPEN_EXCHANGES).rows
-    rest = exchanges(left.read(), settings.answer_timeout, settings.abandon_timeout, spilled.noted("clocks"))
+    rest = exchanges(left.read(), settings.response_timeout, settings.abandon_timeout, spilled.noted("clocks"))
     together = pa.concat_tables([spilled.written(EXCHANGES).read(), completed(rest)])
     assert sorted(map(repr, together.to_pylist())) == sorted(map(repr, completed(whole).to_pylist()))
 

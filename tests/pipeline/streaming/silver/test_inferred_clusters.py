@@ -17,12 +17,12 @@ from tests.pipeline.streaming.streamed import streamed_lake
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("rows_in_one_process", [0, 1_000_000])
-def test_the_stream_infers_clusters(spark: SparkSession, tmp_path: Path, rows_in_one_process: int) -> None:
+@pytest.mark.parametrize("local_row_limit", [0, 1_000_000])
+def test_the_stream_infers_clusters(spark: SparkSession, tmp_path: Path, local_row_limit: int) -> None:
     capture = tmp_path / "apart.pcap"
     capture.write_bytes(reads_on().by_coordinator().pcap())
     landed = read_inputs([str(capture)])
-    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(rows_in_one_process=rows_in_one_process))
+    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(local_row_limit=local_row_limit))
 
     servers = query(lake, "SELECT server, cluster, is_inferred FROM silver.brokers").to_pylist()
     assert servers == [{"server": "10.0.0.9:9092", "cluster": "10.0.0.10:9092", "is_inferred": True}]

@@ -19,10 +19,10 @@ from tests.pipeline.streaming.streamed import streamed_lake
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("rows_in_one_process", [0, 1_000_000])
-def test_the_stream_infers_names(spark: SparkSession, tmp_path: Path, rows_in_one_process: int) -> None:
+@pytest.mark.parametrize("local_row_limit", [0, 1_000_000])
+def test_the_stream_infers_names(spark: SparkSession, tmp_path: Path, local_row_limit: int) -> None:
     landed, truth = without_names("incidents/hung.pcap")
-    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(rows_in_one_process=rows_in_one_process))
+    lake = streamed_lake(spark, tmp_path, landed.frames, StreamSettings(local_row_limit=local_row_limit))
     topics = query(lake, "SELECT topic_id, topic, is_inferred FROM silver.topics").to_pylist()
     assert [(one["topic"], one["is_inferred"]) for one in topics] == [("jobs", True)]
     assert truth[topics[0]["topic_id"]] == "jobs"

@@ -31,7 +31,7 @@ RULE = Rule(
     "kafka",
     ("warning", "info"),
     "A client asks a broker that is not the leader that the client takes it for.",
-    ("stale_metadata_times", "stale_metadata_seconds", "in_vain_seconds"),
+    ("stale_metadata_times", "stale_metadata_seconds", "retry_without_success_seconds"),
     ("exchanges", "events"),
     advice=(_ADVICE,),
 )
@@ -45,7 +45,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         for e in sources.episodes.get(RULE.name, ())
         if e.run >= settings.stale_metadata_times and e.run_us >= settings.stale_metadata_seconds * 1_000_000
     ]
-    in_vain_us = settings.in_vain_seconds * 1_000_000
+    in_vain_us = settings.retry_without_success_seconds * 1_000_000
     passing: list[Episode] = []
     for one in last_of_each(many):
         if one.run_us < in_vain_us:

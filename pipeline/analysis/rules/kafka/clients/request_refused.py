@@ -29,7 +29,7 @@ RULE = Rule(
     "kafka",
     ("critical", "warning", "info"),
     "A broker refuses the same request of a client again and again.",
-    ("refused_again_times", "refused_briefly_seconds", "in_vain_seconds"),
+    ("refused_again_times", "refused_briefly_seconds", "retry_without_success_seconds"),
     ("exchanges", "events", "states"),
     advice=(BY_CODE, HELD_ADVICE),
 )
@@ -118,12 +118,14 @@ def _lasts(episode: Episode, settings: FindingSettings) -> bool:
     """Whether it is more than a try, and more than what passes by itself."""
     if episode.run < settings.refused_again_times:
         return False
-    least_s = settings.in_vain_seconds if episode.healed_us is not None else settings.refused_briefly_seconds
+    least_s = (
+        settings.retry_without_success_seconds if episode.healed_us is not None else settings.refused_briefly_seconds
+    )
     return not _passes(episode) or episode.run_us >= least_s * 1_000_000
 
 
 def _severity(episode: Episode, settings: FindingSettings) -> str:
-    is_long = episode.run_us >= settings.in_vain_seconds * 1_000_000
+    is_long = episode.run_us >= settings.retry_without_success_seconds * 1_000_000
     if episode.healed_us is not None:
         return "warning" if is_long else "info"
     is_work = any(api in _WORK for api, _ in episode.answers)

@@ -69,7 +69,7 @@ RULES = (
         "kafka",
         ("critical", "warning", "info"),
         "A broker did not take a request because of its version.",
-        ("unsupported_version_times", "refused_again_times", "still_open_seconds"),
+        ("unsupported_version_times", "refused_again_times", "resolved_after_seconds"),
         advice=(_VERSIONS, _NEW_PROTOCOL),
     ),
     Rule(
@@ -136,7 +136,7 @@ def _unsupported_version(
         # A connection that ended for another reason leaves requests unanswered as well, but others get their answers.
         version = episode.subject.rpartition("/")[2]
         taken_us = max(answered[episode.cluster, server, version] for server in episode.servers)
-        until_us = taken_us + int(settings.still_open_seconds * 1_000_000)
+        until_us = taken_us + int(settings.resolved_after_seconds * 1_000_000)
         is_taken = episode.names == (CLOSED,) and episode.last_us <= until_us
         return episode.times >= settings.unsupported_version_times and not is_taken
 

@@ -119,7 +119,7 @@ RULE = Rule(
     "kafka",
     ("warning",),
     "Several committers commit offsets of one partition for one group by turns.",
-    ("competing_returns", "patience_periods"),
+    ("competing_returns", "silence_periods"),
     reads=("events",),
     advice=(ADVICE,),
 )
@@ -131,7 +131,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     found = []
     longest_us = settings.episode_pause_seconds * 1_000_000
     for place, commits in groupby(sources.tables.each(_COMMITS), key=_of_partition):
-        all_bouts = bouts(commits, settings.patience_periods, longest_us)
+        all_bouts = bouts(commits, settings.silence_periods, longest_us)
         enough = [bout for bout in all_bouts if bout.enough_us(settings.competing_returns) is not None]
         if enough:
             found.append(_finding(place, enough, sources, settings))

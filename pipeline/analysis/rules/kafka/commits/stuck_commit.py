@@ -158,7 +158,7 @@ RULE = Rule(
     "kafka",
     ("critical", "info"),
     "Somebody keeps committing an old offset of a partition that others have long left behind.",
-    ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching", "patience_periods", "poll_seconds"),
+    ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching", "silence_periods", "poll_seconds"),
     reads=("events", "timeline"),
     advice=(ADVICE, _SLOW, _PASSED),
 )
@@ -244,7 +244,7 @@ def _severity(one: _Repeat, stays: _Stays, settings: FindingSettings) -> str | N
         return None
     begun_us, until_us = one.behind_us, one.commits[-1][0] if one.passed_us is None else one.passed_us
     latest, known = stays.until(begun_us)
-    patience = patience_of(latest, known, 0, settings.patience_periods)
+    patience = patience_of(latest, known, 0, settings.silence_periods)
     if until_us - begun_us < (settings.poll_seconds * 1_000_000 if patience is None else patience):
         return "info" if patience is None and one.passed_us is None else None
     return "critical" if one.passed_us is None else "info"

@@ -54,7 +54,7 @@ RULE = Rule(
     "kafka",
     ("critical", "warning"),
     "Each member of a group that reads one record of a partition ends there.",
-    ("poison_lives", "poison_seconds", "share_deliveries"),
+    ("poison_restarts", "poison_seconds", "share_deliveries"),
     ("exchanges", "events", "batches"),
     advice=(ADVICE, SHARE_ADVICE),
 )
@@ -197,7 +197,7 @@ def is_poisoned(
         settings: thresholds.
     """
     usual = _usual_us(commits)
-    enough = settings.poison_lives if usual is not None else 2 * settings.poison_lives
+    enough = settings.poison_restarts if usual is not None else 2 * settings.poison_restarts
     least_us = max(settings.poison_seconds * 1_000_000, 2 * (usual or 0))
     if len(one.ends) < enough or one.last_us - one.first_us < least_us:
         return False
@@ -245,14 +245,14 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     ended = lives(sources.steps)
     restless = [
-        life for some_lives in ended.values() if len(some_lives) >= settings.poison_lives for life in some_lives
+        life for some_lives in ended.values() if len(some_lives) >= settings.poison_restarts for life in some_lives
     ]
     if not restless:
         return []
     found: list[_Found] = []
     for (cluster, group), (ends, commits) in _by_group(restless, sources.tables).items():
         stills = standstills(ends, commits)
-        for one in (still for still in stills if len(still.ends) >= settings.poison_lives):
+        for one in (still for still in stills if len(still.ends) >= settings.poison_restarts):
             others = [other for other in stills if other.place != one.place and one.is_beside(other)]
             is_most = all(len(other.ends) <= len(one.ends) for other in others)
             if is_most and is_poisoned(one, others, commits, settings):
@@ -362,6 +362,6 @@ def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: 
             "healed_us": one.healed_us,
             **({"known_until_us": one.last_us} if state == "unknown" else {}),
             "ended_elsewhere": {f"{o.place[0]}-{o.place[1]}": len(o.ends) for o in others},
-            "enough_us": one.ends[min(settings.poison_lives, number) - 1].life.until_us,
+            "enough_us": one.ends[min(settings.poison_restarts, number) - 1].life.until_us,
         },
     )  # fmt: skip

@@ -276,7 +276,7 @@ def _lasts(loop: Loop, behind: Behind, settings: FindingSettings) -> bool:
 
 def _patience_us(loop: Loop, settings: FindingSettings) -> int:
     stays = loop.stays[-_REMEMBERED:]
-    periods = settings.patience_periods
+    periods = settings.silence_periods
     if len(stays) < KNOWN_RHYTHM:
         return int(2 * settings.fetched_again_seconds * 1_000_000)
     return patience_us(settings.fetched_again_seconds, periods, usual_us(stays))

@@ -128,7 +128,7 @@ def _resets(sources: Sources, settings: FindingSettings, known: Container[Place]
             continue
         cluster, topic, _, group = place
         by_group[cluster, topic, group].append(one)
-    pause_us = int(settings.still_open_seconds * 1_000_000)
+    pause_us = int(settings.resolved_after_seconds * 1_000_000)
     return [
         _finding(*group, some, [(few[0][0], few[-1][1]) for few in apart(before[group], pause_us)], sources, settings)
         for group, some in by_group.items()

@@ -186,7 +186,7 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
         own = known[row.cluster, row.group_id, row.client_id]
         commits = own or known[row.cluster, row.group_id, None]
         others = [us for us in commits if row.first_us < us]
-        patience = max(_patience_us(settings), int(settings.patience_periods * usual_us(gaps_us(commits))))
+        patience = max(_patience_us(settings), int(settings.silence_periods * usual_us(gaps_us(commits))))
         if not own and (row.cluster, row.group_id) in _changing(sources):
             patience = max(patience, int(settings.uncommitted_seconds * 1_000_000))
         if len(others) < settings.dropped_commits or min(others[-1], row.last_us) - row.first_us < patience:

@@ -188,7 +188,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each instance id."""
     if not sources.tables.any(_ANY):
         return
-    pause_us = settings.patience_periods * settings.episode_pause_seconds * 1_000_000
+    pause_us = settings.silence_periods * settings.episode_pause_seconds * 1_000_000
     for place, some_uses in uses(sources.tables, sources.facts).items():
         enough = [run for run in _runs(fences(some_uses), pause_us) if _is_enough(run, settings)]
         if enough:

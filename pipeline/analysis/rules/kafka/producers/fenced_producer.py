@@ -41,7 +41,7 @@ RULE = Rule(
     "kafka",
     ("critical", "warning", "info"),
     "A producer was fenced off its transactional id.",
-    ("still_open_seconds",),
+    ("resolved_after_seconds",),
     advice=(_SHARED, _TAKEN_OVER, _ABORTED),
 )
 BY_TURNS, WRITES_ON, LINGERS, TAKEN_OVER, ABORTED = "by turns", "writes on", "lingers", "taken over", "aborted"

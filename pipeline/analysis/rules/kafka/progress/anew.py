@@ -66,7 +66,7 @@ def not_back(
     known = [track.waits(times[-1], life.ended) for track in usual.values()]
     times_known = min(len(times) - 1, max(map(len, known)))
     waits = [wait for some in known for wait in some]
-    patience = patience_of(waits, times_known, settings.stopped_seconds, settings.patience_periods)
+    patience = patience_of(waits, times_known, settings.stopped_seconds, settings.silence_periods)
     back_us = min((track.commit_times[0] for track in after if track.commit_times), default=None)
     until_us = end_us if back_us is None else back_us
     worth = settings.behind_records

@@ -62,7 +62,7 @@ def _wait(
     begin_us, until_us = span
     known = track.waits(track.commit_times[-1], topic.life.ended)
     ends = [(p.ts_us, track.end_at(p.ts_us) or 0) for p in _ends(track, begin_us - SPAN_US, until_us)]
-    patience = patience_of(known, len(known), floor, settings.patience_periods, usual)
+    patience = patience_of(known, len(known), floor, settings.silence_periods, usual)
     if len(known) < KNOWN_RHYTHM or patience is None or not ends or until_us - begin_us < max(patience, micros(floor)):
         return None
     stood, worth = ends[0][1], settings.behind_records

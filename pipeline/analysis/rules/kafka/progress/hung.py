@@ -134,7 +134,7 @@ def _silence(
     (first_us, last_us, lasts), committed, life = span, last.committed or 0, topic.life
     worth, floor, ill = settings.behind_records, settings.stopped_seconds, not_its_rhythm(hits)
     known = track.waits(first_us, [*life.ended, *ill])
-    if last_us - first_us < (patience_of(known, len(known), floor, settings.patience_periods) or 0):
+    if last_us - first_us < (patience_of(known, len(known), floor, settings.silence_periods) or 0):
         return None
     if track.waits_in_vain(committed, first_us, last_us, worth):
         return None
@@ -169,7 +169,7 @@ def _judged(wait: _Wait, usual: int, topic: Topic, settings: FindingSettings) ->
 
     If nobody did, the group has stopped, or its records end.
     """
-    least = patience_of(wait.known, len(wait.known), settings.stopped_seconds, settings.patience_periods, usual)
+    least = patience_of(wait.known, len(wait.known), settings.stopped_seconds, settings.silence_periods, usual)
     span_us = wait.until_us - wait.since_us
     judged = _patience_with(wait.owner, least, span_us, topic.life, settings, goes_on=wait.goes_on)
     last_us = topic.goes_on_until(wait.since_us, wait.until_us, _GET_ON)

@@ -192,7 +192,7 @@ def _stopped(topic: Topic, now_us: int, end_us: int, settings: FindingSettings) 
         times_known = min(number, max(map(len, known), default=0))
         is_known = times_known >= KNOWN_RHYTHM
         waits = [wait for some in known for wait in some]
-        patience = patience_of(waits, times_known, settings.stopped_seconds, settings.patience_periods)
+        patience = patience_of(waits, times_known, settings.stopped_seconds, settings.silence_periods)
         if patience is None or not (is_known or lasts):
             continue  # a silence that ended by itself shows how it commits, where little else does
         behind = [
@@ -213,7 +213,7 @@ def _stopped(topic: Topic, now_us: int, end_us: int, settings: FindingSettings) 
         if silent:
             enough = silent[0][0] + patience
         elif lasts and left_us is not None:
-            schedule = patience_us(settings.stopped_seconds, settings.patience_periods, *away)
+            schedule = patience_us(settings.stopped_seconds, settings.silence_periods, *away)
             enough = max(since_us, left_us) + max(patience, schedule)
             severity = severity if away else "info"
         else:
@@ -291,7 +291,7 @@ def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings)
                 continue
             others = topic.commits_of(owner, since_us, end if lasts else end - 1)
             usual = topic.usual_commits_of(owner, since_us)
-            periods = settings.patience_periods
+            periods = settings.silence_periods
             patience = patience_of(waits, len(waits), settings.dropped_seconds, periods, usual)
             if patience is None or len(others) < settings.dropped_commits or others[-1] - since_us < patience:
                 continue
@@ -346,7 +346,7 @@ def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[
         already = number == 0 and bool(later)
         ordinary = later if already else ordinary
         alone = topic.gets_on_beside(track, run[-1].owner, middle, last_us)
-        patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.patience_periods) or 0
+        patience = patience_of(ordinary, len(ordinary), settings.stalled_seconds, settings.silence_periods) or 0
         if not patience or (topic.life.commits_unasked and not alone):
             patience = max(patience, micros(settings.poll_seconds))
         if last_us - topic.life.settled(since_us, last_us) < patience:

@@ -89,7 +89,7 @@ def _read(
         is_known = own and len(known) >= KNOWN_RHYTHM
         patience = (1 if is_known else 2) * patience_us(
             settings.fetched_again_seconds,
-            settings.patience_periods,
+            settings.silence_periods,
             own,
             usual_us(known),
             rhythms.usual(first_us, ill),
@@ -100,7 +100,7 @@ def _read(
             others = gaps_us(sorted(set(topic.times_between(reading.since_us, until_us))))
             if len(others) < KNOWN_RHYTHM - 1:
                 continue
-            patience = max(patience, patience_us(0, settings.patience_periods, usual_us(others)))
+            patience = max(patience, patience_us(0, settings.silence_periods, usual_us(others)))
         others_us = topic.goes_on_until(reading.since_us, until_us, _GET_ON)
         if others_us is None or min(until_us, others_us) - reading.since_us < patience:
             continue

@@ -60,7 +60,7 @@ RULE = Rule(
     "kafka",
     ("warning", "info"),
     "A group rebalances again and again.",
-    ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "patience_periods"),
+    ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "silence_periods"),
     ("exchanges", "states", "timeline"),
     advice=(_ADVICE, _ADVICE_DEPLOY, _ADVICE_AGAIN, _ADVICE_UNSEEN, LOOP_ADVICE),
 )

@@ -74,12 +74,12 @@ def loops(lives: Sequence[Life], settings: FindingSettings) -> list[Loop]:
 
 def _without_pauses(alike: Sequence[Life], settings: FindingSettings) -> Iterator[list[Life]]:
     """Cut where the instance stays away, or lives, for several of its own intervals."""
-    longest_us = settings.patience_periods * settings.episode_pause_seconds * 1_000_000
+    longest_us = settings.silence_periods * settings.episode_pause_seconds * 1_000_000
     some: list[Life] = []
     for one in alike:
         if some:
             gaps = _intervals(some)
-            usual = settings.patience_periods * median(gaps) if gaps else longest_us
+            usual = settings.silence_periods * median(gaps) if gaps else longest_us
             if one.first_us - some[-1].first_us > min(usual, longest_us):
                 yield some
                 some = []

@@ -128,7 +128,7 @@ def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings:
     by_span: defaultdict[Span, list[_Suspect]] = defaultdict(list)
     for one in suspects(some, settings.share_deliveries):
         by_span[one.span].append(one)
-    troubles = apart(by_span, int(settings.still_open_seconds * 1_000_000))
+    troubles = apart(by_span, int(settings.resolved_after_seconds * 1_000_000))
     for spans in troubles[-max(_MOST_MET // len(some), 1) :]:
         bad = sorted((one for span in set(spans) for one in by_span[span]), key=lambda one: one.offset)
         found = _poisoned_by(bad, place, some, sources, settings)
@@ -272,7 +272,7 @@ def silences(times_us: Sequence[int], end_us: int, settings: FindingSettings) ->
         gap = to_us - from_us
         if gap >= settings.stopped_seconds * 1_000_000:
             known = usual[-_REMEMBERED:]
-            patience = patience_of(known, len(known), settings.stopped_seconds, settings.patience_periods)
+            patience = patience_of(known, len(known), settings.stopped_seconds, settings.silence_periods)
             if patience is not None and gap >= patience:
                 yield Silence(from_us, to_us, from_us + patience, to_us != end_us or to_us == times_us[-1])
                 unusual += 1

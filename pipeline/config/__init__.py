@@ -1,0 +1,1 @@
+"""Settings, and the options by which commands take them."""
