@@ -28,6 +28,7 @@ class QualityResult:
         rows_checked: rows looked at; None if it is not about rows, or could not be judged.
         rows_failed: rows (for ``unique_key``: keys; for what tables state of each other: rows too few or too many)
             that violate it; None likewise.
+        rows_sql: a query for ``wirelake sql`` that lists those rows; None if it held, or is not about single rows.
     """
 
     run_id: str
@@ -40,6 +41,7 @@ class QualityResult:
     rows_checked: int | None
     rows_failed: int | None
     message: str
+    rows_sql: str | None = None
 
 
 class Expected(Protocol):
@@ -92,6 +94,7 @@ class Run:
         seen: str | None = None,
         column: str | None = None,
         rows: tuple[int, int] | None = None,
+        rows_sql: str | None = None,
     ) -> QualityResult:
         """The outcome of one of its checks.
 
@@ -101,12 +104,13 @@ class Run:
             seen: what was seen besides, in words; never a value of the data.
             column: that it is about.
             rows: how many were looked at, and how many violate it.
+            rows_sql: lists those that violate it; see QualityResult.
         """
         checked, failed = rows or (None, None)
         message = about.text if seen is None else f"{about.text}; {seen}"
         return QualityResult(
             self.run_id, self.run_time, about.table.full_name, about.name, column, about.severity, success, checked,
-            failed, message,
+            failed, message, rows_sql,
         )  # fmt: skip
 
 

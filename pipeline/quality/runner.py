@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date, datetime, timezone
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import great_expectations as gx
@@ -30,6 +31,7 @@ from pipeline.quality.reconcile import (
     tables_here,
 )
 from pipeline.quality.relations import RELATIONS
+from pipeline.quality.rows_sql import rows_sql
 from pipeline.quality.settled import waits_for, whole_since
 from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite, tables_of
 from pipeline.settings import MaintenanceSettings
@@ -155,6 +157,8 @@ def show_results(results: Sequence[QualityResult], console: Console) -> None:
         if not result.success:
             style = "bold red" if result.severity == "critical" else "yellow"
             console.print(Text(f"{result.severity}: {result.table_name}: {result.message}", style))
+            if result.rows_sql is not None:
+                console.print(Text(f"  wirelake sql {quote(result.rows_sql)}", "dim"), soft_wrap=True)
     bad, left = len(critical_failures(results)), sum(NOT_JUDGED in result.message for result in results)
     not_judged = f"; {left} could not be judged yet: run `wirelake check` again when the stream rests" if left else ""
     failed_ones = sum(not result.success for result in results)
@@ -204,7 +208,10 @@ def _from_gx(check: Check, outcome: Any, row_count: int, run: Run) -> QualityRes
     counted = outcome.result.get("unexpected_count", outcome.result.get("observed_value"))
     failed = int(counted or 0)  # Great Expectations counts an empty table as None
     seen = f"{failed} of {row_count} rows violate it" if failed else None
-    return run.result(check, success=bool(outcome.success), seen=seen, column=check.column, rows=(row_count, failed))
+    return run.result(
+        check, success=bool(outcome.success), seen=seen, column=check.column, rows=(row_count, failed),
+        rows_sql=None if outcome.success else rows_sql(check),
+    )  # fmt: skip
 
 
 def _missing_table(table: Table, run: Run) -> QualityResult:

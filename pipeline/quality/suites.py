@@ -60,6 +60,7 @@ class Check:
         condition: SQL over a row whose value the expectation finds in the column :attr:`condition_column`. Great
             Expectations gathers what it asks of columns into one Spark job; SQL of its own would cost two jobs a check.
         is_written: whether it is written here, by hand, and does not follow from the registry.
+        violated: SQL over a row that is true where the row violates it; None: it is not about single rows.
     """
 
     table: Table
@@ -70,6 +71,7 @@ class Check:
     expectation: Any
     condition: str | None = None
     is_written: bool = False
+    violated: str | None = None
 
     @property
     def condition_column(self) -> str:
@@ -104,12 +106,13 @@ class _Suite:
         )
 
     def not_null(self, column: str) -> Check:
-        return self._check(
+        check = self._check(
             "not_null", column, "critical", f"{column} is never null", gxe.ExpectColumnValuesToNotBeNull, column=column
         )
+        return replace(check, violated=f"`{column}` IS NULL")
 
     def in_set(self, column: str, allowed: Sequence[str], *, name: str = "allowed_values") -> Check:
-        return self._check(
+        check = self._check(
             name,
             column,
             "critical",
@@ -118,9 +121,10 @@ class _Suite:
             column=column,
             value_set=list(allowed),
         )
+        return replace(check, violated=_outside(column, allowed))
 
     def at_least(self, column: str, minimum: int, severity: Severity = "critical") -> Check:
-        return self._check(
+        check = self._check(
             "at_least",
             column,
             severity,
@@ -129,9 +133,10 @@ class _Suite:
             column=column,
             min_value=minimum,
         )
+        return replace(check, violated=f"`{column}` < {minimum}")
 
     def mostly(self, name: str, column: str, allowed: Sequence[str], share: float) -> Check:
-        return self._check(
+        check = self._check(
             name,
             column,
             "warning",
@@ -141,6 +146,7 @@ class _Suite:
             value_set=list(allowed),
             mostly=share,
         )
+        return replace(check, violated=_outside(column, allowed))
 
     def ordered(self, smaller: str, larger: str, severity: Severity = "critical") -> Check:
         return self.holds(
@@ -172,7 +178,7 @@ class _Suite:
             column=f"holds_{name}",
             value_set=[True],
         )
-        return replace(check, condition=condition)
+        return replace(check, condition=condition, violated=f"NOT ({condition})")
 
     def of_registry(self) -> Iterator[Check]:
         yield self.has_columns()
@@ -182,6 +188,10 @@ class _Suite:
         yield self.unique_key()
         for name, condition in self.table.checks.items():
             yield self.holds(name, condition, f"constraint {name}: {condition}")
+
+
+def _outside(column: str, allowed: Sequence[str]) -> str:
+    return f"`{column}` NOT IN ({', '.join(map(repr, allowed))})"
 
 
 def _frames(s: _Suite) -> Iterator[Check]:
@@ -194,7 +204,7 @@ def _frames(s: _Suite) -> Iterator[Check]:
     # of a compressed MongoDB message the agent stores what it had to change uncompressed
     yield s.holds(
         "frame_not_above_size",
-        f"length(frame) <= size OR (protocol = 'mongodb' AND api_key = {OP_COMPRESSED})",
+        f"octet_length(frame) <= size OR (protocol = 'mongodb' AND api_key = {OP_COMPRESSED})",
         "no frame is longer than its size on the wire",
     )
     yield s.holds(

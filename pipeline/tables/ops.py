@@ -100,6 +100,7 @@ QUALITY_RESULTS = Table(
         optional("rows_checked", "bigint", "Rows looked at"),
         optional("rows_failed", "bigint", "Rows that violate it"),
         optional("message", "string", "What was expected and seen; never a sample value"),
+        optional("rows_sql", "string", "Query for `wirelake sql` that lists the rows that violate it"),
     ),
     key=("run_id", "table_name", "name", "column_name"),
     keep_days=OPS_DAYS,

@@ -19,7 +19,7 @@ GROUP BY table_name ORDER BY critical DESC, warnings DESC, table_name
 """  # noqa: S608 - our own text
 
 _FAILED = f"""
-SELECT severity, table_name, column_name, name, message, rows_failed, rows_checked
+SELECT severity, table_name, column_name, name, message, rows_failed, rows_checked, rows_sql
 FROM ops.quality_results WHERE run_id = {_LAST} AND NOT success
 ORDER BY severity = 'critical' DESC, table_name, name, column_name
 """  # noqa: S608 - our own text

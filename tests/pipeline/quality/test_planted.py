@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from decoder.errors import ErrorCode
+from pipeline.dashboard.sql import query
 from pipeline.quality.model import Run
+from pipeline.quality.rows_sql import rows_sql
 from pipeline.quality.runner import check_table, gx_context
 from pipeline.quality.suites import LAYERS, WRITTEN, checks_of, tables_of
 from pipeline.streaming.spark.session import build_session
@@ -146,7 +148,22 @@ def failed(spark: SparkSession, lake: Path, table: Table, rows: list[dict[str, A
     source = gx_context().data_sources.add_spark("lake", persist=False)
     rows_there = read_table(spark, Lake.at(lake), table)
     results = check_table(source, rows_there, table, Run.at(datetime.now(timezone.utc)))
-    return {f"{one.name}:{one.column_name or ''}": one.rows_failed for one in results if not one.success}
+    broken = [one for one in results if not one.success]
+    for one in broken:
+        assert one.rows_sql is not None
+        assert query(lake, one.rows_sql).num_rows == one.rows_failed, one.rows_sql
+    return {f"{one.name}:{one.column_name or ''}": one.rows_failed for one in broken}
+
+
+def test_each_expectation_about_rows_has_a_query_that_lists_them(spark: SparkSession, tmp_path: Path) -> None:
+    tables = [table for layer in LAYERS for table in tables_of(layer)]
+    for table in tables:
+        write(tmp_path, table, [])
+    checks = [check for table in tables for check in checks_of(table)]
+    assert {check.name for check in checks if rows_sql(check) is None} == {"has_columns"}
+    for check in checks:
+        if (sql := rows_sql(check)) is not None:
+            assert query(tmp_path, sql).num_rows == 0, sql
 
 
 def written(table: Table) -> set[str]:

@@ -19,6 +19,7 @@ _FAILED = (
     Column("message", "expected", width="large"),
     Column("rows_failed", "rows that fail", "number"),
     Column("rows_checked", "of", "number"),
+    Column("rows_sql", "SQL that lists those rows"),
 )
 _TABLES = (
     Column("table_name", "table"),
