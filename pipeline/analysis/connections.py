@@ -213,6 +213,8 @@ def _ended(row: Row) -> str:
     if _is_repeated(row):
         return "answer to SYN not received"
     by = row["reset_by"] or row["closed_by"]
+    if by is None and (row["how"] == "unknown" or 0 in (row["client_packets"], row["server_packets"])):
+        return "unknown"
     what = "open" if by is None else f"reset by the {by}" if row["reset_by"] else f"closed by the {by}"
     if row["state"] in ("asking", "answering"):
         what += ", request open" if row["state"] == "asking" else ", amid a response"

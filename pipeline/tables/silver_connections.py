@@ -46,7 +46,11 @@ CONNECTIONS = Table(
         required("last_ts", "timestamp", "Last packet"),
         optional("is_closed", "boolean", "Whether both sides closed it, or one reset it; null: not known"),
         optional("is_interim", "boolean", "True: the connection goes on, and a later row takes the place of this one"),
-        optional("closed_by", "string", "client or server: the side of the first FIN, or of the RST"),
+        optional(
+            "closed_by",
+            "string",
+            "client or server: the side of the first FIN, or of the RST; null: neither, or one direction, is captured",
+        ),
         optional("reset_by", "string", "client or server: the side of the RST"),
         optional(
             "state",
@@ -62,7 +66,7 @@ CONNECTIONS = Table(
         optional("server_name", "string", "Whom the client asks for by TLS"),
         optional("alert", "string", "Who ended a TLS handshake, and the alert's name"),
         optional("is_proxied", "boolean", "Whether a PROXY header names the client"),
-        optional("syns", "bigint", "SYNs of the client"),
+        optional("syns", "bigint", "SYNs of the client, without copies that a mirror shows"),
         optional(
             "client_isn",
             "bigint",

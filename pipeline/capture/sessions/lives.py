@@ -175,7 +175,7 @@ class Lives:
         if session.recognised:
             (client_ip, client_port), (server_ip, server_port) = session.labels.client, session.labels.server
             values.update(
-                speaks=session.verdict, frames=list(session.frames), state=_state(session, unanswered),
+                speaks=session.verdict, frames=list(session.frames), state=_state(connection, session, unanswered),
                 client_ip=client_ip, client_port=client_port, server_ip=server_ip, server_port=server_port,
             )  # fmt: skip
         elif how == "other":
@@ -304,11 +304,13 @@ def _counts(life: Life, client: int, ended_us: int) -> dict[str, Any]:
     }
 
 
-def _state(session: Session, unanswered: int) -> str:
+def _state(connection: Connection, session: Session, unanswered: int) -> str:
     """In what a connection that speaks was interrupted, if it was."""
-    if session.is_lossy:
+    if session.is_lossy or connection.life.is_half_seen:
         return "unknown"
-    return "answering" if session.is_answering else "asking" if unanswered else "idle"
+    if session.is_answering or unanswered:
+        return "answering" if session.is_answering else "asking"
+    return "unknown" if session.may_be_asking() else "idle"
 
 
 def _end_of(way: int | None, client: int) -> str | None:

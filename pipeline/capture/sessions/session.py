@@ -175,6 +175,10 @@ class Session:
         """Whether responses may be missing behind the last one."""
         return any(side.is_lost for side in self._sides.values() if side.direction == "response")
 
+    def may_be_asking(self) -> bool:
+        """Whether a request has no response in the capture, which may lack it."""
+        return any(o < self._sure_from for o in self._pairer.unanswered())
+
     def unanswered(self) -> list[str]:
         """Exchange ids of the requests that were not answered, though the capture would have shown it."""
         if not self.recognised or self.is_lossy:
@@ -185,9 +189,7 @@ class Session:
         """What another process needs to go on here, if the connection's bytes are taken again from ``unread`` on."""
         if self.recognised:
             return self._recognised_state()
-        if self.verdict:
-            return SessionState(self.verdict)
-        return self.recognition.state()
+        return SessionState(self.verdict) if self.verdict else self.recognition.state()
 
     def resume(self, state: SessionState) -> None:
         """Go on where another session of the same connection stood.
@@ -303,8 +305,7 @@ class Session:
     def _start(self, side: Side, ts: int) -> None:
         """Before the first event of a direction: is it seen from its first byte on?"""
         side.is_started = True
-        dropped = self.recognition.dropped[side.way]
-        if dropped:
+        if dropped := self.recognition.dropped[side.way]:
             side.gap = OpenGap(ts, dropped)
         if not self._is_from_start(side.way) and not self._is_silent(side):
             side.framer.lost(dropped, ts)
@@ -382,13 +383,11 @@ class Session:
             side.gap.bytes_lost += framed.bytes_skipped
 
     def _close_gap(self, side: Side) -> Iterator[Gap]:
-        gap = side.take_gap()
-        if gap is not None:
+        if (gap := side.take_gap()) is not None:
             yield self._labels.gap(side, gap)
 
     def _frame(self, side: Side, raw: RawFrame) -> Frame:
-        pair = self._pairer.request if side.direction == "request" else self._pairer.response
-        key = pair(raw)
+        key = (self._pairer.request if side.direction == "request" else self._pairer.response)(raw)
         self._exchanges = max(self._exchanges, key.exchange_ordinal + 1)
         if side.is_midway and side.direction == "response" and not raw.after_gap:
             self._sure_from = 0  # no byte precedes it: each response since the capture met the connection is here

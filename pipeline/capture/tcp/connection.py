@@ -160,7 +160,12 @@ class Connection:
 
     @property
     def closed_by(self) -> int | None:
-        """The direction of the first FIN, or of the RST that ended it; None if neither was seen."""
+        """The direction of the first FIN, or of the RST that ended it; None if neither was seen.
+
+        Nor is it known where the capture holds one direction alone: the other side may have closed before.
+        """
+        if self.life.is_half_seen:
+            return None
         if self._first_fin is not None and self.halves[self._first_fin].fin is not None:
             return self._first_fin
         return self._reset.direction if self._reset is not None else None

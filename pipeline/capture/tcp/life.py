@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pipeline.capture.network.link import FIN, RST, SYN, ZERO_WINDOW, Segment
+from pipeline.capture.network.link import ACK, FIN, RST, SYN, ZERO_WINDOW, Segment
 from pipeline.capture.tcp.reassembly import HalfStream
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ TallyState = tuple[_Pair, _Pair, _Pair, _Pair, _Pair, _Times, _Times, _Pair, boo
 
 TimesState = tuple[_Times, _Times, _Times]
 """What :meth:`Life.times` gives."""
+
+SAME_SYN_US = 100_000
+"""A SYN that follows the one before so soon is its copy, which another port or interface shows: whoever gets no answer
+waits longer, half a second and more (RFC 6298: 1 s), µs."""
 
 _MODULUS = 1 << 32
 _HALF = 1 << 31
@@ -51,7 +55,7 @@ class Life:
     """What the packets of one connection show beside its bytes.
 
     Attributes:
-        syns: SYNs of the side that opens it, copies among them.
+        syns: SYNs of the side that opens it, without copies.
         syn_us, answer_us: capture times of the first of them and of the first answer to one, µs; None if not seen.
         is_odd: whether both sides sent a SYN: nothing is concluded of how it began.
         is_reported: whether it was reported already that nothing, or a reset, answers it.
@@ -72,15 +76,16 @@ class Life:
     """
 
     __slots__ = (
-        "_way", "again", "again_from", "again_until", "answer_us", "is_foreign", "is_odd", "is_reported", "looked",
-        "packets", "probes", "sent", "silence", "spoke_us", "stalled_since", "stalled_us", "syn_us", "syns",
-        "zero_from", "zero_windows",
+        "_last_syn_us", "_way", "again", "again_from", "again_until", "answer_us", "is_foreign", "is_odd",
+        "is_reported", "looked", "packets", "probes", "sent", "silence", "spoke_us", "stalled_since", "stalled_us",
+        "syn_us", "syns", "zero_from", "zero_windows",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.syns = 0
         self.syn_us: int | None = None
         self.answer_us: int | None = None
+        self._last_syn_us: int | None = None
         self._way: int | None = None
         self.is_odd = False
         self.is_reported = False
@@ -103,10 +108,12 @@ class Life:
             ts: when it was captured, µs.
             quiet_us: for how long no packet had come.
         """
+        size, flags = segment.length, segment.flags
+        if flags & SYN and self._is_copy(direction, flags, ts):
+            return
         self.packets[direction] += 1
         if quiet_us > self.silence[0]:
             self.silence = quiet_us, ts
-        size, flags = segment.length, segment.flags
         if self.is_foreign:
             if size:
                 self.sent[direction] += size
@@ -179,10 +186,23 @@ class Life:
         if is_answer:
             self.answer_us = ts if self.answer_us is None else self.answer_us
             return
+        if self._is_copy(direction, SYN, ts):
+            return
+        self._last_syn_us = ts
         self.is_odd |= self._way not in (None, direction)
         self._way = direction
         self.syns += 1
         self.syn_us = ts if self.syn_us is None else self.syn_us
+
+    def _is_copy(self, direction: int, flags: int, ts: int) -> bool:
+        """Whether a SYN was captured before, moments ago, as a copy."""
+        last_us = self._last_syn_us
+        return last_us is not None and direction == self._way and not flags & ACK and ts - last_us < SAME_SYN_US
+
+    @property
+    def is_half_seen(self) -> bool:
+        """Whether the capture holds packets of one direction alone."""
+        return 0 in self.packets
 
     def state(self) -> LifeState:
         """What another process needs to go on here."""
@@ -204,7 +224,7 @@ class Life:
     def resume(self, state: LifeState, tally: TallyState | None, times: TimesState | None) -> None:
         """Go on where another one stood; ``tally``, ``times``: None, it was of a release that did not keep them."""
         self.syns, self.syn_us, self.answer_us, self._way, self.is_odd, self.is_reported, again = state
-        self.again = list(again)
+        self.again, self._last_syn_us = list(again), self.syn_us
         if tally is not None:
             packets, sent, probes, windows, stalled_us, since, spoke, self.silence, self.is_foreign = tally
             self.packets, self.sent, self.probes, self.zero_windows = map(list, (packets, sent, probes, windows))

@@ -4,7 +4,9 @@ of docs/connections.md."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +14,9 @@ from pipeline.analysis.rules.run import finding_rows
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
+from pipeline.tables import CONNECTIONS
 from tests.captures.connections.record import HERE
+from tests.captures.connections.states import Row, counted
 from tests.captures.connections.stories import STORIES
 from tests.captures.connections.story import Pair, Story
 from tests.captures.connections.twisted import TWISTS, Twist
@@ -30,10 +34,12 @@ class Outcome:
     Attributes:
         loud: rules and subjects above info, without what is stated of the capture itself.
         expected: those of the recording as it is.
+        rows: of ``silver.connections``, without copies.
     """
 
     loud: frozenset[Pair]
     expected: frozenset[Pair]
+    rows: Sequence[Row] = ()
 
     @property
     def claims(self) -> set[Pair]:
@@ -55,11 +61,20 @@ class Outcome:
 
 def outcome(path: Path, story: Story) -> Outcome:
     """What is found in a twisted recording. That the capture holds one direction only is no claim about a client."""
-    rows = finding_rows(diagnose(read_inputs([str(path)]), StreamSettings()).findings)
+    found = diagnose(read_inputs([str(path)]), StreamSettings())
     loud = {
-        (row["rule"], row["subject"]) for row in rows if row["severity"] != "info" and row["rule"] != "capture_loss"
+        (row["rule"], row["subject"])
+        for row in finding_rows(found.findings)
+        if row["severity"] != "info" and row["rule"] != "capture_loss"
     }
-    return Outcome(frozenset(loud), frozenset(story.named(story.findings)))
+    rows = counted(found.tables[CONNECTIONS.full_name].to_pylist())
+    return Outcome(frozenset(loud), frozenset(story.named(story.findings)), rows)
+
+
+@cache
+def as_recorded(story: Story) -> Outcome:
+    """What is found in the recording as it is."""
+    return outcome(story.capture(HERE), story)
 
 
 def make(story: Story, twist: Twist, folder: Path) -> Path:

@@ -100,12 +100,35 @@ def test_a_single_syn_at_the_end_of_the_capture_says_nothing(tmp_path):
     assert (one["how"], one["opened"], one["packets"]) == ("unknown", "unanswered", [1, 0])
 
 
+def test_a_syn_that_a_mirror_shows_twice_counts_once(tmp_path):
+    some = flow()
+    for _ in range(2):
+        some.add(0, some.isn[0], 0, SYN)
+    some.ts += 20 * SEC
+    other = asked(flow(1, seconds=20))
+    one, _ = states(tmp_path, [*some.packets, *other.packets])
+    assert (one["how"], one["syns"], one["packets"]) == ("unanswered", 1, [1, 0])
+    some.add(0, some.isn[0], 0, SYN)
+    (one,) = states(tmp_path, some.packets)
+    assert (one["how"], one["syns"], one["packets"]) == ("unanswered", 2, [2, 0])
+
+
+def test_a_request_whose_answer_the_capture_may_lack_leaves_the_state_open(tmp_path):
+    """Without the SYN-ACK it is unknown whether bytes of the server precede those that are seen."""
+    some = asked(flow(), answered=False)
+    some.add(1, some.seq[1], some.seq[0], FIN | ACK)
+    (whole,) = states(tmp_path, some.packets)
+    (part,) = states(tmp_path, [some.packets[0], *some.packets[2:]])
+    assert (whole["state"], part["state"]) == ("asking", "unknown")
+
+
 def test_what_is_half_seen_is_no_failure(tmp_path):
     """The packets of the server are missing, both sides sent a SYN, or the begin is missing."""
     half = asked(flow()).close()
     packets = [packet for packet in half.packets if b"\x0a\x00\x00\x05\x0a\x00\x00\x09" in packet.data]
     (one,) = states(tmp_path, packets)
     assert (one["how"], one["opened"], one["packets"][1]) == ("served", "unknown", 0)
+    assert ("closed_by" in one, one["state"]) == (False, "unknown")
     both = flow(1)
     both.add(0, both.isn[0], 0, SYN)
     both.add(1, both.isn[1], 0, SYN)
