@@ -42,8 +42,8 @@ _LISTS_OF_IDS = {"evidence"}
 _KEPT_OF_ID, _ID = 12, 16
 """Characters of an id that stay, and that a copy's number takes the rest of."""
 _ONCE_A_DAY = {"gold.findings", "gold.incidents", "gold.clients"}
-_ONCE = {"silver.topics", "silver.brokers", "silver.open_exchanges"}
-_LEFT_OUT = {"ops.news", "ops.stream_progress", "ops.landing_files", "ops.quality_results"}
+_ONCE = {"silver.topics", "silver.brokers", "silver.pending_exchanges"}
+_LEFT_OUT = {"ops.change_log", "ops.stream_progress", "ops.landing_files", "ops.quality_results"}
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from pipeline.errors import UserError
 from pipeline.file_access import FileAccess
 from pipeline.finding_settings import Count, FindingSettings, Seconds
 from pipeline.plain_words import plain_words
-from pipeline.tables import OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
+from pipeline.tables import OFFSET_SNAPSHOTS, OFFSET_TIMELINE, TABLES, Table
 
 Span = Annotated[timedelta, Field(gt=timedelta(0))]
 _MOST_DAYS, _FOR_EVER = 36_500, 10**6
@@ -116,7 +116,7 @@ class MaintenanceSettings(BaseModel):
 
 
 def _days_kept(chosen: Mapping[str, int | None], name: str) -> int | None:
-    if name == OFFSETS_BEFORE.full_name and name not in chosen:  # what is no more in the timeline is not known either
+    if name == OFFSET_SNAPSHOTS.full_name and name not in chosen:  # what is no more in the timeline is not known either
         name = OFFSET_TIMELINE.full_name
     return chosen.get(name, TABLES[name].keep_days)
 

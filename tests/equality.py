@@ -34,7 +34,7 @@ from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.spark.session import build_session
-from pipeline.tables import FINDINGS, GAP_LANDING_COLUMNS, LANDING_COLUMNS, OPEN_EXCHANGES, Table
+from pipeline.tables import FINDINGS, GAP_LANDING_COLUMNS, LANDING_COLUMNS, PENDING_EXCHANGES, Table
 from tests.captures.variants import pcap_of
 from tests.paths import CAPTURES
 from tests.pipeline.lakes import DATA, rows
@@ -43,7 +43,7 @@ PIECES = 3
 """Landing files of the run in several batches."""
 _RECORD = struct.Struct("<IIII")
 _GLOBAL = 24
-COMPARED = [table for table in DATA if table is not OPEN_EXCHANGES]
+COMPARED = [table for table in DATA if table is not PENDING_EXCHANGES]
 """A diagnosis keeps halves that wait beside its tables, not in one."""
 
 Cut = Callable[[list[bytes], random.Random], list[list[bytes]]]

@@ -64,7 +64,7 @@ def connections(gaps: pa.Table, others: pa.Table | None = None, *, only_looked_a
 
     Args:
         gaps: rows of ``bronze.gaps``; those of older releases have no column ``life``.
-        others: rows of ``silver.copies``.
+        others: rows of ``silver.duplicate_flows``.
         only_looked_at: leave out connections that no rule looks at: those that were served without a stall, and those
             of which too little was captured, but the number of SYNs that were not read.
     """

@@ -36,7 +36,7 @@ from pipeline.tables import (
     BROKERS,
     CLIENTS,
     CONNECTIONS,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     FETCH_SESSIONS,
     FRAMES,
@@ -46,7 +46,7 @@ from pipeline.tables import (
     MONGO_MINUTES,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     TOPICS,
@@ -75,7 +75,7 @@ class Derived:
 
     def once(self, table: Table) -> pa.Table:
         """The same without copies."""
-        return counted(self.of(table), self.of(COPIES))
+        return counted(self.of(table), self.of(DUPLICATE_FLOWS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: W
     taken = gathered(exchanges(frames, settings.response_timeout, settings.abandon_timeout), gaps)
     found = derive_from(taken, settings, wanted)
     if wanted == "all":
-        found = _with(found, (OPEN_EXCHANGES, lambda: fit(halves_of(taken.pending, frames), OPEN_EXCHANGES)))
+        found = _with(found, (PENDING_EXCHANGES, lambda: fit(halves_of(taken.pending, frames), PENDING_EXCHANGES)))
     return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
 
 
@@ -169,7 +169,9 @@ def _read_by_rules(gathered: Gathered, settings: StreamSettings, *, only_looked_
         lambda: with_handshakes(gathered.commands, gathered.handshakes),
         lambda: gathered.commands,
     )
-    others = _made(COPIES, lambda: all_copies(complete, Statements(gathered.events, gathered.states, commands), gaps))
+    others = _made(
+        DUPLICATE_FLOWS, lambda: all_copies(complete, Statements(gathered.events, gathered.states, commands), gaps)
+    )
     events, batches, states = (counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states))
     found = (
         (GAPS, gaps),
@@ -178,7 +180,7 @@ def _read_by_rules(gathered: Gathered, settings: StreamSettings, *, only_looked_
         (RECORD_BATCHES, gathered.batches),
         (STATE_EVENTS, gathered.states),
         (MONGO_COMMANDS, commands),
-        (COPIES, others),
+        (DUPLICATE_FLOWS, others),
     )
     judged = Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)
     return _with(
@@ -230,7 +232,7 @@ def with_topics(rows: pa.Table) -> pa.Table:
 
 def findings_of(derived: Derived, settings: FindingSettings) -> Found:
     """Apply all rules to what was derived."""
-    others = derived.of(COPIES)
+    others = derived.of(DUPLICATE_FLOWS)
     tables = Tables(
         {
             "exchanges": counted(derived.of(EXCHANGES), others),

@@ -18,7 +18,7 @@ from pipeline.tables import (
     FRAMES,
     INTERNAL_ERRORS,
     OFFSET_TIMELINE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     STREAM_PROGRESS,
     WRITTEN_BY_DIAGNOSE,
     Table,
@@ -116,7 +116,7 @@ def demand_judged(lake: Path | str, *, has_findings: bool) -> None:
             f"nothing in {lake} was judged: its gold tables were never computed. Run "
             f"`wirelake stream --landing DIR --lake {quote(str(lake))} --once`, and look at why it ended"
         )
-    if waiting := count_rows(str(lake), OPEN_EXCHANGES):
+    if waiting := count_rows(str(lake), PENDING_EXCHANGES):
         raise UserError(
             f"nothing in {lake} was judged: {many(waiting, 'message')} without the other half of the exchange, and no "
             "request with its response"

@@ -26,7 +26,7 @@ class Copied:
     _copies: pa.Table | None = None
 
     def judged(self, others: pa.Table, kept: pa.Table) -> None:
-        """Take the copies (rows of ``silver.copies``) among the exchanges that are kept."""
+        """Take the copies (rows of ``silver.duplicate_flows``) among the exchanges that are kept."""
         rows = zip(others.column("connection_id").to_pylist(), others.column("is_translated").to_pylist(), strict=True)
         now: dict[str, bool] = {}
         for connection, is_translated in rows:

@@ -144,8 +144,9 @@ def looked_at(derived: Derived) -> Looked:
     tables = Tables({**names, "pending": derived.pending})
     try:
         (row,) = tables.rows(f"""
-            WITH counted AS ({counted_sql("silver_exchanges", "silver_copies")}), copies AS (
-                SELECT connection_id, bool_or(is_translated) AS is_translated FROM silver_copies GROUP BY connection_id
+            WITH counted AS ({counted_sql("silver_exchanges", "silver_duplicate_flows")}), copies AS (
+                SELECT connection_id, bool_or(is_translated) AS is_translated
+                FROM silver_duplicate_flows GROUP BY connection_id
             ), halves AS (
                 SELECT connection_id, server_ip, server_port, request_ts, response_ts FROM counted
                 UNION ALL SELECT connection_id, server_ip, server_port, request_ts, response_ts FROM pending

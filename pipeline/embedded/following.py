@@ -28,7 +28,7 @@ from pipeline.embedded.frame_numbers import PLACE_COLUMNS
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.embedded.remembering import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.settings import StreamSettings
-from pipeline.tables import COPIES
+from pipeline.tables import DUPLICATE_FLOWS
 
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
@@ -253,7 +253,7 @@ class Following:
         settings = self._settings.findings
         with self.noting_errors():
             self._derived = derive_from(self._gathering.kept, self._settings, "rules")
-            self._copied.judged(self._derived.of(COPIES), self._gathering.kept.exchanges)
+            self._copied.judged(self._derived.of(DUPLICATE_FLOWS), self._gathering.kept.exchanges)
             found = findings_of(self._derived, settings)
         ids = {finding.finding_id for finding in found.findings}
         roots = {row["root_id"] for row in self._incidents}

@@ -20,7 +20,7 @@ from pipeline.analysis.standing.window import Window
 from pipeline.embedded.following import Following
 from pipeline.embedded.incident_changes import IncidentKind
 from pipeline.settings import StreamSettings
-from pipeline.tables import CONNECTIONS, COPIES, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
+from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
 
 _MOST_SOFTWARE = 10_000
 NEWS_US = 30_000_000
@@ -171,7 +171,7 @@ class Watch:
         first_us, last_us = self.span_us
         at_us = max(last_us, now_us or 0)
         window = Window.of(at_us, seen.since_us or first_us, self.window_us)
-        copies = derived.of(COPIES)
+        copies = derived.of(DUPLICATE_FLOWS)
         states, exchanges, commands = (
             counted(derived.of(table), copies) for table in (STATE_EVENTS, EXCHANGES, MONGO_COMMANDS)
         )

@@ -16,7 +16,7 @@ from pipeline.quality.model import Relation
 from pipeline.tables import (
     API_LATENCY,
     CLIENTS,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     FINDINGS,
     FRAMES,
@@ -26,7 +26,7 @@ from pipeline.tables import (
     MONGO_MINUTES,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     STREAM_PROGRESS,
@@ -48,7 +48,7 @@ def view_of(table: Table) -> str:
 
 _HOUR = "floor(unix_micros({ts}) / 3600000000)"
 _COPIED = f"""
-    SELECT connection_id, {_HOUR.format(ts="hour")} AS hour_number FROM silver_copies
+    SELECT connection_id, {_HOUR.format(ts="hour")} AS hour_number FROM silver_duplicate_flows
     GROUP BY connection_id, {_HOUR.format(ts="hour")}
 """
 _OF_CONNECTION = """
@@ -105,7 +105,7 @@ _HALVES = """
         SELECT to_date(response_ts) AS day, 'response' AS direction FROM silver_exchanges
         WHERE response_ts IS NOT NULL AND "date" >= {before}
         UNION ALL
-        SELECT "date" AS day, direction FROM silver_open_exchanges
+        SELECT "date" AS day, direction FROM silver_pending_exchanges
     ), paired AS (
         SELECT day, direction, count(*) AS found FROM halves GROUP BY day, direction
     ), frames AS (
@@ -222,7 +222,7 @@ RELATIONS = (
         EXCHANGES,
         "critical",
         "each frame of bronze is half of an exchange, or waits for its other half",
-        (FRAMES, EXCHANGES, OPEN_EXCHANGES),
+        (FRAMES, EXCHANGES, PENDING_EXCHANGES),
         _HALVES,
         "silver",
     ),
@@ -255,7 +255,7 @@ RELATIONS = (
         OFFSET_TIMELINE,
         "critical",
         "each offset event, copies left out, is a row of the timeline",
-        (OFFSET_EVENTS, OFFSET_TIMELINE, EXCHANGES, COPIES),
+        (OFFSET_EVENTS, OFFSET_TIMELINE, EXCHANGES, DUPLICATE_FLOWS),
         _by_day(
             'SELECT "date" AS day, count(*) AS amount FROM gold_offset_timeline '
             "WHERE kind NOT IN ('txn_applied', 'txn_discarded') GROUP BY \"date\"",
@@ -268,7 +268,7 @@ RELATIONS = (
         API_LATENCY,
         "critical",
         "each exchange of Kafka, copies left out, counts in its minute",
-        (EXCHANGES, API_LATENCY, COPIES),
+        (EXCHANGES, API_LATENCY, DUPLICATE_FLOWS),
         _by_day(
             'SELECT "date" AS day, sum(exchanges) AS amount FROM gold_api_latency GROUP BY "date"',
             f"SELECT to_date(rows_of.ts) AS day, count(*) AS amount {once('silver_exchanges')} "
@@ -281,7 +281,7 @@ RELATIONS = (
         MONGO_MINUTES,
         "critical",
         "each command of MongoDB, copies left out, counts in its minute",
-        (MONGO_COMMANDS, MONGO_MINUTES, EXCHANGES, COPIES),
+        (MONGO_COMMANDS, MONGO_MINUTES, EXCHANGES, DUPLICATE_FLOWS),
         _by_day(
             'SELECT "date" AS day, sum(commands) AS amount FROM gold_mongo_commands GROUP BY "date"',
             f"SELECT to_date(rows_of.ts) AS day, count(*) AS amount {once('silver_mongo_commands')} "

@@ -37,7 +37,7 @@ from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite,
 from pipeline.settings import MaintenanceSettings
 from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, read_table, struct_type
 from pipeline.streaming.storage.sinks import append
-from pipeline.tables import COPIES, FRAMES, QUALITY_RESULTS, Table
+from pipeline.tables import DUPLICATE_FLOWS, FRAMES, QUALITY_RESULTS, Table
 from pipeline.terminal import Console
 
 
@@ -106,7 +106,7 @@ def check_relations(
     if not relations:
         return []
     tables = [table for name, table in named.items() if name in whole]
-    samples = all(table.full_name in whole for table in (*READS, COPIES))
+    samples = all(table.full_name in whole for table in (*READS, DUPLICATE_FLOWS))
     waits = waits_for(lake)  # before the tables are opened: what is added meanwhile must not count
     opened = asked_here(tables_here(lake.root, tables)) if lake.is_local else asked_by_spark(spark, lake, tables)
     kept_from = frames_kept_from(spark, lake) if FRAMES.full_name in whole else None

@@ -10,7 +10,7 @@ from pipeline.quality.model import Relation, Rests
 from pipeline.settings import MaintenanceSettings
 from pipeline.streaming.storage.checkpoints import has_ended_batches, has_read_all
 from pipeline.streaming.storage.lake import Lake
-from pipeline.tables import FRAMES, NEWS, Table
+from pipeline.tables import CHANGE_LOG, FRAMES, Table
 
 
 def waits_for(lake: Lake) -> set[Rests]:
@@ -26,7 +26,7 @@ def waits_for(lake: Lake) -> set[Rests]:
         found.add("landing")
     if not silver:
         found.add("silver")
-    if not (silver and has_read_all(lake, "gold", NEWS)):
+    if not (silver and has_read_all(lake, "gold", CHANGE_LOG)):
         found.add("gold")
     return found
 

@@ -35,7 +35,7 @@ from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import names_alone, new_files
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
-from pipeline.tables import FRAMES, NEWS, Table
+from pipeline.tables import CHANGE_LOG, FRAMES, Table
 
 Progress = Callable[[str], None]
 Step = Callable[[DataFrame, Batch], Counted]
@@ -188,7 +188,7 @@ class Queries:
 
     def of_bronze(self) -> list[tuple[Callable[[], StreamingQuery], Table]]:
         """What starts those behind them, in the order in which the data flow, and the table that each reads."""
-        return [(self.exchanges, FRAMES), (self.gold, NEWS)]
+        return [(self.exchanges, FRAMES), (self.gold, CHANGE_LOG)]
 
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""

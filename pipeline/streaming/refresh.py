@@ -50,13 +50,13 @@ from pipeline.streaming.storage.sinks import day_of
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
+    CHANGE_LOG,
     CLIENTS,
     CONNECTIONS,
-    COPIES,
+    DUPLICATE_FLOWS,
     FETCH_SESSIONS,
     FINDINGS,
     MONGO_MINUTES,
-    NEWS,
     OFFSET_TIMELINE,
     Table,
 )
@@ -69,7 +69,7 @@ _NEWS_FILES = 100_000
 def gold_news(spark: SparkSession, lake: Lake) -> DataFrame:
     """A stream of ``about``, ``rows`` and ``us`` (µs since the epoch) of what is new in silver."""
     reader = spark.readStream.format("delta").option("maxFilesPerTrigger", _NEWS_FILES)
-    noted = reader.option("skipChangeCommits", "true").load(lake.path(NEWS))
+    noted = reader.option("skipChangeCommits", "true").load(lake.path(CHANGE_LOG))
     return noted.select("about", "rows", F.unix_micros("first_ts").alias("us"))
 
 
@@ -96,7 +96,9 @@ def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | 
     if not news:
         return Counted(0, 0)
     first_us = {about: us for about, (_, us) in news.items()}
-    changed = attempt(f"table {COPIES.full_name}", lambda: refresh_copies(rows, min(first_us.values())), lambda: None)
+    changed = attempt(
+        f"table {DUPLICATE_FLOWS.full_name}", lambda: refresh_copies(rows, min(first_us.values())), lambda: None
+    )
     found = _News(first_us if changed is None else dict.fromkeys(ABOUTS, changed))
     facts = load_facts(rows)
     # None of these reads what another writes; findings read all of it.

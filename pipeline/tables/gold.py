@@ -90,10 +90,10 @@ OFFSET_TIMELINE = Table(
     cluster_by=("topic", "partition", "group_id"),
 )
 
-OFFSETS_BEFORE = Table(
+OFFSET_SNAPSHOTS = Table(
     "gold",
-    "offsets_before",
-    "What was known of each partition, group and client when an hour began, so that no earlier one is read again",
+    "offset_snapshots",
+    "Offsets known of each partition, group and client when an hour began, so that no earlier hour is read again",
     (
         required("date", "date", "UTC day of hour"),
         optional(

@@ -27,10 +27,10 @@ STREAM_PROGRESS = Table(
     aged_by="finished_at",
 )
 
-NEWS = Table(
+CHANGE_LOG = Table(
     "ops",
-    "news",
-    "What is new in silver since when, by which timelines and findings are brought up to date",
+    "change_log",
+    "Changes to silver, and since when, from which timelines and findings are brought up to date",
     (
         required("about", "string", "What it is about"),
         required("rows", "bigint", "Rows that are new"),

@@ -84,9 +84,9 @@ EXCHANGES = Table(
     cluster_by=("api_key", "client_id"),
 )
 
-COPIES = Table(
+DUPLICATE_FLOWS = Table(
     "silver",
-    "copies",
+    "duplicate_flows",
     "A connection that carries the packets of another one, seen by another agent or behind address translation: in "
     "this hour the other's exchanges count in what is derived",
     (
@@ -109,10 +109,10 @@ COPIES = Table(
     keep_days=DERIVED_DAYS,
 )
 
-OPEN_EXCHANGES = Table(
+PENDING_EXCHANGES = Table(
     "silver",
-    "open_exchanges",
-    "Halves that wait for their other half; rewritten by each batch",
+    "pending_exchanges",
+    "Requests and responses that wait for their other half; rewritten by each batch",
     tuple(c for c in FRAMES.columns if c.name not in {"frame", "record_batches"}),
     key=("exchange_id", "direction"),
 )

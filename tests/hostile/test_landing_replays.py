@@ -28,7 +28,7 @@ from pipeline.streaming.ledger import Ledger
 from pipeline.streaming.queries import StreamError
 from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.new_files import NewFile
-from pipeline.tables import FRAMES, GAPS, LANDING_FILES, NEWS
+from pipeline.tables import CHANGE_LOG, FRAMES, GAPS, LANDING_FILES
 from tests.hostile.landing_zones import cut_off, keys_of, manifest_of, take_in
 from tests.pipeline.lakes import rows
 
@@ -217,7 +217,7 @@ def test_a_pipe_or_a_folder_in_place_of_a_file_does_not_stop_the_check(tmp_path:
 
 def _intake(spark: SparkSession, root: str, lake: Path, lines: list[str]) -> Intake:
     place = Lake.at(lake)
-    create_tables(spark, place, [GAPS, LANDING_FILES, NEWS])
+    create_tables(spark, place, [GAPS, LANDING_FILES, CHANGE_LOG])
     return Intake(root, place, StreamSettings(), lines.append, InHand())
 
 

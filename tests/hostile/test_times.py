@@ -346,7 +346,7 @@ def test_a_lake_of_impossible_times(spark: SparkSession, tmp_path: Path) -> None
     assert Counter(e["status"] for e in exchanges) == {"paired": 8}
     known = sorted(e["latency_us"] for e in exchanges if e["latency_us"] is not None)
     assert (len(known), known[0], known[-1]) == (6, 7, 100)
-    waiting = query(lake, "SELECT client_port FROM silver.open_exchanges").to_pylist()
+    waiting = query(lake, "SELECT client_port FROM silver.pending_exchanges").to_pylist()
     assert waiting == [{"client_port": 40002}]  # what is clamped, months later, does not make it old
     batches = query(lake, "SELECT base_timestamp, max_timestamp FROM silver.record_batches").to_pylist()
     assert {(b["base_timestamp"], b["max_timestamp"]) for b in batches} == {(ms, ms) for ms in LONGEST}

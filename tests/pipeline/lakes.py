@@ -15,10 +15,10 @@ from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.settings import StreamSettings
-from pipeline.tables import OFFSETS_BEFORE, TABLES, Table
+from pipeline.tables import OFFSET_SNAPSHOTS, TABLES, Table
 from tests.paths import CAPTURES
 
-DATA = [table for name, table in TABLES.items() if not name.startswith("ops.") and table is not OFFSETS_BEFORE]
+DATA = [table for name, table in TABLES.items() if not name.startswith("ops.") and table is not OFFSET_SNAPSHOTS]
 """The tables that describe the traffic, not of the pipeline.
 
 What was known before an hour is noted of hours with news: where the stream was cut shows there.

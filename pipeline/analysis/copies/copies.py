@@ -19,7 +19,7 @@ from pipeline.analysis.copies.translated import SAME, Statements, connection_sql
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import hour_sql
 from pipeline.analysis.tables import Tables
-from pipeline.tables import COPIES
+from pipeline.tables import DUPLICATE_FLOWS
 
 OF_EXCHANGES = (
     "flow_id", "agent_id", "connection_id", "client_ip", "client_port", "server_ip", "server_port", "ts", "status",
@@ -30,12 +30,12 @@ _ADDRESSES = "(client_ip, client_port, server_ip, server_port)"
 
 
 def all_copies(exchanges: pa.Table, statements: Statements, gaps: pa.Table) -> pa.Table:
-    """Rows of ``silver.copies``, by all exchanges, what they state, and rows of ``bronze.gaps``."""
+    """Rows of ``silver.duplicate_flows``, by all exchanges, what they state, and rows of ``bronze.gaps``."""
     return copies(exchanges, same_flows(exchanges, statements, candidates(alike(exchanges)), same_numbers(gaps)))
 
 
 def copies(exchanges: pa.Table, same: pa.Table | None = None) -> pa.Table:
-    """Rows of ``silver.copies``: those that do not count.
+    """Rows of ``silver.duplicate_flows``: those that do not count.
 
     Args:
         exchanges: rows of ``silver.exchanges``, of a flow all of them.
@@ -67,7 +67,7 @@ def copies(exchanges: pa.Table, same: pa.Table | None = None) -> pa.Table:
         """)
     finally:
         tables.close()
-    return fit(found, COPIES)
+    return fit(found, DUPLICATE_FLOWS)
 
 
 def counted_sql(rows: str, others: str) -> str:

@@ -23,7 +23,7 @@ def counted_by(rows: Iterable[Mapping[str, Any]], others: pa.Table | None) -> di
 
     Args:
         rows: of ``silver.connections``, with OF_COUNTED; ``first_ts`` in µs since the epoch.
-        others: rows of ``silver.copies``; None: there are none.
+        others: rows of ``silver.duplicate_flows``; None: there are none.
     """
     begun = {row["connection_id"]: _begun(row) for row in rows}
     found = {} if others is None else _by_messages(others, begun)

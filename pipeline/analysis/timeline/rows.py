@@ -27,9 +27,9 @@ from pipeline.arrow import arrow_array, arrow_type
 from pipeline.tables import (
     DERIVED_DAYS,
     OFFSET_EVENTS,
+    OFFSET_SNAPSHOTS,
     OFFSET_STATE,
     OFFSET_TIMELINE,
-    OFFSETS_BEFORE,
     Column,
 )
 
@@ -158,12 +158,12 @@ def timeline(
         lookback: records produced, and markers seen, earlier than this are not looked up.
         since_us, until_us: rows are made of the hours in between, µs since the epoch; the second is exclusive. What
             events and batches state of the log before them, as far as ``lookback`` goes, is looked up.
-        known: what was known when that hour began: rows of ``gold.offsets_before``.
+        known: what was known when that hour began: rows of ``gold.offset_snapshots``.
         of_transactions: what :func:`ended` gives; None: of these events and states.
     """
     if of_transactions is None:
         of_transactions = ended(events, states, facts, since_us, until_us)
-    before = schema_of(OFFSETS_BEFORE).empty_table() if known is None else known
+    before = schema_of(OFFSET_SNAPSHOTS).empty_table() if known is None else known
     renewed = _renewed(facts)
     tables = Tables(
         {
@@ -219,7 +219,7 @@ _LAST = f"""
 
 
 def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
-    """Rows of ``gold.offsets_before``: what is known when an hour begins (µs since the epoch).
+    """Rows of ``gold.offset_snapshots``: what is known when an hour begins (µs since the epoch).
 
     The last row of each client in each group of each partition; together they hold all that was known: every row has
     the state of its moment carried forward, so that the latest of these holds the partition's state, and the latest of
@@ -227,7 +227,7 @@ def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
 
     Args:
         since_last: rows of ``gold.offset_timeline`` before that hour, and not before that of ``noted``.
-        noted: rows of ``gold.offsets_before`` of an hour before.
+        noted: rows of ``gold.offset_snapshots`` of an hour before.
         hour_us: the hour.
     """
     tables = Tables({"since_last": since_last, "noted": noted})
@@ -235,7 +235,7 @@ def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
         found = tables.table(_LAST, hour_us=hour_us, oldest_us=hour_us - DERIVED_DAYS * DAY_US)
     finally:
         tables.close()
-    return fit(found, OFFSETS_BEFORE)
+    return fit(found, OFFSET_SNAPSHOTS)
 
 
 def _renewed(facts: Facts) -> pa.Table:

@@ -24,7 +24,7 @@ LOOK_BACK = timedelta(days=1)
 IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
 """That a row is of the span: its day shows which files need not be opened."""
 SEEN_ONCE = """NOT EXISTS (
-      SELECT 1 FROM silver.copies AS c
+      SELECT 1 FROM silver.duplicate_flows AS c
       WHERE c.connection_id = x.connection_id AND c.hour = date_trunc('hour', x.ts)
     )"""
 """That an exchange ``x`` is none that another agent saw, too, and that is counted there.
@@ -133,7 +133,7 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
     known = {**(scope.parameters() if scope else {}), **values}
     used = {name: known[name] for name in _NAMED.findall(sql)}
     try:
-        if SEEN_ONCE in sql and not connection.sql("SELECT 1 FROM silver.copies LIMIT 1").fetchall():
+        if SEEN_ONCE in sql and not connection.sql("SELECT 1 FROM silver.duplicate_flows LIMIT 1").fetchall():
             sql = sql.replace(SEEN_ONCE, "true")
         if APPLICATIONS in sql and not _has(connection, "silver.mongo_handshakes"):
             sql = sql.replace(APPLICATIONS, _NO_APPLICATIONS)

@@ -21,13 +21,13 @@ from pipeline.streaming.storage.sinks import day_of
 from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import (
     CONNECTIONS,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     GAPS,
     MONGO_COMMANDS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     TRANSACTIONS,
@@ -78,8 +78,8 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
     by_day = {name: Wanted(table, from_day=day_of(since_us)) for name, table in _ALL.items()}
     ended = Wanted.since(CONNECTIONS, since_us, time="last_ts")
     lying = {**by_day, **wanted, "connections": ended}
-    copies = rows.read(Wanted(COPIES, from_day=day_of(since_us)))
-    beside = {"all_copies": copies, "halves": rows.read(Wanted(OPEN_EXCHANGES))}
+    copies = rows.read(Wanted(DUPLICATE_FLOWS, from_day=day_of(since_us)))
+    beside = {"all_copies": copies, "halves": rows.read(Wanted(PENDING_EXCHANGES))}
     found = rows.read_few(lying, _FEW)
     tables = _of_few(found, copies, beside) if found is not None else _of_many(rows, lying, copies, beside)
     try:

@@ -1,7 +1,7 @@
 """Where each partition, and each group that reads it, stands over time: ``gold.offset_timeline``.
 
 A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
-``gold.offsets_before``, so that a refresh costs the same however long the day and the history are. Many events are
+``gold.offset_snapshots``, so that a refresh costs the same however long the day and the history are. Many events are
 computed window by window, each from what was known when it begins: in this process
 (:mod:`pipeline.streaming.gold.timeline_here`), or by workers where a window is too large for that or the lake lies
 elsewhere. What the rows hold is :mod:`pipeline.analysis.timeline.rows`' to say.
@@ -31,8 +31,8 @@ from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import (
     DERIVED_DAYS,
     OFFSET_EVENTS,
+    OFFSET_SNAPSHOTS,
     OFFSET_TIMELINE,
-    OFFSETS_BEFORE,
     RECORD_BATCHES,
     STATE_EVENTS,
     Table,
@@ -117,7 +117,7 @@ def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: 
     """The window from ``begin`` to ``end`` by workers, partition by partition.
 
     What ends with a transaction comes first, by those; who names groups is known to all. A partition's events of the
-    window are in memory as a whole: what was before stands in ``gold.offsets_before``. A window may end amid an hour;
+    window are in memory as a whole: what was before stands in ``gold.offset_snapshots``. A window may end amid an hour;
     what an hour knows is looked up until it ends.
     """
     back, until = begin - span_us(lookback), 2**62 if end is None else end
@@ -196,7 +196,7 @@ def _around(stood: DataFrame, produced: DataFrame) -> DataFrame:
 
 
 def _note_known(rows: Rows, first: int) -> None:
-    """Note what was known when the hour ``first`` began in ``gold.offsets_before``, if it is not there.
+    """Note what was known when the hour ``first`` began in ``gold.offset_snapshots``, if it is not there.
 
     What was noted of later hours goes, because news may change it; beside the note of ``first`` stay those of the day
     before it, for news that come late. Noting comes before the timeline is written: cut off in between, it is what the
@@ -211,27 +211,27 @@ def _note_known(rows: Rows, first: int) -> None:
         lambda tables: last_known(tables["since_last"], tables["noted"], first),
         {"since_last": Wanted.since(OFFSET_TIMELINE, last, before_us=first), "noted": of_hour(last)},
         ("cluster", "topic", "coalesce(incarnation, 0)", "partition", "group_id", "client_id"),
-        OFFSETS_BEFORE,
+        OFFSET_SNAPSHOTS,
     )
     if not hours and isinstance(made, pa.Table) and not made.num_rows:
         return
     kept = [us for us in earlier if us >= first - DAY_US and us == hour_of(us)] or earlier[-1:]
     if isinstance(made, pa.Table):
-        held = rows.read(Wanted(OFFSETS_BEFORE)) if kept else made.slice(0, 0)
+        held = rows.read(Wanted(OFFSET_SNAPSHOTS)) if kept else made.slice(0, 0)
         is_kept = pc.is_in(held.column("hour").cast(pa.int64()), pa.array(kept, pa.int64()))
-        rows.overwrite(pa.concat_tables([made, held.filter(is_kept)]), OFFSETS_BEFORE)
+        rows.overwrite(pa.concat_tables([made, held.filter(is_kept)]), OFFSET_SNAPSHOTS)
     else:
-        all_notes = fit(read_table(rows.spark, rows.lake, OFFSETS_BEFORE), OFFSETS_BEFORE)
+        all_notes = fit(read_table(rows.spark, rows.lake, OFFSET_SNAPSHOTS), OFFSET_SNAPSHOTS)
         kept_notes = all_notes.where(F.unix_micros("hour").isin(kept))
-        rows.overwrite(fit(made, OFFSETS_BEFORE).unionByName(kept_notes), OFFSETS_BEFORE)
+        rows.overwrite(fit(made, OFFSET_SNAPSHOTS).unionByName(kept_notes), OFFSET_SNAPSHOTS)
 
 
 def _noted_hours(rows: Rows) -> list[int]:
     """The hours of which notes are there, ascending, µs since the epoch."""
-    columns = rows.read(Wanted(OFFSETS_BEFORE, columns=("hour", "date"), distinct=True))
+    columns = rows.read(Wanted(OFFSET_SNAPSHOTS, columns=("hour", "date"), distinct=True))
     if columns.column("hour").null_count:  # earlier versions noted days
-        held = read_table(rows.spark, rows.lake, OFFSETS_BEFORE)
+        held = read_table(rows.spark, rows.lake, OFFSET_SNAPSHOTS)
         begun = F.coalesce("hour", F.col("date").cast("timestamp"))
-        rows.overwrite(held.withColumn("hour", begun), OFFSETS_BEFORE)
+        rows.overwrite(held.withColumn("hour", begun), OFFSET_SNAPSHOTS)
         return _noted_hours(rows)
     return sorted(set(columns.column("hour").cast(pa.int64()).to_pylist()))

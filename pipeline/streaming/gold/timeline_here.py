@@ -18,7 +18,7 @@ from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import ended, timeline
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import OFFSET_EVENTS, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
+from pipeline.tables import OFFSET_EVENTS, OFFSET_SNAPSHOTS, RECORD_BATCHES, STATE_EVENTS
 
 TRANSACTION_ENDS = ("txn_end", "txn_init")
 """States that end a transaction."""
@@ -56,7 +56,7 @@ record."""
 
 def of_hour(hour_us: int) -> Wanted:
     """What was known when an hour began, µs since the epoch."""
-    return Wanted(OFFSETS_BEFORE, since_us=hour_us, before_us=hour_us + 1, time="hour")
+    return Wanted(OFFSET_SNAPSHOTS, since_us=hour_us, before_us=hour_us + 1, time="hour")
 
 
 def events_by_slot(rows: Rows, first: int) -> list[tuple[int, int]]:

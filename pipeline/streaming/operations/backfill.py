@@ -31,7 +31,7 @@ from pipeline.tables import (
     MONGO_COMMANDS,
     MONGO_HANDSHAKES,
     OFFSET_EVENTS,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     Table,
@@ -132,7 +132,7 @@ def _exchanges(rows: Rows, first: date, last: date, settings: StreamSettings) ->
     """Pair the frames of these days; those of the days around them may hold their other halves."""
     since = Wanted(FRAMES, from_day=first - _DAY, columns=HALF_COLUMNS)
     here = rows.read_few({"since": since})
-    waiting = rows.read(Wanted(OPEN_EXCHANGES))
+    waiting = rows.read(Wanted(PENDING_EXCHANGES))
     complete: Made
     still: Made
     if here is not None:
@@ -144,11 +144,11 @@ def _exchanges(rows: Rows, first: date, last: date, settings: StreamSettings) ->
         paired = pair_apart(rows, frame.where(F.col("date") <= F.lit(last + _DAY)), frame, settings)
         complete, still = complete_of(paired), waiting_of(paired)
     rows.replace_dates(_of_days(complete, first, last), EXCHANGES, first, last)
-    ours = rows.as_arrow(_of_days(still, first, last), OPEN_EXCHANGES.columns)
+    ours = rows.as_arrow(_of_days(still, first, last), PENDING_EXCHANGES.columns)
     is_ours = _is_between(waiting, first, last)
-    rest = pa.concat_tables([waiting.filter(pc.invert(is_ours)), fit(ours, OPEN_EXCHANGES)])
-    if not same_rows(rest, waiting, OPEN_EXCHANGES):
-        rows.overwrite(rest, OPEN_EXCHANGES)
+    rest = pa.concat_tables([waiting.filter(pc.invert(is_ours)), fit(ours, PENDING_EXCHANGES)])
+    if not same_rows(rest, waiting, PENDING_EXCHANGES):
+        rows.overwrite(rest, PENDING_EXCHANGES)
 
 
 def _of_days(made: Made, first: date, last: date) -> Made:

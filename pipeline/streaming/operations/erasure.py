@@ -33,7 +33,7 @@ from pipeline.tables import (
     ASSIGNMENTS,
     CLIENTS,
     CONNECTIONS,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
@@ -42,9 +42,9 @@ from pipeline.tables import (
     INCIDENTS,
     LANDING_FILES,
     MONGO_COMMANDS,
+    OFFSET_SNAPSHOTS,
     OFFSET_TIMELINE,
-    OFFSETS_BEFORE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     TOPICS,
     TRANSACTIONS,
     Table,
@@ -61,13 +61,13 @@ _TEXTS = {
 _MERGED = (
     GAPS,
     CONNECTIONS,
-    COPIES,
+    DUPLICATE_FLOWS,
     ASSIGNMENTS,
     CLIENTS,
     TRANSACTIONS,
     FETCH_SESSIONS,
     OFFSET_TIMELINE,
-    OFFSETS_BEFORE,
+    OFFSET_SNAPSHOTS,
     FINDINGS,
     INCIDENTS,
 )
@@ -112,11 +112,11 @@ def erase(
     progress(f"{named}: {'would erase' if dry_run else 'erasing'} {count} exchanges and {findings} findings")
     if dry_run:
         return
-    for table in (*_MERGED, *_BY_EXCHANGE, OPEN_EXCHANGES):
+    for table in (*_MERGED, *_BY_EXCHANGE, PENDING_EXCHANGES):
         delete_rows(spark, lake, table, _mentions(table, wanted, texts))
     exchange_ids = ids.select("exchange_id").distinct()
     _note_erased(spark, lake, exchange_ids)
-    for table in (*_BY_EXCHANGE, OPEN_EXCHANGES, FRAMES, EXCHANGES):
+    for table in (*_BY_EXCHANGE, PENDING_EXCHANGES, FRAMES, EXCHANGES):
         _delete_exchanges(spark, lake, table, exchange_ids)
     delete_rows(spark, lake, TOPICS, _mentions(TOPICS, wanted, texts))
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
@@ -204,7 +204,7 @@ def _own_id() -> Column:
 
 def _delete_exchanges(spark: SparkSession, lake: Lake, table: Table, ids: DataFrame) -> None:
     whole = _whole_id(F.col("t.exchange_id"))
-    if table in (FRAMES, OPEN_EXCHANGES):
+    if table in (FRAMES, PENDING_EXCHANGES):
         whole = F.coalesce("t.exchange_id", F.concat_ws("/", "t.connection_id", "t.direction", "t.seq"))
     (
         DeltaTable.forPath(spark, lake.path(table)).alias("t").merge(ids.alias("s"), whole == F.col("s.exchange_id"))

@@ -34,7 +34,7 @@ from pipeline.streaming.storage.news import note_news
 from pipeline.streaming.storage.rows import FEW_BYTES, FEW_ROWS, Appended, Made, Rows
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES, STREAM_PROGRESS, Table
+from pipeline.tables import EXCHANGES, FRAMES, PENDING_EXCHANGES, STREAM_PROGRESS, Table
 
 _OF_FRAMES = [c for c in FRAMES.columns if c.name in HALF_COLUMNS and c.name not in FRAMES.partition_by]
 
@@ -62,7 +62,7 @@ def write_exchanges(
     rows = Rows(spark, lake, settings.local_row_limit)
     rows_in = sum(file.rows for file in files)
     is_small = rows_in <= rows.few and lake.is_local and bytes_of(files) <= FEW_BYTES
-    waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}) if is_small else None
+    waiting = rows.read_few({"waiting": Wanted(PENDING_EXCHANGES)}) if is_small else None
     if waiting is not None:
         return Counted(rows_in, _write_here(rows, files, waiting["waiting"], batch, settings, look))
     return Counted(rows_in, _write_files(rows, files, batch, settings))
@@ -71,7 +71,7 @@ def write_exchanges(
 def _write_here(
     rows: Rows, files: Sequence[NewFile], waiting: pa.Table, batch: Batch, settings: StreamSettings, look: Look
 ) -> int:
-    frames = read_files_here(files, OPEN_EXCHANGES)
+    frames = read_files_here(files, PENDING_EXCHANGES)
     complete, still = pair_here(pa.concat_tables([frames, waiting]), settings)
     new = gathered_here(complete, load_facts(rows)) if complete.num_rows else None
     if new is not None:
@@ -86,7 +86,7 @@ def _write_here(
 def _write_files(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
     """By workers that write files; where that cannot be, by those whose rows Spark writes."""
     can_be = rows.lake.is_local and writes_files(rows.lake)
-    waiting = rows.read_few({"waiting": Wanted(OPEN_EXCHANGES)}, FEW_ROWS) if can_be else None
+    waiting = rows.read_few({"waiting": Wanted(PENDING_EXCHANGES)}, FEW_ROWS) if can_be else None
     found = None if waiting is None else find_by_files(rows, files, waiting["waiting"], load_facts(rows), settings)
     if waiting is None or found is None:
         return _write_apart(rows, files, batch, settings)
@@ -99,8 +99,8 @@ def _write_files(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: S
 
 def _write_apart(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
     frames = read_files(rows.spark, files, _OF_FRAMES).withColumn("date", F.to_date("ts")).select(*HALF_COLUMNS)
-    had_waiting = not rows.is_empty(OPEN_EXCHANGES)
-    halves = frames.unionByName(rows.frame(Wanted(OPEN_EXCHANGES)).select(*HALF_COLUMNS)) if had_waiting else frames
+    had_waiting = not rows.is_empty(PENDING_EXCHANGES)
+    halves = frames.unionByName(rows.frame(Wanted(PENDING_EXCHANGES)).select(*HALF_COLUMNS)) if had_waiting else frames
     paired = pair_apart(rows, halves, halves, settings).persist()
     try:
         complete, still = complete_of(paired), waiting_of(paired)
@@ -116,7 +116,7 @@ def _write_apart(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: S
 
 
 def _keep_waiting(rows: Rows, still: Made, batch: Batch) -> None:
-    rows.overwrite(still, OPEN_EXCHANGES, batch)
+    rows.overwrite(still, PENDING_EXCHANGES, batch)
 
 
 def _write(rows: Rows, complete: Appended, stated: Stated, news: News, batch: Batch) -> None:

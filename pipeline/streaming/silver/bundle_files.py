@@ -27,9 +27,9 @@ from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import in_pieces
 from pipeline.streaming.storage.table_files import TableFile, TableWriter
 from pipeline.streaming.storage.worker_files import LINE, Written
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES, Table
+from pipeline.tables import EXCHANGES, OFFSET_EVENTS, PENDING_EXCHANGES, Table
 
-WRITTEN = (*DERIVED, OPEN_EXCHANGES)
+WRITTEN = (*DERIVED, PENDING_EXCHANGES)
 """Tables in whose folders files are written; those of the last are for the driver, and never committed."""
 OUTPUT = f"about string, {LINE}, noted binary"
 """Of a file the table and its line; of a note its name and the table."""
@@ -90,7 +90,7 @@ class BundleWriter:
     def keep(self, left: pa.Table) -> None:
         """Take halves that the driver shall pair."""
         if left.num_rows:
-            self._take(OPEN_EXCHANGES.full_name, self._writers[OPEN_EXCHANGES.full_name].add(left))
+            self._take(PENDING_EXCHANGES.full_name, self._writers[PENDING_EXCHANGES.full_name].add(left))
 
     def note(self, name: str, rows: pa.Table) -> None:
         """Note a table."""
@@ -156,10 +156,10 @@ def derived(
         failures: where failures of steps are noted.
         number: of the task.
     """
-    left = schema_of(OPEN_EXCHANGES).empty_table()
+    left = schema_of(PENDING_EXCHANGES).empty_table()
     clocks = left.select(CLOCKS)
     with BundleWriter(lake, known) as writing:
-        for frames in in_pieces(groups[number], OPEN_EXCHANGES):
+        for frames in in_pieces(groups[number], PENDING_EXCHANGES):
             clocks = newest(frames.select(CLOCKS), clocks, -1)
             with noting_in_worker(failures):
                 complete, left = paired_certainly(pa.concat_tables([left, frames]), settings)

@@ -36,7 +36,7 @@ from pipeline.streaming.storage.new_files import NewFile, paths_here
 from pipeline.streaming.storage.rows import FEW_BYTES, FEW_ROWS, Rows
 from pipeline.streaming.storage.worker_files import Written, groups_of, in_tasks, rewritten
 from pipeline.streaming.storage.written_here import takes_files
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, OPEN_EXCHANGES, Table
+from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, PENDING_EXCHANGES, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ def find_by_files(
     Args:
         rows: of the lake.
         files: of ``bronze.frames``.
-        waiting: rows of ``silver.open_exchanges``.
+        waiting: rows of ``silver.pending_exchanges``.
         known: clusters and topic names.
         settings: how long halves wait.
     """
     lines = _by_tasks(rows, files, known, settings)
     by_tasks = BundleFiles(rows.lake, lines)
-    left, handshakes = by_tasks.written(OPEN_EXCHANGES), by_tasks.written(MONGO_HANDSHAKES)
+    left, handshakes = by_tasks.written(PENDING_EXCHANGES), by_tasks.written(MONGO_HANDSHAKES)
     if max(left.rows, handshakes.rows) > FEW_ROWS or left.size > FEW_BYTES:
         for table in WRITTEN:
             by_tasks.written(table).remove()

@@ -23,7 +23,7 @@ from pipeline.streaming.storage.news import first_us
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import day_of
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import CONNECTIONS, COPIES, GAPS
+from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, GAPS
 
 _DAY = timedelta(days=1)
 _FLOW = "coalesce(get_json_object(life, '$.flow_id'), connection_id)"
@@ -51,7 +51,7 @@ def refresh_connections(rows: Rows, since_us: int) -> None:
         first = first_us(rows, GAPS)
         since_us = since_us if first is None else min(since_us, first)
     stated = Wanted.since(GAPS, since_us, present=("life",), columns=("date",), distinct=True)
-    others = rows.read(Wanted(COPIES))
+    others = rows.read(Wanted(DUPLICATE_FLOWS))
     for day in sorted(pc.unique(rows.read(stated).column("date")).to_pylist()):
         _take_day(rows, day, max(since_us, 0) if day == day_of(since_us) else None, others)
 

@@ -1,4 +1,4 @@
-"""Which copy of a connection counts: ``silver.copies`` lists the others (:mod:`pipeline.analysis.copies.copies`).
+"""Which copy of a connection counts: ``silver.duplicate_flows`` lists the others, by :mod:`pipeline.analysis.copies`.
 
 Silver keeps all that landed; what is derived from silver takes of each hour one copy. Two agents that saw a connection
 begin know it by its ``flow_id``. Whether connections with other addresses carry the same packets is looked at in two
@@ -20,7 +20,7 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US, hour_of
 from pipeline.streaming.storage.rows import Rows, same_rows
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import COPIES, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, quoted
+from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, quoted
 
 
 def refresh_copies(rows: Rows, since_us: int) -> int | None:
@@ -31,7 +31,7 @@ def refresh_copies(rows: Rows, since_us: int) -> int | None:
         connection was seen several times.
     """
     hour = hour_of(since_us)
-    held = rows.read(Wanted.since(COPIES, hour - HOUR_US, time="hour"))
+    held = rows.read(Wanted.since(DUPLICATE_FLOWS, hour - HOUR_US, time="hour"))
     same = _same_flows(rows, since_us, is_any_known=pc.any(held.column("is_translated")).as_py() is True)
     agents = rows.read(Wanted.since(EXCHANGES, hour, columns=("agent_id",), distinct=True))
     if len(pc.unique(agents.column("agent_id"))) < 2 and not same.num_rows and not held.num_rows:
@@ -41,15 +41,15 @@ def refresh_copies(rows: Rows, since_us: int) -> int | None:
         lambda tables: copies(tables["exchanges"], tables["same"]),
         {"exchanges": exchanges},
         (_label_sql(same),),
-        COPIES,
+        DUPLICATE_FLOWS,
         {"same": same},
     )
-    found = rows.as_arrow(made, COPIES.columns)
+    found = rows.as_arrow(made, DUPLICATE_FLOWS.columns)
     held = _since(held, hour)
     if not found.num_rows and not held.num_rows:
         return None
-    if not same_rows(found, held, COPIES):
-        rows.replace_since(found, COPIES, "hour", hour)
+    if not same_rows(found, held, DUPLICATE_FLOWS):
+        rows.replace_since(found, DUPLICATE_FLOWS, "hour", hour)
         rows.forget_copies()
     return hour
 

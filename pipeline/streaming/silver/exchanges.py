@@ -1,9 +1,9 @@
 """Brings the halves of an exchange together by ``exchange_id``; those that wait lie in a table.
 
-A batch of frames is taken together with ``silver.open_exchanges``. What is complete (or given up) becomes rows of
-``silver.exchanges``; the rest is the next content of ``silver.open_exchanges``. Who belongs together, and when a half
-is given up, is :mod:`pipeline.analysis.pairing`'s to say: by event time only, so that the same frames give the same
-rows however the stream was cut into batches.
+A batch of frames is taken together with ``silver.pending_exchanges``. What is complete (or given up) becomes rows of
+``silver.exchanges``; the rest is the next content of ``silver.pending_exchanges``. Who belongs together, and when a
+half is given up, is :mod:`pipeline.analysis.pairing`'s to say: by event time only, so that the same frames give the
+same rows however the stream was cut into batches.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.pairing import HALF, completed, exchanges, halves_of, newest, pending, with_halves
 from pipeline.settings import StreamSettings
 from pipeline.streaming.storage.rows import Rows
-from pipeline.tables import EXCHANGES, OPEN_EXCHANGES, Column
+from pipeline.tables import EXCHANGES, PENDING_EXCHANGES, Column
 
-HALF_COLUMNS = OPEN_EXCHANGES.column_names
+HALF_COLUMNS = PENDING_EXCHANGES.column_names
 CLOCKS = ["connection_id", "direction", "seq", "ts", "flags"]
 """What :func:`pipeline.analysis.pairing.newest` reads."""
-_CLOCKS = tuple(column for column in OPEN_EXCHANGES.columns if column.name in CLOCKS)
+_CLOCKS = tuple(column for column in PENDING_EXCHANGES.columns if column.name in CLOCKS)
 _PAIRED = (
     *EXCHANGES.columns,
-    *(Column(f"{HALF}{column.name}", column.type, "") for column in OPEN_EXCHANGES.columns),
+    *(Column(f"{HALF}{column.name}", column.type, "") for column in PENDING_EXCHANGES.columns),
 )
 _ID = "coalesce(exchange_id, concat_ws('/', connection_id, direction, seq))"
 """A frame that the agent could not number stands for itself."""
@@ -35,7 +35,7 @@ def pair_here(halves: pa.Table, settings: StreamSettings, clocks: pa.Table | Non
     """Complete rows of ``silver.exchanges``, and the halves that still wait.
 
     Args:
-        halves: with the columns of ``silver.open_exchanges``.
+        halves: with the columns of ``silver.pending_exchanges``.
         settings: how long halves wait.
         clocks: further frames whose time counts.
     """
@@ -48,7 +48,7 @@ def pair_apart(rows: Rows, halves: DataFrame, frames: DataFrame, settings: Strea
 
     Args:
         rows: of the lake.
-        halves: with the columns of ``silver.open_exchanges``.
+        halves: with the columns of ``silver.pending_exchanges``.
         frames: all frames whose time counts.
         settings: how long halves wait.
     """

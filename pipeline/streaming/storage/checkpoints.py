@@ -26,13 +26,13 @@ from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import delete_rows, overwrite
 from pipeline.streaming.storage.wanted import Wanted
 from pipeline.tables import (
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     FRAMES,
     MONGO_COMMANDS,
     MONGO_HANDSHAKES,
     OFFSET_EVENTS,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     STREAM_PROGRESS,
@@ -158,8 +158,8 @@ def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None
     again = F.lit(True) if kept_from is None else F.col("date") >= F.lit(kept_from)
     # Maintenance may have been cut off before it had deleted these: they would be read again.
     delete_rows(spark, lake, FRAMES, ~again)
-    for table in (*OF_EXCHANGES, COPIES):
+    for table in (*OF_EXCHANGES, DUPLICATE_FLOWS):
         if delete_rows(spark, lake, table, again):
             progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
-    if holds(spark, lake, OPEN_EXCHANGES, again):
-        overwrite(read_table(spark, lake, OPEN_EXCHANGES).where(~again), lake, OPEN_EXCHANGES)
+    if holds(spark, lake, PENDING_EXCHANGES, again):
+        overwrite(read_table(spark, lake, PENDING_EXCHANGES).where(~again), lake, PENDING_EXCHANGES)

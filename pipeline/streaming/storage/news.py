@@ -1,4 +1,4 @@
-"""``ops.news``: what changes silver states what is new in it, and the query for gold reads that alone.
+"""``ops.change_log``: what changes silver states what is new in it, and the query for gold reads that alone.
 
 Written after the rows that it speaks of, in the same batch: whoever reads it finds them.
 """
@@ -15,7 +15,7 @@ from pipeline.analysis.news import News, of_all, together
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import EXCHANGES, GAPS, NEWS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
+from pipeline.tables import CHANGE_LOG, EXCHANGES, GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 
 def note_news(rows: Rows, news: News, batch: Batch | None = None) -> None:
@@ -25,11 +25,11 @@ def note_news(rows: Rows, news: News, batch: Batch | None = None) -> None:
         noted = (
             {"about": about, "rows": count, "first_ts": us, "noted_at": now} for about, (count, us) in news.items()
         )
-        rows.append(table_of(noted, NEWS), NEWS, batch)
+        rows.append(table_of(noted, CHANGE_LOG), CHANGE_LOG, batch)
 
 
 def read_news(noted: Iterable[tuple[str, int, int]]) -> News:
-    """Rows of ``ops.news`` (what about, rows, µs since the epoch) together."""
+    """Rows of ``ops.change_log`` (what about, rows, µs since the epoch) together."""
     return together(*({about: (count, us)} for about, count, us in noted))
 
 

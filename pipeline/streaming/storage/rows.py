@@ -29,7 +29,7 @@ from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwri
 from pipeline.streaming.storage.wanted import Wanted, in_arrow, in_duckdb, in_spark
 from pipeline.streaming.storage.worker_files import Written
 from pipeline.streaming.storage.written_here import append_here, commit_files, overwrite_here
-from pipeline.tables import COPIES, Column, Table
+from pipeline.tables import DUPLICATE_FLOWS, Column, Table
 
 Made: TypeAlias = "pa.Table | DataFrame"
 """Rows in memory, or those that Spark is yet to compute."""
@@ -116,7 +116,7 @@ class Rows:
         rows = read_table(self.spark, self.lake, wanted.table)
         for test in in_spark(wanted):
             rows = rows.where(test)
-        if wanted.once and not self.is_empty(COPIES):
+        if wanted.once and not self.is_empty(DUPLICATE_FLOWS):
             copies = self._held_copies()
             rows = map_tables(rows, lambda some: counted(some, copies), rows.schema, "copies left out")
         rows = rows.select(*wanted.columns) if wanted.columns else rows
@@ -301,7 +301,7 @@ class Rows:
 
     def _held_copies(self) -> pa.Table:
         if not self._copies:
-            self._copies.append(self.read(Wanted(COPIES)))
+            self._copies.append(self.read(Wanted(DUPLICATE_FLOWS)))
         return self._copies[0]
 
     def forget_copies(self) -> None:

@@ -9,7 +9,7 @@ from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import Tables
 from pipeline.tables import (
     CONNECTIONS,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     GAPS,
     MONGO_COMMANDS,
@@ -24,7 +24,7 @@ from tests.pipeline.rows import arrow
 NAMED = {
     "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS, "commands": MONGO_COMMANDS,
-    "waiting": EXCHANGES, "all_copies": COPIES, "connections": CONNECTIONS,
+    "waiting": EXCHANGES, "all_copies": DUPLICATE_FLOWS, "connections": CONNECTIONS,
 }  # fmt: skip
 """The tables of the lake by the names that rules know them by."""
 

@@ -17,7 +17,7 @@ from pipeline.analysis.statements.exchanges import placed
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
-from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, OPEN_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
+from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, PENDING_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.test_pairing import half, table
 
@@ -51,7 +51,7 @@ def _apart(parts: list[pa.Table]) -> tuple[pa.Table, pa.Table, int]:
 @pytest.mark.parametrize("recording", RECORDINGS)
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_parts_hold_what_the_whole_holds(recording: str, count: int) -> None:
-    frames = fit(decoded(read_inputs([str(CAPTURES / recording)]).frames), OPEN_EXCHANGES)
+    frames = fit(decoded(read_inputs([str(CAPTURES / recording)]).frames), PENDING_EXCHANGES)
     whole = exchanges(frames, SETTINGS.response_timeout, SETTINGS.abandon_timeout)
     complete, waiting, left = _apart(_parts(frames, random.Random(count), count))
     assert _sorted(complete) == _sorted(completed(whole))
@@ -61,7 +61,7 @@ def test_parts_hold_what_the_whole_holds(recording: str, count: int) -> None:
 
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_what_parts_state_is_what_the_whole_states_once_names_are_known(recording: str) -> None:
-    frames = fit(decoded(read_inputs([str(CAPTURES / recording)]).frames), OPEN_EXCHANGES)
+    frames = fit(decoded(read_inputs([str(CAPTURES / recording)]).frames), PENDING_EXCHANGES)
     whole = exchanges(frames, SETTINGS.response_timeout, SETTINGS.abandon_timeout)
     wanted = gathered(whole, schema_of(GAPS).empty_table())
     complete = completed(whole)

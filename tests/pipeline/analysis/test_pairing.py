@@ -13,7 +13,7 @@ import pytest
 from decoder.model import FrameFlags
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.pairing import completed, exchanges, halves_of, may_have_errors, pending
-from pipeline.tables import OPEN_EXCHANGES
+from pipeline.tables import PENDING_EXCHANGES
 from tests.pipeline.rows import T0, row
 
 TIMEOUT, DAY = timedelta(minutes=10), timedelta(days=1)
@@ -27,11 +27,11 @@ def at(seconds: float) -> datetime:
 def half(exchange: str | None, direction: str, seconds: float, seq: int, **more: Any) -> Half:
     ts = at(seconds)
     values = {"exchange_id": exchange, "direction": direction, "ts": ts, "ts_end": ts, "seq": seq, "date": ts.date()}
-    return row(OPEN_EXCHANGES, **values | {"connection_id": "c", "api_key": 3, "body": "{}"} | more)
+    return row(PENDING_EXCHANGES, **values | {"connection_id": "c", "api_key": 3, "body": "{}"} | more)
 
 
 def table(halves: Sequence[Half]) -> pa.Table:
-    return pa.Table.from_pylist(list(halves), schema_of(OPEN_EXCHANGES))
+    return pa.Table.from_pylist(list(halves), schema_of(PENDING_EXCHANGES))
 
 
 def run(*batches: Sequence[Half]) -> tuple[dict[str, Any], set[str]]:

@@ -21,7 +21,7 @@ from pipeline.tables import (
     FINDINGS,
     FRAMES,
     INTERNAL_ERRORS,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     STREAM_PROGRESS,
     WRITTEN_BY_DIAGNOSE,
 )
@@ -79,9 +79,9 @@ def test_too_much_to_judge_is_no_fault() -> None:
 
 
 def test_a_lake_without_gold_is_not_called_healthy(tmp_path: Path) -> None:
-    waiting = [row(OPEN_EXCHANGES, exchange_id="a-1")]  # of requests at the end of the data
+    waiting = [row(PENDING_EXCHANGES, exchange_id="a-1")]  # of requests at the end of the data
     for table, given in (
-        (FINDINGS, []), (FRAMES, [row(FRAMES)]), (EXCHANGES, [row(EXCHANGES)]), (OPEN_EXCHANGES, waiting),
+        (FINDINGS, []), (FRAMES, [row(FRAMES)]), (EXCHANGES, [row(EXCHANGES)]), (PENDING_EXCHANGES, waiting),
     ):  # fmt: skip
         write(tmp_path, table, given)
     done = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)])
@@ -105,9 +105,9 @@ def test_a_lake_without_exchanges_says_that_nothing_was_judged(
 
 @pytest.mark.parametrize("by", ["job", "diagnose"])
 def test_requests_without_any_response_are_not_called_healthy(tmp_path: Path, by: str) -> None:
-    waiting = [row(OPEN_EXCHANGES, exchange_id="a-1"), row(OPEN_EXCHANGES, exchange_id="a-2")]
+    waiting = [row(PENDING_EXCHANGES, exchange_id="a-1"), row(PENDING_EXCHANGES, exchange_id="a-2")]
     progress = [row(STREAM_PROGRESS, query="gold", checkpoint="c", batch_id=1)] if by == "job" else []
-    tables = ((FINDINGS, []), (EXCHANGES, []), (OPEN_EXCHANGES, waiting), (STREAM_PROGRESS, progress))
+    tables = ((FINDINGS, []), (EXCHANGES, []), (PENDING_EXCHANGES, waiting), (STREAM_PROGRESS, progress))
     for table, given in tables:
         write(tmp_path, table, given)
     if by == "diagnose":

@@ -21,7 +21,7 @@ from pipeline.tables import (
     INCIDENTS,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     TABLES,
@@ -269,9 +269,9 @@ def hand_made_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         TRANSACTIONS.full_name: _transactions(),
         CLIENTS.full_name: _clients(),
         CONNECTIONS.full_name: _connections(),
-        OPEN_EXCHANGES.full_name: [
-            row(OPEN_EXCHANGES, exchange_id="waits", client_id="app", size=11, ts=at(200)),
-            row(OPEN_EXCHANGES, exchange_id="f1", ts=at(1)),
+        PENDING_EXCHANGES.full_name: [
+            row(PENDING_EXCHANGES, exchange_id="waits", client_id="app", size=11, ts=at(200)),
+            row(PENDING_EXCHANGES, exchange_id="f1", ts=at(1)),
         ],
     }
     for name, table in TABLES.items():

@@ -27,7 +27,7 @@ def rows(lake: Path, sql: str) -> list[dict[str, Any]]:
 
 def test_the_views_state_what_they_answer() -> None:
     assert NAMES == [
-        "breaking_clients", "consumer_lag", "errors", "exchanges_with_open", "failed_connections", "latency",
+        "breaking_clients", "consumer_lag", "errors", "exchanges_with_pending", "failed_connections", "latency",
         "open_transactions", "partition_owners", "stuck_partitions", "timeline_by_minute",
     ]  # fmt: skip
     assert [view.name for view in views() if len(view.question) < 30] == []
@@ -139,13 +139,13 @@ def test_every_minute_has_the_state_that_was_known_then(hand_made_lake: Path) ->
 
 
 def test_open_halves_are_shown_once(hand_made_lake: Path) -> None:
-    sql = "SELECT status, count(*) AS n FROM exchanges_with_open GROUP BY ALL ORDER BY status"
+    sql = "SELECT status, count(*) AS n FROM exchanges_with_pending GROUP BY ALL ORDER BY status"
     assert [tuple(r.values()) for r in rows(hand_made_lake, sql)] == [
         ("paired", 103),
         ("pending", 1),
         ("unanswered", 1),
     ]
-    (pending,) = rows(hand_made_lake, "FROM exchanges_with_open WHERE status = 'pending'")
+    (pending,) = rows(hand_made_lake, "FROM exchanges_with_pending WHERE status = 'pending'")
     assert (pending["exchange_id"], pending["request_ts"], pending["response_ts"]) == ("waits", at(200), None)
     assert (pending["request_size"], pending["response_size"]) == (11, None)
 

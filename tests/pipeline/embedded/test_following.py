@@ -21,7 +21,7 @@ from pipeline.embedded.following import Change, Following, Reported
 from pipeline.embedded.inputs import Landed, read_inputs
 from pipeline.embedded.remembering import remembered
 from pipeline.settings import StreamSettings
-from pipeline.tables import EXCHANGES, FRAMES, OPEN_EXCHANGES
+from pipeline.tables import EXCHANGES, FRAMES, PENDING_EXCHANGES
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.incidents import RECORDINGS, recordings
 
@@ -97,7 +97,7 @@ def test_however_it_is_cut_it_ends_as_a_diagnosis_of_all_of_it(name: str) -> Non
         assert DECLARED[name] <= set(known)
         assert {known[other] for other in set(known) - DECLARED[name]} <= {"info"}
     for table, rows in expected.tables.items():
-        if table not in {FRAMES.full_name, OPEN_EXCHANGES.full_name}:  # frames are not kept, nor halves as they came
+        if table not in {FRAMES.full_name, PENDING_EXCHANGES.full_name}:  # frames are not kept, nor halves as they came
             without = BODIES if table == EXCHANGES.full_name else set[str]()
             assert in_any_order(found.tables[table], without) == in_any_order(rows, without), table
     assert found.looked == expected.looked

@@ -11,14 +11,17 @@ import pytest
 from pipeline.analysis.fit import schema_of
 from pipeline.quality.again import READS, derived_again, sampled_hours
 from pipeline.quality.reconcile import asked_here
-from pipeline.tables import COPIES, Table
+from pipeline.tables import DUPLICATE_FLOWS, Table
 from tests.pipeline.quality.test_relations import base
 
 Tables = Mapping[str, pa.Table]
 
 
 def differing(tables: Tables) -> dict[str, tuple[int, int]]:
-    whole = {table.full_name: tables.get(table.full_name, schema_of(table).empty_table()) for table in (*READS, COPIES)}
+    whole = {
+        table.full_name: tables.get(table.full_name, schema_of(table).empty_table())
+        for table in (*READS, DUPLICATE_FLOWS)
+    }
     with asked_here(whole) as ask:
         hours = sampled_hours(ask, "seed")
         found = [one for hour in hours for one in derived_again(ask, hour)]
@@ -58,5 +61,5 @@ def test_commits_that_all_tables_have_lost_are_missed() -> None:
 
 
 def test_a_lake_without_exchanges_has_no_hour() -> None:
-    with asked_here({table.full_name: schema_of(table).empty_table() for table in (*READS, COPIES)}) as ask:
+    with asked_here({table.full_name: schema_of(table).empty_table() for table in (*READS, DUPLICATE_FLOWS)}) as ask:
         assert sampled_hours(ask, "seed") == []

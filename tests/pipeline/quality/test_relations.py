@@ -34,7 +34,7 @@ from pipeline.tables import (
     MONGO_MINUTES,
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
     STREAM_PROGRESS,
@@ -164,7 +164,7 @@ PLANTED: dict[str, Callable[[Tables], Tables]] = {
     "bronze.frames/frames_as_landed": lambda t: changed(
         t, LANDING_FILES, with_values(rows=lambda one: one["rows"] + 7)
     ),
-    "silver.exchanges/frames_in_exchanges": lambda t: changed(t, OPEN_EXCHANGES, lambda rows: [*rows, rows[0]]),
+    "silver.exchanges/frames_in_exchanges": lambda t: changed(t, PENDING_EXCHANGES, lambda rows: [*rows, rows[0]]),
     "silver.offset_events/has_exchange": event_of_nothing,
     "silver.record_batches/has_exchange": lambda t: changed(t, RECORD_BATCHES, with_values(exchange_id="lost")),
     "silver.state_events/has_exchange": lambda t: changed(t, STATE_EVENTS, with_values(exchange_id="lost")),

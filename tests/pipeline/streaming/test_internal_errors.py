@@ -28,7 +28,7 @@ from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
     CLIENTS,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
@@ -83,7 +83,7 @@ def test_faults_are_noted_once_and_everything_else_is_written(
 
 
 PLACES = {
-    "refresh_copies": COPIES, "refresh_latency": API_LATENCY, "refresh_transactions": TRANSACTIONS,
+    "refresh_copies": DUPLICATE_FLOWS, "refresh_latency": API_LATENCY, "refresh_transactions": TRANSACTIONS,
     "refresh_timeline": OFFSET_TIMELINE, "refresh_clients": CLIENTS, "drop_provisional": ASSIGNMENTS,
     "refresh_assignments": ASSIGNMENTS, "refresh_fetch_sessions": FETCH_SESSIONS, "refresh_findings": FINDINGS,
 }  # fmt: skip

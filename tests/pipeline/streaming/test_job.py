@@ -34,7 +34,7 @@ from pipeline.tables import (
     FRAMES,
     LANDING_FILES,
     OFFSET_TIMELINE,
-    OPEN_EXCHANGES,
+    PENDING_EXCHANGES,
     STREAM_PROGRESS,
     TABLES,
 )
@@ -288,10 +288,10 @@ def test_a_second_job_on_one_lake_is_refused(spark: SparkSession, landing: Path,
 
 def test_an_interrupted_creation_of_tables_is_completed(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake.at(tmp_path)
-    create_tables(spark, lake, [OPEN_EXCHANGES])
-    first = versions(tmp_path, [OPEN_EXCHANGES])
-    create_tables(spark, lake, [OPEN_EXCHANGES, FINDINGS])
-    assert versions(tmp_path, [OPEN_EXCHANGES]) == first
+    create_tables(spark, lake, [PENDING_EXCHANGES])
+    first = versions(tmp_path, [PENDING_EXCHANGES])
+    create_tables(spark, lake, [PENDING_EXCHANGES, FINDINGS])
+    assert versions(tmp_path, [PENDING_EXCHANGES]) == first
     assert rows(tmp_path, FINDINGS) == []
 
 

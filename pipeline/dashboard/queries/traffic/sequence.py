@@ -33,7 +33,8 @@ WHERE method <> '{CONNECTION}' AND {_OF_CONNECTION} ORDER BY ts LIMIT $most
 _WAITING = """
 SELECT date, exchange_id, connection_id, ts, client_id, api_key, api_name, api_version, protocol, direction, size,
   decode_status, error_code, client_ip || ':' || client_port AS client, server_ip || ':' || server_port AS server
-FROM silver.open_exchanges WHERE connection_id = $connection_id AND ts BETWEEN $start AND $end ORDER BY ts LIMIT $most
+FROM silver.pending_exchanges
+WHERE connection_id = $connection_id AND ts BETWEEN $start AND $end ORDER BY ts LIMIT $most
 """
 _BEFORE = f"""
 SELECT exchange_id, ts FROM silver.exchanges WHERE {_OF_CONNECTION}

@@ -102,7 +102,7 @@ def sequence(
 
     Args:
         exchanges: rows of ``silver.exchanges`` with ``words``, in any order; status ``pending``: of
-            ``silver.open_exchanges``.
+            ``silver.pending_exchanges``.
         losses: rows of ``bronze.gaps``.
         life: of ``silver.connections`` how it was opened and how it ended; None: nothing is known.
         is_first, is_last: whether these are the first, and the last, exchanges of the connection.

@@ -14,7 +14,7 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
-from pipeline.tables import CONNECTIONS, COPIES, GAPS
+from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, GAPS
 from tests.captures.seen_again import later, seen_only, seen_twice, translated
 from tests.pipeline.capture.wire import Flow, pcap, request, response
 
@@ -45,7 +45,7 @@ def test_a_copy_of_a_short_connection_counts_once(tmp_path: Path, of: Callable[[
     (tmp_path / "some.pcap").write_bytes(seen_twice(pcap(of().packets), SNAT))
     told = found(tmp_path / "some.pcap")
     assert sorted((ip == NODE, counts) for (ip, _), counts in counted(told).items()) == [(False, True), (True, False)]
-    assert told.looked.copies == told.tables[COPIES.full_name].num_rows == told.looked.exchanges
+    assert told.looked.copies == told.tables[DUPLICATE_FLOWS.full_name].num_rows == told.looked.exchanges
 
 
 def test_two_agents_with_clocks_of_their_own_see_one(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pipeline.analysis.hours import HOUR_US
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.settings import StreamSettings
-from pipeline.tables import CLIENTS, COPIES, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import CLIENTS, DUPLICATE_FLOWS, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
 from tests.captures.seen_again import (
     Again,
     Packet,
@@ -313,4 +313,4 @@ def test_however_many_are_alike_there_are_no_more_pairs_than_exchanges() -> None
 
 
 def test_the_table_names_the_copy_that_counts() -> None:
-    assert {"counted_connection_id", "is_translated"} <= set(COPIES.column_names)
+    assert {"counted_connection_id", "is_translated"} <= set(DUPLICATE_FLOWS.column_names)

@@ -6,7 +6,7 @@ from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.incidents.losses import OF_UNKNOWN
 from pipeline.analysis.rules.capture import loss
 from pipeline.finding_settings import FindingSettings
-from pipeline.tables import COPIES, EXCHANGES, GAPS
+from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES, GAPS
 from tests.pipeline.analysis.incidents.made import found as made
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
@@ -34,7 +34,7 @@ def test_a_copy_and_another_protocol_are_no_loss_of_unknown_connections() -> Non
         row(GAPS, agent_id="a", connection_id="web", bytes_lost=5, method="none"),
         row(GAPS, agent_id="a", connection_id="web", bytes_lost=0, method="speaks HTTP"),
     ]
-    given = sources(gaps=gaps, all_copies=[row(COPIES, connection_id="copy")])
+    given = sources(gaps=gaps, all_copies=[row(DUPLICATE_FLOWS, connection_id="copy")])
     assert loss.find(given, FindingSettings()) == []
 
 

@@ -12,7 +12,7 @@ from pipeline.dashboard.queries.latency import BANDS, Asked
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
-from pipeline.tables import COPIES, EXCHANGES, MONGO_HANDSHAKES, TABLES
+from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES, MONGO_HANDSHAKES, TABLES
 from pipeline.terminal import printable
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 from tests.pipeline.rows import row, write
@@ -54,8 +54,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         asked(4000, 500, None, connection_id="of nobody", **mongodb),
     ]
     named = row(MONGO_HANDSHAKES, connection_id="of checkout", application="checkout", date=at(0).date())
-    copies = [row(COPIES, connection_id="copy", hour=at(0).replace(minute=0))]
-    filled = {EXCHANGES.full_name: exchanges, COPIES.full_name: copies, MONGO_HANDSHAKES.full_name: [named]}
+    copies = [row(DUPLICATE_FLOWS, connection_id="copy", hour=at(0).replace(minute=0))]
+    filled = {EXCHANGES.full_name: exchanges, DUPLICATE_FLOWS.full_name: copies, MONGO_HANDSHAKES.full_name: [named]}
     for name, table in TABLES.items():
         write(folder, table, filled.get(name, []))
     return folder

@@ -11,7 +11,7 @@ import pytest
 from pipeline.dashboard.queries import mongodb
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
-from pipeline.tables import COPIES, MONGO_COMMANDS
+from pipeline.tables import DUPLICATE_FLOWS, MONGO_COMMANDS
 from tests.pipeline.dashboard.conftest import at
 from tests.pipeline.rows import row, write
 
@@ -45,7 +45,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
         asked(13, "insert", write_errors=2, error_code=11000, error_name="DuplicateKey", documents_in=3),
         asked(14, "find", cursor_left=99, connection_id="copy"),
     ])  # fmt: skip
-    write(folder, COPIES, [row(COPIES, connection_id="copy", hour=at(0).replace(minute=0))])
+    write(folder, DUPLICATE_FLOWS, [row(DUPLICATE_FLOWS, connection_id="copy", hour=at(0).replace(minute=0))])
     with connect(folder) as connection:
         yield connection
 

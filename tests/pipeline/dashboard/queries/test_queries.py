@@ -21,7 +21,7 @@ from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.tables import (
     API_LATENCY,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     FINDINGS,
     MONGO_MINUTES,
@@ -246,7 +246,7 @@ def test_errors_are_counted_by_api_and_name(lake: duckdb.DuckDBPyConnection) -> 
 def test_an_exchange_that_two_agents_saw_counts_once(tmp_path: Path) -> None:
     seen = [row(EXCHANGES, exchange_id=name, connection_id=name, ts=at(1), latency_us=5) for name in ("a", "b")]
     write(tmp_path, EXCHANGES, seen)
-    write(tmp_path, COPIES, [row(COPIES, hour=T0, connection_id="b")])
+    write(tmp_path, DUPLICATE_FLOWS, [row(DUPLICATE_FLOWS, hour=T0, connection_id="b")])
     with connect(tmp_path) as connection:  # a lake without handshakes, as a damaged one
         assert [r["exchanges"] for r in latency.apis(connection, DAY)] == [1]
 

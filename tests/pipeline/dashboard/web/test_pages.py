@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from pipeline.tables import COPIES, EXCHANGES, TABLES
+from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES, TABLES
 from tests.pipeline.dashboard.conftest import HOSTILE
 from tests.pipeline.dashboard.web.apps import PAGES, frames, text_of
 from tests.pipeline.rows import write
@@ -328,7 +328,7 @@ def test_a_lake_without_exchanges(use: Any, empty_lake: Path, page: str) -> None
 
 @pytest.mark.parametrize("page", ["findings", "partitions", "group", "transactions", "clients", "mongodb", "latency"])
 def test_a_young_lake_lacks_tables(use: Any, hand_made_lake: Path, tmp_path: Path, page: str) -> None:
-    for table in (EXCHANGES, COPIES):
+    for table in (EXCHANGES, DUPLICATE_FLOWS):
         shutil.copytree(hand_made_lake / table.path, tmp_path / table.path)
     assert "This lake lacks a table" in text_of(use(tmp_path, page)).replace("\\", "")
 

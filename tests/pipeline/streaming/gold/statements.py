@@ -10,7 +10,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table
-from pipeline.tables import COPIES, OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS, Table
+from pipeline.tables import (
+    DUPLICATE_FLOWS,
+    OFFSET_EVENTS,
+    OFFSET_SNAPSHOTS,
+    OFFSET_TIMELINE,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    Table,
+)
 from tests.pipeline.rows import T0, add, row
 
 WEEK = timedelta(days=7)
@@ -82,5 +90,7 @@ def content(spark: SparkSession, lake: Lake) -> list[Any]:
 
 def new_lake(spark: SparkSession, folder: Path) -> Lake:
     lake = Lake.at(folder)
-    create_tables(spark, lake, [COPIES, STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, OFFSETS_BEFORE])
+    create_tables(
+        spark, lake, [DUPLICATE_FLOWS, STATE_EVENTS, OFFSET_EVENTS, RECORD_BATCHES, OFFSET_TIMELINE, OFFSET_SNAPSHOTS]
+    )
     return lake

@@ -15,7 +15,7 @@ from pipeline.streaming.gold import findings
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import BROKERS, COPIES, EXCHANGES, TOPICS
+from pipeline.tables import BROKERS, DUPLICATE_FLOWS, EXCHANGES, TOPICS
 from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import arrow, row
 
@@ -27,7 +27,7 @@ def test_few_rows_and_many_give_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     facts = known_facts(rows.read(Wanted(BROKERS)), rows.read(Wanted(TOPICS)))
     if copied:
         one = rows.read(Wanted(EXCHANGES, columns=("connection_id", "ts"))).slice(0, 1).to_pylist()[0]
-        rows.append(_copies(one["connection_id"], one["ts"]), COPIES)
+        rows.append(_copies(one["connection_id"], one["ts"]), DUPLICATE_FLOWS)
         rows.forget_copies()
     at_once = findings._find_all(rows, facts, StreamSettings().findings, 0)
     monkeypatch.setattr(findings, "_FEW", 0)
@@ -39,4 +39,4 @@ def test_few_rows_and_many_give_the_same(tmp_path: Path, monkeypatch: pytest.Mon
 def _copies(connection: str, first: Any) -> pa.Table:
     """One connection, of one hour."""
     hour = first.replace(minute=0, second=0, microsecond=0)
-    return arrow(COPIES, [row(COPIES, connection_id=connection, hour=hour, date=hour.date())])
+    return arrow(DUPLICATE_FLOWS, [row(DUPLICATE_FLOWS, connection_id=connection, hour=hour, date=hour.date())])

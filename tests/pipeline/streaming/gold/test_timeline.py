@@ -16,7 +16,7 @@ from pipeline.analysis.facts import Fact, Facts
 from pipeline.streaming.gold.timeline import refresh_timeline, windows
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.rows import FEW_ROWS, Rows
-from pipeline.tables import OFFSET_EVENTS, OFFSET_TIMELINE, OFFSETS_BEFORE, RECORD_BATCHES, STATE_EVENTS
+from pipeline.tables import OFFSET_EVENTS, OFFSET_SNAPSHOTS, OFFSET_TIMELINE, RECORD_BATCHES, STATE_EVENTS
 from tests.pipeline.streaming.gold.statements import (
     APP,
     READER,
@@ -333,7 +333,7 @@ def test_windows_amid_an_hour_give_the_same_as_all_at_once(spark: SparkSession, 
 
 
 def noted_hours(spark: SparkSession, lake: Lake) -> set[datetime]:
-    return {r.hour.replace(tzinfo=timezone.utc) for r in read_table(spark, lake, OFFSETS_BEFORE).collect()}
+    return {r.hour.replace(tzinfo=timezone.utc) for r in read_table(spark, lake, OFFSET_SNAPSHOTS).collect()}
 
 
 @pytest.mark.parametrize("few", WHERE)

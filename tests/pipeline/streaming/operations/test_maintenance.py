@@ -24,7 +24,16 @@ from pipeline.streaming.operations.backfill import check_frames_are_there
 from pipeline.streaming.operations.maintenance import maintain_tables, vacuum
 from pipeline.streaming.operations.requests import Maintenance, RefusedError
 from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, struct_type
-from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, LANDING_COLUMNS, OFFSET_TIMELINE, OFFSETS_BEFORE, TABLES, Table
+from pipeline.tables import (
+    EXCHANGES,
+    FINDINGS,
+    FRAMES,
+    LANDING_COLUMNS,
+    OFFSET_SNAPSHOTS,
+    OFFSET_TIMELINE,
+    TABLES,
+    Table,
+)
 from tests.pipeline.lakes import DATA, assert_same, rows, versions
 from tests.pipeline.rows import add, row
 
@@ -81,7 +90,7 @@ def test_a_dry_run_reports_what_would_be_done_and_does_nothing(spark: SparkSessi
     assert versions(aged) == before
     older = tmp_path / "of an older version"
     shutil.copytree(aged, older)
-    shutil.rmtree(older / OFFSETS_BEFORE.path)
+    shutil.rmtree(older / OFFSET_SNAPSHOTS.path)
     assert maintain(spark, older, dry_run=True) == lines
     assert f"bronze.frames: would drop 1 rows from before {STILL}" in lines
     assert "bronze.frames: would bring together 5 small files of 2 days" in lines
@@ -129,7 +138,7 @@ def test_frames_of_days_that_were_dropped_do_not_come_back(spark: SparkSession, 
     ("content", "reason"),
     [
         ("{silver.tables: 1}", "silver.tables is no table whose rows have an age"),
-        ("{silver.open_exchanges: 1}", "is no table whose rows have an age"),
+        ("{silver.pending_exchanges: 1}", "is no table whose rows have an age"),
         ("{silver.offset_events: 10}", "would be kept longer than silver"),
         ("{bronze.frames: 0}", "give at least 1"),
         ("{bronze.frames: 1000000}", "give at most 36500"),
@@ -144,8 +153,8 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path, content: str, r
 
 def test_what_was_known_before_a_day_stays_as_long_as_the_timeline() -> None:
     gold = {"gold.offset_timeline": 7, "gold.api_latency": 7}
-    assert MaintenanceSettings(keep_days=gold).days_kept(OFFSETS_BEFORE) == 7
-    assert MaintenanceSettings(keep_days=gold | {"gold.offsets_before": 3}).days_kept(OFFSETS_BEFORE) == 3
+    assert MaintenanceSettings(keep_days=gold).days_kept(OFFSET_SNAPSHOTS) == 7
+    assert MaintenanceSettings(keep_days=gold | {"gold.offset_snapshots": 3}).days_kept(OFFSET_SNAPSHOTS) == 3
 
 
 @pytest.mark.proof

@@ -28,7 +28,7 @@ from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.table_files import TableWriter
 from pipeline.streaming.storage.worker_files import Written, groups_of, rewritten
 from pipeline.streaming.storage.written_here import commit_files
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, OPEN_EXCHANGES, TABLES, Table
+from pipeline.tables import EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, PENDING_EXCHANGES, TABLES, Table
 from tests.paths import CAPTURES
 from tests.pipeline.lakes import rows
 from tests.pipeline.rows import arrow, row
@@ -146,11 +146,11 @@ def _renamed(name: str) -> Callable[[pa.Table], pa.Table]:
 
 def test_rows_are_read_back_as_far_as_they_are_wanted(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake.at(tmp_path)
-    create_tables(spark, lake, [MONGO_COMMANDS, OPEN_EXCHANGES])
+    create_tables(spark, lake, [MONGO_COMMANDS, PENDING_EXCHANGES])
     written = _written(lake, arrow(MONGO_COMMANDS, [row(MONGO_COMMANDS, exchange_id=f"{n}") for n in range(3)]))
     assert written.read(("exchange_id",)).column_names == ["exchange_id"]
     assert pc.sum(written.read(most=1).column("exchange_id").cast(pa.int64())).as_py() == 3
-    assert Written(lake, OPEN_EXCHANGES, ()).read().num_rows == 0
+    assert Written(lake, PENDING_EXCHANGES, ()).read().num_rows == 0
 
 
 class _Failures:
@@ -176,13 +176,13 @@ def test_a_task_gives_the_same_in_pieces_and_leaves_halves_in_files(
     assert at_once.written(EXCHANGES).rows == completed(whole).num_rows
     monkeypatch.setattr(new_files, "PIECE_BYTES", 100_000)
     in_pieces = run("in-pieces")
-    for table in (EXCHANGES, OFFSET_EVENTS, OPEN_EXCHANGES):
+    for table in (EXCHANGES, OFFSET_EVENTS, PENDING_EXCHANGES):
         one, other = (some.written(table).read().to_pylist() for some in (at_once, in_pieces))
         assert sorted(map(repr, one)) == sorted(map(repr, other)), table.full_name
     monkeypatch.setattr(bundle_files, "_MOST_LEFT", 0)
     spilled = run("spilled")
-    left = spilled.written(OPEN_EXCHANGES)
-    assert left.rows > in_pieces.written(OPEN_EXCHANGES).rows
+    left = spilled.written(PENDING_EXCHANGES)
+    assert left.rows > in_pieces.written(PENDING_EXCHANGES).rows
     rest = exchanges(left.read(), settings.response_timeout, settings.abandon_timeout, spilled.noted("clocks"))
     together = pa.concat_tables([spilled.written(EXCHANGES).read(), completed(rest)])
     assert sorted(map(repr, together.to_pylist())) == sorted(map(repr, completed(whole).to_pylist()))

@@ -19,7 +19,7 @@ from pipeline.streaming.silver.connections import refresh_connections
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.rows import FEW_ROWS, Rows
 from pipeline.streaming.storage.sinks import delete_rows
-from pipeline.tables import CONNECTIONS, COPIES, GAPS
+from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, GAPS
 from tests.pipeline.lakes import rows as rows_of
 from tests.pipeline.lakes import versions
 from tests.pipeline.rows import T0, add, arrow, row
@@ -116,9 +116,14 @@ def test_a_copy_behind_address_translation_names_the_one_that_counts(spark: Spar
     refresh(spark, lake, T0)
     assert counted(lake) == {"a-f": None, "a-behind": None}
     copy = row(
-        COPIES, connection_id="a-behind", counted_connection_id="a-f", is_translated=True, hour=T0, date=T0.date()
+        DUPLICATE_FLOWS,
+        connection_id="a-behind",
+        counted_connection_id="a-f",
+        is_translated=True,
+        hour=T0,
+        date=T0.date(),
     )
-    add(lake / COPIES.path, COPIES, [copy])
+    add(lake / DUPLICATE_FLOWS.path, DUPLICATE_FLOWS, [copy])
     refresh(spark, lake, T0)
     assert counted(lake) == {"a-f": None, "a-behind": "a-f"}
 
@@ -128,8 +133,9 @@ def counted(lake: Path) -> dict[str, str | None]:
 
 
 def test_a_copy_counts_until_the_one_that_counts_has_a_row(spark: SparkSession, lake: Path) -> None:
-    add(lake / COPIES.path, COPIES, [
-        row(COPIES, connection_id="a-behind", counted_connection_id="a-f", is_translated=True, hour=T0, date=T0.date())
+    add(lake / DUPLICATE_FLOWS.path, DUPLICATE_FLOWS, [
+        row(DUPLICATE_FLOWS, connection_id="a-behind", counted_connection_id="a-f", is_translated=True,
+            hour=T0, date=T0.date())
     ])  # fmt: skip
     add(lake / GAPS.path, GAPS, [stated(flow="behind", end=T0)])
     refresh(spark, lake, T0)
@@ -142,9 +148,9 @@ def test_a_copy_counts_until_the_one_that_counts_has_a_row(spark: SparkSession, 
 def test_of_two_agents_that_saw_the_one_that_counts_either_row_stands_for_it(spark: SparkSession, lake: Path) -> None:
     """The row of the one that counts is that of the agent that saw more packets of it, with another id."""
     of_copies = {"counted_connection_id": "a-f", "hour": T0, "date": T0.date()}
-    add(lake / COPIES.path, COPIES, [
-        row(COPIES, connection_id="a-behind", is_translated=True, has_own_flow=True, **of_copies),
-        row(COPIES, connection_id="b-f", is_translated=False, has_own_flow=False, **of_copies),
+    add(lake / DUPLICATE_FLOWS.path, DUPLICATE_FLOWS, [
+        row(DUPLICATE_FLOWS, connection_id="a-behind", is_translated=True, has_own_flow=True, **of_copies),
+        row(DUPLICATE_FLOWS, connection_id="b-f", is_translated=False, has_own_flow=False, **of_copies),
     ])  # fmt: skip
     add(lake / GAPS.path, GAPS, [stated("a", 4), stated("b", 5), stated(flow="behind")])
     refresh(spark, lake, T0)

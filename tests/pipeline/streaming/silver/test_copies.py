@@ -27,7 +27,7 @@ from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
     CLIENTS,
-    COPIES,
+    DUPLICATE_FLOWS,
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
@@ -118,7 +118,7 @@ def _without_names(one: dict[str, Any]) -> dict[str, Any]:
 def test_the_job_and_diagnose_find_the_same_copies(translated_lakes: tuple[Path, list[Content]]) -> None:
     folder, _ = translated_lakes
     found = diagnose(read_inputs([str(folder / "landing")]), StreamSettings())
-    in_lake, in_memory = rows(folder / "lake", COPIES), found.tables[COPIES.full_name].to_pylist()
+    in_lake, in_memory = rows(folder / "lake", DUPLICATE_FLOWS), found.tables[DUPLICATE_FLOWS.full_name].to_pylist()
     names = ("connection_id", "flow_id", "counted_connection_id", "is_translated")
     assert {tuple(r[n] for n in names) for r in in_lake} == {tuple(r[n] for n in names) for r in in_memory}
     assert len(in_lake) == len(in_memory)
@@ -141,7 +141,7 @@ def test_silver_keeps_both_copies_and_marks_which_does_not_count(lakes: tuple[Pa
     lake, *_ = lakes
     seen = Counter(r["agent_id"] for r in rows(lake, EXCHANGES))
     assert seen["first"] == seen["second"] > 0
-    other = rows(lake, COPIES)
+    other = rows(lake, DUPLICATE_FLOWS)
     assert {(r["agent_id"], r["counted_agent_id"]) for r in other} == {("second", "first")}
     of_second = {r["connection_id"] for r in rows(lake, EXCHANGES) if r["agent_id"] == "second"}
     assert {r["connection_id"] for r in other} == of_second
@@ -150,9 +150,9 @@ def test_silver_keeps_both_copies_and_marks_which_does_not_count(lakes: tuple[Pa
 @pytest.mark.proof
 def test_what_is_noted_already_is_not_written_again(spark: SparkSession, lakes: tuple[Path, Content, Content]) -> None:
     lake, *_ = lakes
-    before = versions(lake, [COPIES])
+    before = versions(lake, [DUPLICATE_FLOWS])
     assert refresh_copies(Rows(spark, Lake.at(lake)), 5_000_000_000) == 3_600_000_000
-    assert versions(lake, [COPIES]) == before
+    assert versions(lake, [DUPLICATE_FLOWS]) == before
 
 
 def test_the_copy_with_the_most_whole_exchanges_of_an_hour_counts() -> None:
@@ -209,5 +209,5 @@ def test_initial_sequence_numbers_show_a_copy_when_both_have_ended(
         add(lake / EXCHANGES.path, EXCHANGES, [exchange])
         add(lake / GAPS.path, GAPS, [gap])
         refresh_copies(Rows(spark, Lake.at(lake), few), us)
-        found.append([(r["connection_id"], r["counted_connection_id"]) for r in rows(lake, COPIES)])
+        found.append([(r["connection_id"], r["counted_connection_id"]) for r in rows(lake, DUPLICATE_FLOWS)])
     assert found == [[], [("abehind", "af")]]

@@ -21,7 +21,7 @@ from pipeline.streaming.storage.lake import Lake, create_tables, is_empty, read_
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.streaming.storage.wanted import Wanted
-from pipeline.tables import BROKERS, EXCHANGES, NEWS, TABLES, TOPICS
+from pipeline.tables import BROKERS, CHANGE_LOG, EXCHANGES, TABLES, TOPICS
 
 pytestmark = pytest.mark.spark
 
@@ -124,11 +124,11 @@ def test_news_are_read_from_where_they_were_noted(spark: SparkSession, tmp_path:
     create_tables(spark, lake)
     rows = Rows(spark, lake)
     note_all(rows)
-    assert rows.is_empty(NEWS), "there is nothing in silver"
+    assert rows.is_empty(CHANGE_LOG), "there is nothing in silver"
     note_news(rows, {"offsets": (3, 50)})
     note_news(rows, {})
     note_news(rows, of_all(1, 40))
-    noted = rows.read(Wanted(NEWS))
+    noted = rows.read(Wanted(CHANGE_LOG))
     times = noted.column("first_ts").cast(pa.int64()).to_pylist()
     found = read_news(zip(noted.column("about").to_pylist(), noted.column("rows").to_pylist(), times, strict=True))
     assert found == {**of_all(1, 40), "offsets": (4, 40)}

@@ -10,7 +10,7 @@ import pytest
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.sequence import around, exchange_before
 from pipeline.dashboard.sql import connect
-from pipeline.tables import EXCHANGES, GAPS, OPEN_EXCHANGES, TOPICS
+from pipeline.tables import EXCHANGES, GAPS, PENDING_EXCHANGES, TOPICS
 from tests.pipeline.dashboard.conftest import at
 from tests.pipeline.rows import row, write
 
@@ -37,8 +37,11 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
     write(folder, GAPS, [row(GAPS, connection_id=name, ts=at(20.5)) for name in ("ours", "other")])
     waits = {"api_name": "Fetch", "size": 9, "decode_status": "ok"}
     write(
-        folder, OPEN_EXCHANGES,
-        [row(OPEN_EXCHANGES, exchange_id="w", connection_id=name, ts=at(39.5), **waits) for name in ("ours", "other")],
+        folder, PENDING_EXCHANGES,
+        [
+            row(PENDING_EXCHANGES, exchange_id="w", connection_id=name, ts=at(39.5), **waits)
+            for name in ("ours", "other")
+        ],
     )  # fmt: skip
     write(folder, TOPICS, [])
     with connect(folder) as connection:

@@ -17,6 +17,6 @@ SELECT
   CASE WHEN o.direction = 'request' THEN o.decode_status END AS request_status,
   CASE WHEN o.direction = 'response' THEN o.decode_status END AS response_status,
   CAST(NULL AS BIGINT) AS service_us
-FROM silver.open_exchanges AS o
+FROM silver.pending_exchanges AS o
 -- After a crash between two writes a completed exchange can stand in both tables until the replay.
 WHERE NOT EXISTS (SELECT 1 FROM silver.exchanges AS x WHERE x.exchange_id = o.exchange_id)
