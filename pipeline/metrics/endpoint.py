@@ -16,6 +16,7 @@ import typer
 
 from pipeline.errors import UserError
 from pipeline.metrics.sample import Sample
+from pipeline.metrics.supervisor import Supervisor
 from pipeline.setup.system import lacking_package
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Exposed:
         self._most_silent_s = most_silent_s
         self._must_hold = must_hold
         self._beat: float | None = None
+        self._supervisor = Supervisor()
 
     def show(self, samples: Iterable[Sample]) -> None:
         """Show these samples instead of those before."""
@@ -75,6 +77,7 @@ class Exposed:
     def beat(self) -> None:
         """The process goes on with its work."""
         self._beat = time.monotonic()
+        self._supervisor.alive()
 
     @property
     def samples(self) -> Sequence[Sample]:

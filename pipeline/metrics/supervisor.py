@@ -1,0 +1,46 @@
+"""Reports to systemd that a service runs: sd_notify(3), of which two messages are needed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+
+class Supervisor:
+    """Sends ``READY=1`` at the first sign of life, then ``WATCHDOG=1`` before each watchdog period is half over.
+
+    Outside a systemd unit of ``Type=notify`` it sends nothing.
+
+    Args:
+        environment: has NOTIFY_SOCKET and, of a unit with WatchdogSec=, WATCHDOG_USEC, as systemd sets them.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        path = environment.get("NOTIFY_SOCKET", "")
+        self._address = "\0" + path[1:] if path.startswith("@") else path
+        period = environment.get("WATCHDOG_USEC", "")
+        self._every_s = int(period) / 2_000_000 if period.isascii() and period.isdecimal() else None
+        self._sent: float | None = None
+
+    def alive(self) -> None:
+        """The service works."""
+        if not self._address:
+            return
+        now = time.monotonic()
+        if self._sent is None:
+            self._send(b"READY=1")
+        elif self._every_s is None or now - self._sent < self._every_s:
+            return
+        else:
+            self._send(b"WATCHDOG=1")
+        self._sent = now
+
+    def _send(self, message: bytes) -> None:
+        """Send a message; one that systemd does not take is sent again at the next sign of life."""
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.sendto(message, self._address)
+        except OSError:
+            return
