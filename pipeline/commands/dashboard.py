@@ -10,7 +10,6 @@ import typer
 from rich.text import Text
 
 from pipeline.conf_option import Conf, required
-from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.settings import environment_of, load_settings
 from pipeline.setup.system import how_to_install
@@ -91,6 +90,8 @@ def dashboard(
         behind_proxy=behind_proxy,
         proxy_from=proxy_from or (),
     )
+    from pipeline.dashboard.sql import connect  # noqa: PLC0415 - an extra
+
     connect(place, settings.sql).close()
     console = Console(stderr=True)
 

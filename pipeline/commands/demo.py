@@ -19,7 +19,6 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.findings import lake_commands, read_incidents, say_what_serves
 from pipeline.commands.incidents import show_incidents
 from pipeline.commands.lake import Progress, spark_session, steps
-from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import SHORT_LIVED_JVM
@@ -150,6 +149,8 @@ def _stream_and_check(
 
 def _show_timeline(lake: Path, stuck: dict[str, Any], console: Console) -> None:
     """The last commits of the stuck partition: two committers, one of them at an old offset."""
+    from pipeline.dashboard.sql import query  # noqa: PLC0415 - an extra
+
     literals = {key: str(stuck[key]).replace("'", "''") for key in ("cluster", "topic", "partition", "group_id")}
     window = {key: stuck[key].strftime("%Y-%m-%d %H:%M:%S.%f") for key in ("first_ts", "last_ts")}
     rows: list[dict[str, Any]] = query(lake, _TIMELINE.format(**literals, **window)).to_pylist()
@@ -167,6 +168,8 @@ def _show_timeline(lake: Path, stuck: dict[str, Any], console: Console) -> None:
 
 def _show_commands(lake: Path, console: Console) -> None:
     """Commands by application: in red those that failed, or took longer than a second."""
+    from pipeline.dashboard.sql import query  # noqa: PLC0415 - an extra
+
     rows: list[dict[str, Any]] = query(lake, _COMMANDS).to_pylist()
     table = Table(box=None, pad_edge=False)
     for title in rows[0] if rows else ():

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from pipeline.commands.extras import demanding_extras
 from pipeline.commands.plain_help import make_plain
 from pipeline.errors import UserError
 from pipeline.plain_words import plain_words
@@ -78,7 +79,7 @@ def _load(name: str) -> Any:
     if further := getattr(module, f"{name}_app", None):
         alone.add_typer(further, name=name)
     else:
-        alone.command(name)(getattr(module, name))
+        alone.command(name)(demanding_extras(name, getattr(module, name)))
     command = typer.main.get_group(alone).commands[name]
     make_plain(command)
     return command

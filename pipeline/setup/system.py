@@ -58,7 +58,7 @@ TEST_TOOLS = (
 )
 
 
-_EXTRAS = {
+EXTRAS = {
     "deltalake": "sql", "streamlit": "dashboard", "altair": "dashboard", "pyspark": "spark", "delta": "spark",
     "great_expectations": "quality", "prometheus_client": "metrics",
 }  # fmt: skip
@@ -94,7 +94,7 @@ def how_to_install(extra: str, root: Path = _ROOT) -> str:
 
 def lacking_package(error: ModuleNotFoundError, needed_by: str) -> str | None:
     """The sentence for a package that an extra installs; None: no extra has it."""
-    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
     return extra and f"{needed_by} needs {error.name}, which is not installed: {how_to_install(extra)}"
 
 

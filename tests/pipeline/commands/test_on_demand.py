@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from pipeline.cli import app
+from pipeline.commands.extras import NEEDED
 from pipeline.commands.on_demand import MODULES
 from tests.paths import CAPTURES
 
@@ -72,7 +73,7 @@ def test_the_overview_describes_each_command_as_the_command_does() -> None:
 
 NOT_INSTALLED = """
 import sys
-for name in ("deltalake", "pyspark", "streamlit"):
+for name in ("deltalake", "pyspark", "delta", "streamlit", "altair", "great_expectations"):
     sys.modules[name] = None
 from pipeline.cli import main
 main()
@@ -92,10 +93,33 @@ def test_a_capture_is_read_by_what_is_always_installed(command: str) -> None:
     assert done.stderr.replace("warning: cut off: 1 message whose end was not captured\n", "") == ""
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path) -> None:
-    done = without_extras("findings", "--lake", str(tmp_path))
+@pytest.mark.parametrize(
+    ("command", "package", "extras"),
+    [
+        ("findings --lake x", "deltalake", "sql"),
+        ("notify --lake x --to http://localhost/", "deltalake", "sql"),
+        ("sql --lake x FROM", "deltalake", "sql"),
+        ("dashboard --lake x", "streamlit", "dashboard"),
+        ("stream --landing x --lake x", "pyspark", "spark"),
+        ("maintain --lake x", "pyspark", "spark"),
+        ("backfill --lake x --from 2026-01-01 --to 2026-01-01", "pyspark", "spark"),
+        ("check --lake x", "pyspark", "spark,quality"),
+        ("demo", "pyspark", "spark,quality"),
+        ("setup", "pyspark", "spark"),
+    ],
+)
+def test_what_is_not_installed_is_named(command: str, package: str, extras: str) -> None:
+    name = command.split(maxsplit=1)[0]
+    done = without_extras(*command.split())
     assert done.returncode == 2
-    assert done.stderr == "error: this needs deltalake, which is not installed: pip install '.[sql]' in the checkout\n"
+    assert done.stderr == (
+        f"error: `wirelake {name}` needs {package}, which is not installed: pip install '.[{extras}]' in the checkout\n"
+    )
+    assert without_extras(name, "--help").returncode == 0, "help needs nothing"
+
+
+def test_each_command_that_needs_an_extra_exists() -> None:
+    assert NEEDED.keys() <= MODULES.keys()
 
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
