@@ -47,7 +47,7 @@ def claims_page() -> str:
     return "\n\n".join(parts)
 
 
-def _rows(rule: Rule) -> Iterable[tuple[str, ...]]:
+def _rows(rule: type[Rule]) -> Iterable[tuple[str, ...]]:
     for claim in claims_of(rule.name):
         first = cell(claim.words)
         if not claim.grounds:

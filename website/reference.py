@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.analysis.codes.advice import BY_CODE
-from pipeline.analysis.rules.rule import Rule, all_rules
+from pipeline.analysis.rules.rule import Rule, all_rules, settings_of
 from pipeline.dashboard.views import views
 from pipeline.settings import Settings
 from pipeline.tables import TABLES, Table
@@ -111,10 +111,10 @@ def rules_page() -> str:
     return "\n\n".join([intro, overview, *map(_rule, rules)])
 
 
-def _rule(rule: Rule) -> str:
+def _rule(rule: type[Rule]) -> str:
     rows = (
         (f"[`{name}`](settings.md#streamfindings{name})", default(field), f"{cell(field.description or '')}.")
-        for name, field in rule.settings.items()
+        for name, field in settings_of(rule).items()
     )
     thresholds = table(("threshold", "default", "what"), rows) if rule.thresholds else "It has no thresholds."
     in_parts = any(text.startswith("Fix:") for text in rule.advice)

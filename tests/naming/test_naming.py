@@ -15,8 +15,8 @@ _PLAIN = "a sentence for whoever reads a finding, in plain English"
 _KEY = "a key or a value of details, which readers rely on"
 _PRINTED = "what a terminal shows, as the documents quote it"
 _ALLOWED = {
-    ("pipeline/analysis/incidents/words/members.py", "it was told so with each answer."): _PLAIN,
-    ("pipeline/analysis/incidents/words/others.py", "what is said of them is incomplete"): _PLAIN,
+    ("pipeline/analysis/rules/kafka/groups/zombie_member.py", "it was told so with each answer."): _PLAIN,
+    ("pipeline/analysis/rules/capture/capture_loss.py", "what is said of them is incomplete"): _PLAIN,
     ("pipeline/analysis/rules/kafka/share_groups/share_groups.py", "nothing was heard of its members"): _PLAIN,
     ("pipeline/analysis/rules/kafka/rebalances/slow_rebalance.py", "the process is told to end"): _PLAIN,
     ("pipeline/analysis/rules/kafka/progress/lagging.py", "its coordinator was heard last"): _PLAIN,

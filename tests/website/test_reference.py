@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from pipeline.analysis.claims.table import CLAIMS
 from pipeline.analysis.codes.table import TABLES as TABLES_OF_CODES
-from pipeline.analysis.rules.rule import all_rules
+from pipeline.analysis.rules.rule import all_rules, settings_of
 from pipeline.commands.on_demand import MODULES
 from pipeline.tables import TABLES
 from website.markdown import cell, code
@@ -51,7 +51,7 @@ class TestReference:
         assert list(parts) == [rule.name for rule in all_rules()]
         for rule in all_rules():
             assert all(f"\n- {cell(text)}\n" in parts[rule.name] for text in rule.advice)
-            for name, field in rule.settings.items():
+            for name, field in settings_of(rule).items():
                 row = f"(settings.md#streamfindings{name}) | {default(field)} | {cell(field.description or '')}. |"
                 assert row in parts[rule.name]
             assert ("It has no thresholds." in parts[rule.name]) == (not rule.thresholds)

@@ -1,8 +1,8 @@
 """Groups findings that belong together into trees: a root, and effects that each have one cause.
 
-Findings of one rule that are one trouble of many subjects (:data:`GATHERED`) are taken together first. Between such
-bundles stands an edge where the table (:data:`EDGES`) names their rules, they share the names that it asks for, and
-the cause began no later than the effect and was not long over by then. Of several
+Findings of one rule that are one trouble of many subjects (``gathered`` of their rule) are taken together first.
+Between such bundles stands an edge where one of their rules states that the one may follow from the other, they share
+the names that it asks for, and the cause began no later than the effect and was not long over by then. Of several
 possible roots the one that explains most findings is taken, then the one that began first. Everything is ordered by
 times and names of the data, never by how it came in.
 """
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from pipeline.analysis.incidents.bundle import LEAST_LINGER_US, Bundle
-from pipeline.analysis.incidents.default_names import is_default_name
-from pipeline.analysis.incidents.edges import (
-    EDGES,
-    GATHERED,
+from pipeline.analysis.rules.case.bundle import LEAST_LINGER_US, Bundle
+from pipeline.analysis.rules.case.default_names import is_default_name
+from pipeline.analysis.rules.case.entities import CLIENT, HOST, NAMESPACE, SERVER, TRANSACTION, Entity, Known
+from pipeline.analysis.rules.case.tree import Edge, Node, Tree
+from pipeline.analysis.rules.rule import (
     OF_AGENT,
     OF_ALL,
     OF_CLIENT,
@@ -31,70 +31,13 @@ from pipeline.analysis.incidents.edges import (
     OF_SUBJECT,
     OF_TOPIC,
     OF_TRANSACTION,
-    Edge,
+    edges_from,
+    rule_named,
 )
-from pipeline.analysis.incidents.entities import CLIENT, HOST, NAMESPACE, SERVER, TRANSACTION, Entity, Known
-from pipeline.analysis.rules.model import SEVERITIES
 
-SAME = "it is the same trouble"
-"""Why findings of one rule belong together."""
 MOST_PAIRS = 200_000
 """Causes times effects that are compared; of more, each cause is compared with what began next to it."""
-_BY_CAUSE: dict[str, list[Edge]] = defaultdict(list)
-for _edge in EDGES:
-    _BY_CAUSE[_edge.cause].append(_edge)
 _KIND_OF = {OF_CLIENT: CLIENT, OF_SERVER: SERVER, OF_NAMESPACE: NAMESPACE, OF_TRANSACTION: TRANSACTION}
-
-
-@dataclass(frozen=True)
-class Node:
-    """A bundle with the one that it follows from."""
-
-    bundle: Bundle
-    parent: Bundle | None = None
-    edge: Edge | None = None
-
-
-@dataclass(frozen=True)
-class Tree:
-    """One trouble: its root first, each effect behind its cause."""
-
-    nodes: tuple[Node, ...]
-
-    @property
-    def root(self) -> Bundle:
-        """What all others follow from."""
-        return self.nodes[0].bundle
-
-    @property
-    def findings(self) -> tuple[Known, ...]:
-        """All findings, the root first."""
-        return tuple(one for node in self.nodes for one in node.bundle.findings)
-
-    def worst(self) -> Tree:
-        """What is reported: all of it, but of a root for information only the worst of what follows from it."""
-        first, *others = self.nodes
-        if not others or first.bundle.severity != "info":
-            return self
-        worst = min(others, key=lambda node: (SEVERITIES.index(node.bundle.severity), node.bundle.order))
-        if worst.bundle.severity == "info":
-            return self
-        found, kept = [Node(worst.bundle)], {id(worst.bundle)}
-        for node in others:
-            if id(node.parent) in kept:
-                found.append(node)
-                kept.add(id(node.bundle))
-        return Tree(tuple(found))
-
-    def links(self) -> list[tuple[str, str, str]]:
-        """Of each finding but the root: its id, its cause's, and why."""
-        found = []
-        for node in self.nodes:
-            first, *others = node.bundle.findings
-            if node.parent is not None and node.edge is not None:
-                found.append((first.finding_id, node.parent.findings[0].finding_id, node.edge.because))
-            found += [(one.finding_id, first.finding_id, SAME) for one in others]
-        return found
 
 
 def trees_of(rows: Iterable[Mapping[str, Any]]) -> list[Tree]:
@@ -103,14 +46,18 @@ def trees_of(rows: Iterable[Mapping[str, Any]]) -> list[Tree]:
     Args:
         rows: as Finding.row gives them, in any order.
     """
-    bundles = sorted(_bundles(Known.of(row) for row in rows), key=lambda bundle: bundle.order)
+    bundles = sorted(_bundles(_known(row) for row in rows), key=lambda bundle: bundle.order)
     effects = _edges_between(bundles)
     return _Forest(bundles, effects).trees()
 
 
 def alone(row: Mapping[str, Any]) -> Tree:
     """A finding as a tree of its own."""
-    return Tree((Node(Bundle((Known.of(row),))),))
+    return Tree((Node(Bundle((_known(row),))),))
+
+
+def _known(row: Mapping[str, Any]) -> Known:
+    return Known.of(row, rule_named(str(row["rule"])).subject)
 
 
 def _bundles(found: Iterable[Known]) -> list[Bundle]:
@@ -123,7 +70,7 @@ def _bundles(found: Iterable[Known]) -> list[Bundle]:
 def _of_one_client(some: Sequence[Known]) -> Iterator[Sequence[Known]]:
     """Findings by client, cut where only a name that libraries give joins them: then hosts must."""
     names = [entity[-1] for entity in some[0].entities if entity[0] == CLIENT]
-    if GATHERED.get(some[0].rule) != OF_CLIENT or not names or not all(map(is_default_name, names)):
+    if rule_named(some[0].rule).gathered != OF_CLIENT or not names or not all(map(is_default_name, names)):
         yield some
         return
     part_of: dict[Entity, list[Known]] = {}
@@ -147,7 +94,7 @@ def _without_pauses(some: Iterable[Known]) -> Iterator[Bundle]:
     run: list[Known] = []
     last_us = 0
     for one in sorted(some, key=lambda one: (one.first_us, one.finding_id)):
-        if run and GATHERED.get(one.rule) != OF_ALL:
+        if run and rule_named(one.rule).gathered != OF_ALL:
             linger_us = max(LEAST_LINGER_US, last_us - run[0].first_us)
             if one.first_us > last_us + linger_us:
                 yield Bundle(tuple(run))
@@ -160,7 +107,8 @@ def _without_pauses(some: Iterable[Known]) -> Iterator[Bundle]:
 
 def _key(one: Known) -> tuple[str, ...]:
     """What findings that are reported at once have in common."""
-    how, cluster = GATHERED.get(one.rule, OF_GROUP if one.group else OF_SUBJECT), str(one.row["cluster"])
+    how = rule_named(one.rule).gathered or (OF_GROUP if one.group else OF_SUBJECT)
+    cluster = str(one.row["cluster"])
     subject, topic = str(one.row["subject"]), one.row.get("topic")
     kind = _KIND_OF.get(how)
     names = sorted(entity[1] for entity in one.entities if entity[0] == kind)
@@ -187,7 +135,7 @@ def _edges_between(bundles: Sequence[Bundle]) -> dict[int, dict[int, Edge]]:
     nearest = _nearest(bundles, naming)
     for index, cause in enumerate(bundles):
         effects = found.setdefault(index, {})
-        for edge in _BY_CAUSE.get(cause.rule, ()):
+        for edge in edges_from(cause.rule):
             alike = {
                 other
                 for some in _alike(cause, edge, naming)
@@ -211,9 +159,7 @@ def _alike(cause: Bundle, edge: Edge, naming: Mapping[tuple[str, Entity], list[i
 
 def _nearest(bundles: Sequence[Bundle], naming: Mapping[tuple[str, Entity], list[int]]) -> int:
     """How many with one name are looked at for each cause: all, unless that makes too many pairs."""
-    sizes = [
-        len(some) for cause in bundles for edge in _BY_CAUSE.get(cause.rule, ()) for some in _alike(cause, edge, naming)
-    ]
+    sizes = [len(some) for cause in bundles for edge in edges_from(cause.rule) for some in _alike(cause, edge, naming)]
     return max(sizes, default=0) if sum(sizes) <= MOST_PAIRS else max(MOST_PAIRS // len(sizes), 1)
 
 

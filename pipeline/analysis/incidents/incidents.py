@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.incidents.entities import Known
-from pipeline.analysis.incidents.grouping import Tree, alone, trees_of
+from pipeline.analysis.incidents.grouping import alone, trees_of
 from pipeline.analysis.incidents.report import incident_row, plain_row
+from pipeline.analysis.rules.case.entities import Known
+from pipeline.analysis.rules.case.tree import Tree
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.rules.run import Found, with_earlier
 from pipeline.analysis.safety.guard import attempt, contain
 from pipeline.finding_settings import FindingSettings
@@ -39,7 +41,7 @@ def grouped(rows: Sequence[Mapping[str, Any]]) -> Grouped:
         rows: as Finding.row gives them; the order does not matter.
     """
     trees = attempt("incidents: grouping", lambda: trees_of(rows), lambda: [alone(row) for row in rows])
-    losses = [one for tree in trees if tree.root.rule == "capture_loss" for one in tree.findings]
+    losses = [one for tree in trees if rule_named(tree.root.rule).is_of_capture for one in tree.findings]
     reported = [_reported(tree, losses) for tree in trees]
     of = {finding_id: row["incident_id"] for row in reported for finding_id in row["findings"]}
     return Grouped([{**row, "incident_id": of[row["finding_id"]]} for row in rows], sorted(reported, key=in_order))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pipeline.analysis.claims.table import SILENT_RULES, WIDE_RULES
-from pipeline.analysis.incidents.bundle import LEAST_LINGER_US
-from pipeline.analysis.incidents.case import Case
-from pipeline.analysis.incidents.entities import CLIENT, Known
+from pipeline.analysis.rules.case.bundle import LEAST_LINGER_US
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.entities import CLIENT, Known
+from pipeline.analysis.rules.rule import rule_named
 
 OF_CLIENTS = "The capture lost some bytes of these clients: figures may be too small."
 OF_CLUSTER = "The capture lost some bytes of this cluster: what was not seen may have happened."
@@ -25,7 +26,7 @@ def what_may_be_lost(case: Case, losses: Sequence[Known]) -> str:
         case: the incident.
         losses: all findings about what the capture lost.
     """
-    if not losses or case.tree.root.rule == "capture_loss":
+    if not losses or rule_named(case.tree.root.rule).is_of_capture:
         return ""
     clients = _clients(case.tree.findings)
     if any(clients & _clients([loss]) for loss in losses):

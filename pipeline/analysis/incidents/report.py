@@ -10,18 +10,29 @@ from urllib.parse import urlencode
 
 import orjson
 
-from pipeline.analysis.incidents.case import ADVICE, Case, arg, begun, count, listed, moment, naming
-from pipeline.analysis.incidents.entities import Known
-from pipeline.analysis.incidents.grouping import SAME, Tree
 from pipeline.analysis.incidents.losses import what_may_be_lost
 from pipeline.analysis.incidents.story import story_of
-from pipeline.analysis.incidents.words import LASTING, OF_BROKERS, UNITS, URGENCIES, WORDS
-from pipeline.analysis.incidents.words.model import SEEN, SLOW, WASTES, Words, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.libraries import spoken
-from pipeline.analysis.rules.capture.connections.shapes import NAME as CONNECTION_FAILED
+from pipeline.analysis.rules.case.case import (
+    ADVICE,
+    AGAIN,
+    Case,
+    arg,
+    begun,
+    count,
+    listed,
+    literal,
+    moment,
+    naming,
+    records_of,
+)
+from pipeline.analysis.rules.case.entities import Known
+from pipeline.analysis.rules.case.texts import SEEN, SLOW, WASTES, Texts, brokers, named_groups, sufferers, text_of
+from pipeline.analysis.rules.case.tree import SAME, Tree
 from pipeline.analysis.rules.kafka.behind import less_markers
 from pipeline.analysis.rules.kafka.twins import in_full
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
+from pipeline.analysis.rules.rule import Rule, rule_named
 from pipeline.analysis.safety.guard import attempt
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
@@ -31,8 +42,8 @@ _LOOSE = {("server",), ("client",), ("topic",)}
 """What an effect may share with its cause by chance."""
 _EVIDENCE = 5
 _URGENCIES = 100
+"""One more than the greatest urgency of a rule."""
 _SECOND_US = 1_000_000
-"""One more than the greatest urgency of :class:`Words`."""
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
 _PLAIN = re.compile(r"[\w .,='()*:;<>/-]*", re.ASCII)
 """What a shell leaves as it is between double quotes."""
@@ -47,9 +58,9 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
     """
     case, worst = Case(tree), tree.worst()
     reported = case if worst is tree else Case(worst)
-    words = _words(reported)
+    texts = _texts(reported)
     lead = reported.lead
-    confidence, reasoning = _confidence(case, words, reported, losses)
+    confidence, reasoning = _confidence(case, texts, reported, losses)
     if reported.bundle is not case.bundle:
         begun = _SENTENCE.split(str(case.lead.row["summary"]))[0]
         reasoning = f"{reasoning} It may have begun with this: {begun}"
@@ -58,15 +69,15 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "incident_id": incident_id(tree.root.findings[0].finding_id),
         "severity": case.severity,
         "state": case.state,
-        "urgency": rank * _URGENCIES + words.urgency,
-        "headline": naming(words.headline(reported), reported),
-        "impact": _impact(case, words, reported),
-        "immediate_action": _now(reported, words, case.state),
-        "remediation": spoken(text_of(words.fix, reported), reported.library),
+        "urgency": rank * _URGENCIES + _urgency(reported, texts),
+        "headline": naming(texts.headline(reported), reported),
+        "impact": _impact(case, texts, reported),
+        "immediate_action": _now(reported, texts, case.state),
+        "remediation": spoken(text_of(texts.fix, reported), reported.library),
         "confidence": confidence,
         "reasoning": reasoning,
-        "source": words.source(reported) or None,
-        "affected": words.affected(reported) or None,
+        "source": texts.source(reported) or None,
+        "affected": texts.affected(reported) or None,
         "rule": tree.root.rule,
         "root_id": tree.root.findings[0].finding_id,
         "rules": list(dict.fromkeys(one.rule for one in tree.findings)),
@@ -83,7 +94,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
         "group_id": lead.group,
         "records": case.records,
         "partitions": case.partitions,
-        "growing": case.is_growing,
+        "growing": _is_growing(case),
         "first_us": case.first_us,
         "last_us": case.last_us,
         "sql": _sql(reported),
@@ -93,7 +104,7 @@ def incident_row(tree: Tree, losses: Sequence[Known] = ()) -> dict[str, Any]:
 
 
 def plain_row(tree: Tree) -> dict[str, Any]:
-    """The same columns from nothing but the columns of the first finding: for a tree whose words fail."""
+    """The same columns from nothing but the columns of the first finding: for a tree whose texts fail."""
     row = tree.root.findings[0].row
     rows = [one.row for one in tree.findings]
     severity = min((str(one["severity"]) for one in rows), key=SEVERITIES.index)
@@ -126,7 +137,7 @@ def plain_row(tree: Tree) -> dict[str, Any]:
         "growing": None,
         "first_us": min(one["first_us"] for one in rows),
         "last_us": max(one["last_us"] for one in rows),
-        "sql": f"FROM gold.findings WHERE finding_id = {_text(row['finding_id'])}",
+        "sql": f"FROM gold.findings WHERE finding_id = {literal(row['finding_id'])}",
         "page": "/",
         "story": None,
     }
@@ -143,8 +154,8 @@ def _rank(severity: str, state: str) -> int:
     return 5 if is_over and rank else (rank if not is_over and rank < 2 else 2 if is_over else 3)
 
 
-def _now(case: Case, words: Words, state: str) -> str:
-    now = _of_process(case, spoken(words.now(case), case.library))
+def _now(case: Case, texts: Texts, state: str) -> str:
+    now = _of_process(case, spoken(texts.now(case), case.library))
     if state != "closed":
         return now
     return f"{OVER if _is_undone(case) else STAYS} {now[:1].lower()}{now[1:]}"
@@ -159,25 +170,49 @@ def _of_process(case: Case, now: str) -> str:
 
 def _is_undone(case: Case) -> bool:
     """Whether nothing of what it did stays when it is over."""
-    rule = case.tree.root.rule
-    return rule not in LASTING and not (rule == "produce_refused" and case.records)
+    return not _rule(case).is_lasting(case)
 
 
-def _impact(case: Case, words: Words, reported: Case) -> str:
-    return ", ".join(_impacts(case, words, reported)) + "."
+def _rule(case: Case) -> type[Rule]:
+    """Of the root."""
+    return rule_named(case.tree.root.rule)
 
 
-def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
+def _urgency(case: Case, texts: Texts) -> int:
+    """Of the rule, but of what its texts do not cover."""
+    rule = _rule(case)
+    return SLOW if rule.texts is not None and texts is not rule.texts else rule.urgency
+
+
+def _is_growing(case: Case) -> bool | None:
+    """Whether more records come to wait; None: nothing shows it."""
+    growing = [one for one in case.tree.findings if rule_named(one.rule).is_growing_while_open]
+    if any((one.row.get("state") or "open") == "open" and _grew(one) for one in growing):
+        return True
+    return False if case.state == "closed" else None
+
+
+def _grew(one: Known) -> bool:
+    grown = one.details.get("high_watermark_growth")
+    return grown > 0 if isinstance(grown, int) else (records_of(one)[0] or 0) > 0
+
+
+def _impact(case: Case, texts: Texts, reported: Case) -> str:
+    return ", ".join(_impacts(case, texts, reported)) + "."
+
+
+def _impacts(case: Case, texts: Texts, reported: Case) -> Iterator[str]:
     where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
     if case.records:
-        yield f"{count(case.records, 'record')}{less_markers(case.records, case.markers)} {case.fate}{where}"
-    elif where and case.bundle.named.get("partition") and words.urgency < WASTES:
+        fate = AGAIN if _rule(case).records_come_again else case.fate
+        yield f"{count(case.records, 'record')}{less_markers(case.records, case.markers)} {fate}{where}"
+    elif where and case.bundle.named.get("partition") and _urgency(reported, texts) < WASTES:
         yield count(case.partitions, "partition")
     elif reported.times > 1:
-        yield f"{reported.times:,} {UNITS.get(str(reported.lead.row['rule']), 'times')}"
+        yield f"{reported.times:,} {rule_named(reported.lead.rule).unit}"
     if reported.recurrences:
         yield f"came {count(reported.recurrences, 'time')} before"
-    if case.is_growing and case.state == "open":
+    if _is_growing(case) and case.state == "open":
         yield "growing"
     others = [name for name in case.groups if name != case.lead.group]
     if others:
@@ -193,10 +228,10 @@ def _impacts(case: Case, words: Words, reported: Case) -> Iterator[str]:
             yield f"from {moment(case.first_us)} to {last[11:]} UTC{span}, {STATE_WORDS['closed']}"
 
 
-def _confidence(case: Case, words: Words, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:
+def _confidence(case: Case, texts: Texts, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:
     """How sure, and why: what that which is reported rests on, and what may follow from it."""
-    sentences = [text_of(words.sure, reported)]
-    level = OPEN if not words.is_cause(reported) else LIKELY if words.is_likely(reported) else CERTAIN
+    sentences = [text_of(texts.reasoning, reported)]
+    level = OPEN if not texts.is_cause(reported) else LIKELY if texts.is_likely(reported) else CERTAIN
     effects = [node for node in case.tree.nodes if node.edge is not None]
     if effects:
         rules = listed(dict.fromkeys(node.bundle.rule for node in effects))
@@ -214,13 +249,13 @@ def _confidence(case: Case, words: Words, reported: Case, losses: Sequence[Known
     return level, " ".join(sentences)
 
 
-def _words(case: Case) -> Words:
-    words = WORDS.get(case.tree.root.rule)
+def _texts(case: Case) -> Texts:
+    texts = _rule(case).texts
     is_for_information = case.lead.row["severity"] == "info"
     is_share_group = "group_type" in case.details  # which commits nothing
-    if words is None or is_share_group or (is_for_information and not words.covers_info):
-        return _own_words(case)
-    return words
+    if texts is None or is_share_group or (is_for_information and not texts.covers_info):
+        return _own_texts(case)
+    return texts
 
 
 def _ground(case: Case) -> str:
@@ -231,8 +266,8 @@ def _ground(case: Case) -> str:
     return f"{SEEN}{where}."
 
 
-def _own_words(case: Case) -> Words:
-    """Of a rule without words here: those of its findings, parted where the advice says ``Now:`` and ``Fix:``."""
+def _own_texts(case: Case) -> Texts:
+    """Of a rule without texts here: those of its findings, parted where the advice says ``Now:`` and ``Fix:``."""
     summary, advice = str(case.lead.row["summary"]), str(case.lead.row["advice"])
     headline, *other_sentences = _SENTENCE.split(summary)
     headline, sure = headline.rstrip("."), " ".join(other_sentences) or _ground(case)
@@ -245,10 +280,9 @@ def _own_words(case: Case) -> Words:
     else:
         now, _, fix = advice.partition(". ")
         now = now if now.endswith(".") else f"{now}."
-    urgency = URGENCIES.get(case.tree.root.rule, SLOW)
-    if case.tree.root.rule in OF_BROKERS and not case.details.get("never_asked"):
-        return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency, source=brokers, affected=sufferers)
-    return Words(lambda _: headline, lambda _: now, fix or now, sure, urgency)
+    if _rule(case).is_of_brokers and not case.details.get("never_asked"):
+        return Texts(lambda _: headline, lambda _: now, fix or now, sure, source=brokers, affected=sufferers)
+    return Texts(lambda _: headline, lambda _: now, fix or now, sure)
 
 
 def _others(case: Case) -> str:
@@ -263,22 +297,18 @@ def _sql(case: Case) -> str:
     """A query that shows it."""
     row, lead = case.lead.row, case.lead
     if row.get("topic") and (lead.group or row.get("partition") is not None):
-        wanted = [f"topic = {_text(row['topic'])}"]
+        wanted = [f"topic = {literal(row['topic'])}"]
         if row.get("partition") is not None:
             wanted.append(f"partition = {row['partition']}")
         if lead.group:
-            wanted.append(f"group_id = {_text(lead.group)}")
+            wanted.append(f"group_id = {literal(lead.group)}")
         return f"FROM gold.offset_timeline WHERE {' AND '.join(wanted)} ORDER BY ts, ordinal"
-    if lead.rule == "capture_loss":
-        return "FROM bronze.gaps ORDER BY ts"
+    if (query := rule_named(lead.rule).sql(case)) is not None:
+        return query
     evidence = list(row.get("evidence") or ())[:_EVIDENCE]
     if evidence:
-        return f"FROM silver.exchanges WHERE exchange_id IN ({', '.join(map(_text, evidence))}) ORDER BY ts"
-    ids = lead.details.get("connections")
-    if lead.rule == CONNECTION_FAILED and ids:
-        named = ", ".join(map(_text, list(ids)[:_EVIDENCE]))
-        return f"FROM silver.connections WHERE connection_id IN ({named}) ORDER BY first_ts"
-    return f"FROM gold.findings WHERE finding_id = {_text(lead.finding_id)}"
+        return f"FROM silver.exchanges WHERE exchange_id IN ({', '.join(map(literal, evidence))}) ORDER BY ts"
+    return f"FROM gold.findings WHERE finding_id = {literal(lead.finding_id)}"
 
 
 def _page(case: Case) -> str:
@@ -290,11 +320,6 @@ def _page(case: Case) -> str:
         }  # fmt: skip
         return f"/partitions?{urlencode({**where, 'range': 'all'})}"
     return f"/exchanges?{urlencode({'finding': lead.finding_id, 'range': 'all'})}" if row.get("evidence") else "/"
-
-
-def _text(value: object) -> str:
-    """A string literal of SQL."""
-    return "'" + str(value).replace("'", "''") + "'"
 
 
 def sql_command(lake: str, sql: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from pipeline.analysis.incidents.entities import Known
-from pipeline.analysis.incidents.grouping import Tree
 from pipeline.analysis.moments.folding import chosen, joined
 from pipeline.analysis.moments.model import Moment, moments_of, stamp_of
+from pipeline.analysis.rules.case.entities import Known
+from pipeline.analysis.rules.case.tree import Tree
 
 _ALREADY = "already so when the capture begins"
 _MOST_FINDINGS = 50

@@ -30,12 +30,9 @@ from pipeline.analysis.moments.words import (
 )
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.people import host_of
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.tables import Row, Tables
 
-_OF_LAST_STABLE_OFFSETS = ("lso_stalled", "read_committed_starved", "hanging_transaction")
-"""Rules whose story is that readers get nothing beyond the last stable offset."""
-_SILENT = ("stopped", "partition_dropped_from_commits", "hanging_transaction")
-"""Rules whose story is that something did not come."""
 _PROCESS = "process"
 
 
@@ -85,10 +82,10 @@ def moments_of_finding(
 
 def _silence(one: Finding) -> Iterator[Moment]:
     """What did not come until the end of a finding that goes on: no exchange shows it."""
-    if one.state == "closed" or one.rule not in _SILENT:
+    if one.state == "closed" or not rule_named(one.rule).is_silence:
         return
     place = one.topic if one.partition is None else f"{one.topic}-{one.partition}"
-    if one.rule != "hanging_transaction" and one.group_id and one.topic:
+    if one.group_id and one.topic:
         yield Moment(one.last_us, f"group {one.group_id}", f"has not committed {place} since, as far as was captured")
     elif (transaction := transaction_of(one)) is not None:
         yield Moment(one.last_us, f"transaction {transaction}", "has not ended, as far as was captured")
@@ -149,7 +146,7 @@ def _of_place(one: Finding, seen: Read, name: Name) -> Iterator[Moment]:
         return
     commits = seen.commits.get(place, [])
     yield from _of_its_time(going_back(_known(of_event(row, name) for row in commits)), one, commits)
-    if one.rule in _OF_LAST_STABLE_OFFSETS:
+    if rule_named(one.rule).is_at_last_stable_offset:
         starved = seen.starved.get(place, [])
         yield from _of_its_time(_known(of_event(row, name) for row in starved), one, starved)
 

@@ -16,7 +16,14 @@ from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.kafka.answers import kafka_facts
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.episodes import Episode
-from pipeline.analysis.rules.kafka.producers.shared import CRC_MISMATCH
+from pipeline.analysis.rules.kafka.brokers.fenced_leader_epoch import FencedLeaderEpoch
+from pipeline.analysis.rules.kafka.clients.auth_failed import AuthFailed
+from pipeline.analysis.rules.kafka.clients.throttled import QUOTA, Throttled
+from pipeline.analysis.rules.kafka.clients.unknown_topic_loop import UNKNOWN_PARTITION, UNKNOWN_TOPIC, UnknownTopicLoop
+from pipeline.analysis.rules.kafka.commits.commit_rejected import CommitRejected
+from pipeline.analysis.rules.kafka.groups.zombie_member import ZOMBIE, ZombieMember
+from pipeline.analysis.rules.kafka.producers.acks0_producer import Acks0Producer
+from pipeline.analysis.rules.kafka.producers.crc_mismatch import CrcMismatch
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import first_of, times
 from pipeline.analysis.rules.rule import Rule, finds
@@ -37,7 +44,7 @@ class CountedRule:
         advice: of the episode; by default the rule's first.
     """
 
-    rule: Rule
+    rule: type[Rule]
     least: Callable[[FindingSettings], int]
     words: Callable[[Episode], str]
     holds: Callable[[Episode, FindingSettings], bool] = lambda _episode, _settings: True
@@ -140,19 +147,6 @@ def place(episode: Episode) -> str:
     return episode.topic or "?" if episode.partition is None else f"{episode.topic}-{episode.partition}"
 
 
-_UNKNOWN_TOPIC = (
-    "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, take "
-    "it out of the client. Fix: create topics before the clients that use them start; with auto.create.topics.enable "
-    "(and allow.auto.create.topics of the client) the first requests fail, too."
-)
-_UNKNOWN_PARTITION = (
-    "Now: see which partitions the topic has (`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`): "
-    "restart the client where it has fewer than the client reads (it was made anew with fewer), so that it learns of "
-    "it; if it has this one, restart the broker that does not know it. Fix: let clients refresh their metadata after "
-    "this error, and make topics anew under another name."
-)
-
-
 def _unknown(episode: Episode) -> str:
     """What the cluster, or the broker, does not have."""
     if episode.partition is None:
@@ -179,22 +173,6 @@ def _gets_on(episode: Episode) -> str:
     return "" if episode.healed_us is None else f"; since {clock(episode.healed_us)} UTC it gets on"
 
 
-_QUOTA = (
-    "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it (`kafka-configs.sh "
-    "--bootstrap-server BROKER --alter --entity-type clients --entity-name {client} "
-    "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or let the client do less (compression.type, fewer "
-    "requests by linger.ms and fetch.min.bytes)."
-)
-_ZOMBIE = (
-    "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
-    "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
-    "group.instance.id: let it poll, so that it rejoins, after such an error."
-)
-BY_HAND = (
-    "Now: start {who} with a group.id of its own; what it has processed is not recorded in group {group}. Fix: one way "
-    "in one group: assign() for all of its processes, or subscribe() for all; a tool that resets offsets runs while "
-    "the group is stopped."
-)
 _ID_TAKEN = (error_name(KafkaError.FENCED_INSTANCE_ID),)
 """Another process has taken the group.instance.id: a restart would take it back."""
 
@@ -211,15 +189,7 @@ def _by_code(episode: Episode) -> str:
 
 COUNTED = (
     CountedRule(
-        Rule(
-            "commit_rejected",
-            "kafka",
-            ("critical",),
-            "The coordinator refused commits, and nobody made them good.",
-            ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds"),
-            ("exchanges", "events", "states"),
-            advice=(BY_CODE, BY_HAND),
-        ),
+        CommitRejected,
         lambda s: s.commit_rejected_times,
         lambda e: (
             f"The coordinator refused commits of {clients(e)} to group {e.group_id} {when(e)} ({names(e)}), and "
@@ -230,15 +200,7 @@ COUNTED = (
         advice=_by_code,
     ),
     CountedRule(
-        Rule(
-            "zombie_member",
-            "kafka",
-            ("warning",),
-            "A client goes on as a member of a group that has put it out.",
-            ("zombie_times", "zombie_seconds"),
-            ("exchanges", "states", "events"),
-            advice=(_ZOMBIE, BY_CODE),
-        ),
+        ZombieMember,
         lambda s: s.zombie_times,
         lambda e: (
             f"{clients(e)} went on as a member of group {e.group_id} for {seconds(e.run_us)} after the coordinator "
@@ -246,23 +208,15 @@ COUNTED = (
         ),
         lambda e, s: e.run_us >= s.zombie_seconds * 1_000_000,
         count=lambda e: e.run,
-        advice=lambda e: _by_code(e) if e.names == _ID_TAKEN else _ZOMBIE,
+        advice=lambda e: _by_code(e) if e.names == _ID_TAKEN else ZOMBIE,
     ),
     CountedRule(
-        CRC_MISMATCH,
+        CrcMismatch,
         lambda _: 1,
         lambda e: f"The broker refused batches of {clients(e)} to {place(e)} as corrupt {when(e)}.",
     ),
     CountedRule(
-        Rule(
-            "unknown_topic_loop",
-            "kafka",
-            ("warning", "info"),
-            "A client asks again and again for a topic that the cluster does not have.",
-            ("unknown_topic_times", "retry_without_success_seconds"),
-            ("exchanges", "events"),
-            advice=(_UNKNOWN_TOPIC, _UNKNOWN_PARTITION),
-        ),
+        UnknownTopicLoop,
         lambda s: s.unknown_topic_times,
         lambda e: (
             f"{clients(e)} asked for {_unknown(e)}, {when(e)}"
@@ -271,23 +225,11 @@ COUNTED = (
         severity=lambda e, s: "warning" if _is_in_vain(e, s) else "info",
         count=lambda e: e.run,
         advice=lambda e: (
-            _UNKNOWN_TOPIC if e.partition is None else _UNKNOWN_PARTITION.format(topic=quote(e.topic or "?"))
+            UNKNOWN_TOPIC if e.partition is None else UNKNOWN_PARTITION.format(topic=quote(e.topic or "?"))
         ),
     ),
     CountedRule(
-        Rule(
-            "fenced_leader_epoch",
-            "kafka",
-            ("warning", "info"),
-            "A client asks by a leader epoch that is over.",
-            ("stale_metadata_times", "stale_metadata_seconds"),
-            ("exchanges", "events"),
-            advice=(
-                "Now: restart the client: one that asks for metadata again gets on at once. Fix: one that does not has "
-                "a fault: update it. After an unclean election (unclean.leader.election.enable) it may have read "
-                "records that are gone.",
-            ),
-        ),
+        FencedLeaderEpoch,
         lambda s: s.stale_metadata_times,
         lambda e: f"{clients(e)} asked for {place(e)} by a leader epoch of the past {when(e)}{_gets_on(e)}.",
         lambda e, s: e.run_us >= s.stale_metadata_seconds * 1_000_000,
@@ -295,48 +237,24 @@ COUNTED = (
         count=lambda e: e.run,
     ),
     CountedRule(
-        Rule(
-            "throttled",
-            "kafka",
-            ("info",),
-            "Brokers hold a client back because it exceeds its quota.",
-            ("throttled_times", "throttled_seconds"),
-            advice=(_QUOTA,),
-        ),
+        Throttled,
         lambda s: s.throttled_times,
         lambda e: (
             f"The brokers held {clients(e)} back {when(e)}, for {e.total / 1000:.1f} s together and up to "
             f"{e.peak / 1000:.1f} s at a time ({names(e)})."
         ),
         lambda e, s: e.total >= s.throttled_seconds * 1000,
-        advice=lambda e: _QUOTA.format(client=quote("CLIENT_ID" if e.subject == "?" else e.subject)),
+        advice=lambda e: QUOTA.format(client=quote("CLIENT_ID" if e.subject == "?" else e.subject)),
     ),
     CountedRule(
-        Rule(
-            "auth_failed",
-            "kafka",
-            ("critical", "warning", "info"),
-            "A broker refused a login, or an operation that the principal may not do.",
-            ("auth_failed_times", "refused_again_times"),
-            advice=(BY_CODE,),
-        ),
+        AuthFailed,
         lambda s: s.auth_failed_times,
         lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
         severity=refusal_severity,
         advice=_by_code,
     ),
     CountedRule(
-        Rule(
-            "acks0_producer",
-            "kafka",
-            ("info",),
-            "A producer writes without asking for an answer (acks=0).",
-            ("acks0_requests",),
-            advice=(
-                "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not "
-                "take. Fix: acks=all.",
-            ),
-        ),
+        Acks0Producer,
         lambda s: s.acks0_requests,
         lambda e: f"{clients(e)} writes without asking for an answer (acks=0): {when(e)}, to {names(e)}.",
     ),

@@ -27,28 +27,14 @@ from pipeline.analysis.rules.kafka.symptoms import (
     symptoms,
 )
 from pipeline.analysis.rules.model import NAMELESS
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, SERVICE_US, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
 
 _NAMES_KEPT = 50
-_BY_HOST = ("commit_rejected", "zombie_member")
-"""Rules that count each host apart: members of one group often share a client id, the default of their library."""
 _SMALL_METADATA = 4_000
 """Characters of a Metadata answer that may be of a cluster with few brokers: how many it lists is asked for."""
-_STORM = "rebalance_storm"
-_REFUSED = frozenset(
-    ("request_refused", "auth_failed", "unsupported_version", "unknown_topic_loop", "commit_rejected",
-     "stale_metadata", "fenced_leader_epoch", "mongo_command_failed", "mongo_retry_storm")
-)  # fmt: skip
-"""Rules about what is refused each time: a client that asks every five minutes, or ten, is refused on and on."""
-_ZOMBIE = "zombie_member"
-"""Likewise on one connection: each process that ends may leave a refusal behind."""
-_LOOKED_AT = (
-    "fetch_session_churn", "latency_outlier", "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm",
-    "fenced_producer", INTRODUCED, "sequence_gap", "oversized_or_tiny_batches",
-)  # fmt: skip
-"""Rules that look at each of their symptoms: the evidence is cut where enough is shown, and must decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +140,7 @@ class Shown(NamedTuple):
     @property
     def host(self) -> str:
         """Distinguishes whose symptoms are counted for themselves."""
-        return self.client_ip if self.rule in _BY_HOST else ""
+        return self.client_ip if rule_named(self.rule).counting.by_host else ""
 
 
 def exchange_symptoms(tables: Tables, settings: FindingSettings) -> Iterator[Shown]:
@@ -194,12 +180,14 @@ def collect_episodes(found: Iterable[Shown], facts: Facts, settings: FindingSett
 
 def _longest_pauses_us(rule: str, settings: FindingSettings) -> tuple[float, float]:
     """The longest pause within an episode, µs, between any two symptoms, and between two of one connection."""
-    if rule == _STORM:  # what a group did all day is no storm, but one may begin in it
-        storm_us = 2 * settings.storm_interval_seconds * 1_000_000
-        return storm_us, storm_us
+    counting = rule_named(rule).counting
+    if counting.pause_setting is not None:
+        own_us = 2 * getattr(settings, counting.pause_setting) * 1_000_000
+        return own_us, own_us
     pause_us = settings.episode_pause_seconds * 1_000_000
     patient_us = pause_us * settings.silence_periods
-    return (patient_us if rule in _REFUSED else pause_us), (patient_us if rule in (*_REFUSED, _ZOMBIE) else pause_us)
+    is_patient = counting.is_refused or counting.is_refused_on_connection
+    return (patient_us if counting.is_refused else pause_us), (patient_us if is_patient else pause_us)
 
 
 def _of_subject(placed: tuple[str, Shown]) -> tuple[str, str, str, str]:
@@ -314,7 +302,7 @@ def _episode(run: list[Shown], cluster: str, max_evidence: int) -> Episode:
         servers=tuple(sorted(set(shown["server"]))[:_NAMES_KEPT]),
         unhealed=shown["healed_us"].count(None), run=max(map(len, between.values())),
         run_us=max(some[-1] - some[0] for some in between.values()), healed_us=last.healed_us,
-        each=tuple(run) if first.rule in _LOOKED_AT else (),
+        each=tuple(run) if first.rule == INTRODUCED or rule_named(first.rule).counting.keeps_each else (),
         answers=tuple(sorted(set(zip(shown["api_name"], shown["what"], strict=True)))[:_NAMES_KEPT]),
     )  # fmt: skip
 

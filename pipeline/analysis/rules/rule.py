@@ -1,86 +1,197 @@
-"""A rule: its name, what it means, its thresholds; and the function that finds.
+"""A rule is one class: what it is called, reads and goes by, what it finds, what follows from it, and its texts.
 
-A module under ``rules`` describes its rules and registers the function that applies them, by :func:`finds`. Rules that
-share one pass over the data share a function. Nothing else has to know of a module.
+A subclass of :class:`Rule` in a module below ``rules``, or below a package that an installed protocol names, registers
+itself. Rules that share one pass over the data register the function that makes it by :func:`finds`.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from pydantic.fields import FieldInfo
 
 from decoder.protocols import protocols
-from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.texts import SLOW, Texts
+from pipeline.analysis.rules.case.tree import Edge
+from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.finding_settings import FindingSettings
 
-Find = Callable[[Sources, FindingSettings], Iterable[Finding]]
+Find = Callable[[Sources, Any], Iterable[Finding]]
+
+OF_GROUP, OF_CLIENT, OF_SERVER, OF_CLUSTER, OF_TOPIC, OF_NAMESPACE, OF_TRANSACTION, OF_ALL, OF_AGENT, OF_SUBJECT = (
+    "group", "client", "server", "cluster", "topic", "namespace", "transaction", "all", "agent", "subject",
+)  # fmt: skip
+_STATED = ("name", "title", "protocol", "severities", "advice")
+"""What each rule must state."""
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """Rules that are linked with the one that states it, as its effects or its causes.
+
+    Attributes:
+        rules: their names.
+        shares: the kinds of names (pipeline.analysis.rules.case.entities) of which both findings must share one each,
+            beside their cluster.
+        because: how the one leads to the other, as the end of "the second follows from the first: …".
+    """
+
+    rules: tuple[str, ...]
+    shares: tuple[str, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How symptoms of a rule are cut into episodes (pipeline.analysis.rules.episodes).
+
+    Attributes:
+        by_host: each host is counted apart: members of one group often share a client id, their library's default.
+        is_refused: it is about what is refused each time: a client that asks every five minutes, or ten, is refused on
+            and on, so that the pause that ends an episode is longer.
+        is_refused_on_connection: likewise on one connection alone: each process that ends may leave a refusal behind.
+        pause_setting: the threshold twice of which is the longest pause, s; None: ``episode_pause_seconds``.
+        keeps_each: the rule looks at each symptom: the evidence is cut where enough is shown, and must decide nothing.
+    """
+
+    by_host: bool = False
+    is_refused: bool = False
+    is_refused_on_connection: bool = False
+    pause_setting: str | None = None
+    keeps_each: bool = False
+
+
 class Rule:
-    """A rule.
+    """A rule; its docstring says what is wrong when it fires. It is never made an instance of.
 
     Attributes:
         name: as in ``gold.findings``; a page of this name is in ``docs/rules``.
+        title: the same as a person says it.
         protocol: of what it speaks: as in ``silver.exchanges``, or ``capture`` for the capture itself
             and for what is no one protocol's.
         severities: those that its findings may have, the most severe first.
-        meaning: what is wrong then, in a line.
+        meaning: what is wrong then, in a sentence; by default its docstring.
         thresholds: the settings (pipeline.finding_settings.FindingSettings) that decide when it fires.
         reads: the tables that it looks at (see Sources.tables).
         advice: what to do, all texts that its findings may give: ``Now: … Fix: …``, with ``{placeholders}`` where
             names are filled in. Where one is put together, its parts, which begin with ``Now:`` or ``Fix:``.
+        texts: how an incident with this root is worded; None: as its findings word it.
+        urgency: what a person must do first (pipeline.analysis.rules.case.texts): of equal severity the lesser first.
+        effects: what may follow from it.
+        causes: what it may follow from, beside what those rules state as their effects.
+        gathered: what findings share that one hand mends at once; None: their group, and what has none its subject.
+        subject: the kinds of names that a subject consists of, from the last slash on the second; None: no name.
+        counting: how its symptoms are counted.
+        unit: what ``times`` counts, where that is not what the headline says.
+        is_of_brokers: whether the clients that it names are not the cause.
+        is_of_capture: whether it is about what the capture lost: no incident can state that for certain.
+        is_silence: whether its story is that something did not come.
+        is_at_last_stable_offset: whether its story is that readers get nothing beyond the last stable offset.
+        records_come_again: whether the records that it counts do not wait, but come again.
+        is_growing_while_open: whether more records come to wait as long as it holds.
     """
 
-    name: str
-    protocol: str
-    severities: tuple[str, ...]
-    meaning: str
-    thresholds: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ("exchanges",)
-    advice: tuple[str, ...] = field(kw_only=True)
+    name: ClassVar[str]
+    title: ClassVar[str]
+    protocol: ClassVar[str]
+    severities: ClassVar[tuple[str, ...]]
+    meaning: ClassVar[str]
+    thresholds: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[str, ...]] = ("exchanges",)
+    advice: ClassVar[tuple[str, ...]]
+    texts: ClassVar[Texts | None] = None
+    urgency: ClassVar[int] = SLOW
+    effects: ClassVar[tuple[Link, ...]] = ()
+    causes: ClassVar[tuple[Link, ...]] = ()
+    gathered: ClassVar[str | None] = None
+    subject: ClassVar[tuple[str | None, ...]] = ()
+    counting: ClassVar[Counting] = Counting()
+    unit: ClassVar[str] = "times"
+    is_of_brokers: ClassVar[bool] = False
+    is_of_capture: ClassVar[bool] = False
+    is_silence: ClassVar[bool] = False
+    is_at_last_stable_offset: ClassVar[bool] = False
+    records_come_again: ClassVar[bool] = False
+    is_growing_while_open: ClassVar[bool] = False
 
-    @property
-    def settings(self) -> Mapping[str, FieldInfo]:
-        """Its thresholds with type, bounds, default and description; the unit is in the description or the name.
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if missing := [name for name in _STATED if not hasattr(cls, name)]:
+            raise TypeError(f"rule {cls.__name__} does not state its {', '.join(missing)}")
+        if not set(cls.severities) <= set(SEVERITIES):
+            raise TypeError(f"rule {cls.name}: its severities are none of {', '.join(SEVERITIES)}")
+        known = _RULES.setdefault(cls.name, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"two rules are called {cls.name}: {known.__module__}, {cls.__module__}")
+        _RULES[cls.name] = cls
+        if "meaning" not in cls.__dict__:
+            cls.meaning = " ".join((cls.__doc__ or cls.title).partition("\n\n")[0].split())
+        _ = settings_of(cls)
+        if "detect" in cls.__dict__:
+            finds(cls)(cls.detect)
 
-        Raises:
-            ValueError: one of them is no setting.
-        """
-        known = FindingSettings.model_fields
-        if unknown := [name for name in self.thresholds if name not in known]:
-            raise ValueError(f"rule {self.name} goes by {', '.join(unknown)}: no such setting in FindingSettings")
-        return {name: known[name] for name in self.thresholds}
+    @classmethod
+    def detect(cls, sources: Sources, settings: Any) -> Iterable[Finding]:
+        """What the rule finds; nothing here of rules that share a pass (see :func:`finds`)."""
+        raise NotImplementedError
+
+    @classmethod
+    def is_lasting(cls, case: Case) -> bool:
+        """Whether something is left to be done of a case when it is over."""
+        del case
+        return False
+
+    @classmethod
+    def sql(cls, case: Case) -> str | None:
+        """A query that shows a case, where no offsets do; None: its exchanges do."""
+        del case
+        return None
+
+
+def settings_of(rule: type[Rule]) -> Mapping[str, FieldInfo]:
+    """A rule's thresholds with type, bounds, default and description; the unit is in the description or the name.
+
+    Raises:
+        ValueError: one of them is no setting.
+    """
+    known = FindingSettings.model_fields
+    if unknown := [name for name in rule.thresholds if name not in known]:
+        raise ValueError(f"rule {rule.name} goes by {', '.join(unknown)}: no such setting in FindingSettings")
+    return {name: known[name] for name in rule.thresholds}
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """Rules that share a pass over the data."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[type[Rule], ...]
     find: Find
+    is_last: bool = False
 
 
-_REGISTERED: dict[str, Family] = {}
+_RULES: dict[str, type[Rule]] = {}
+_PASSES: dict[tuple[str, str], Family] = {}
 
 
-def finds(*rules: Rule) -> Callable[[Find], Find]:
-    """Register a function as the one that applies some rules.
+def finds(*rules: type[Rule], is_last: bool = False) -> Callable[[Find], Find]:
+    """Register a function as one that applies some rules.
 
-    Raises:
-        ValueError: one of them goes by what is no setting.
+    Args:
+        rules: all that it may find.
+        is_last: whether what any other function finds of the same subject has been looked at more closely.
     """
-    for rule in rules:
-        _ = rule.settings
 
     def register(find: Find) -> Find:
-        _REGISTERED[f"{find.__module__}.{find.__name__}"] = Family(rules, find)
+        _PASSES[find.__module__, find.__qualname__] = Family(rules, find, is_last)
         return find
 
     return register
@@ -88,7 +199,7 @@ def finds(*rules: Rule) -> Callable[[Find], Find]:
 
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
-    """All families of rules by their modules' names; those that count symptoms of any protocol come last.
+    """All families of rules by their modules' names; those that only count symptoms come last.
 
     What two of them find of one subject is reported by the first: it has looked more closely.
     """
@@ -96,11 +207,49 @@ def families() -> tuple[Family, ...]:
         package = importlib.import_module(place)
         for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{place}."):
             importlib.import_module(module.name)
-    in_order = sorted(_REGISTERED.items(), key=lambda item: (-item[0].count("."), item[0]))
+    in_order = sorted(_PASSES.items(), key=lambda item: (item[1].is_last, -item[0][0].count("."), item[0]))
     return tuple(family for _, family in in_order)
 
 
-def all_rules() -> tuple[Rule, ...]:
+@lru_cache(maxsize=1)
+def rules_by_name() -> Mapping[str, type[Rule]]:
+    """All rules by name, in its order."""
+    families()
+    return MappingProxyType({name: _RULES[name] for name in sorted(_RULES)})
+
+
+def all_rules() -> tuple[type[Rule], ...]:
     """All rules by name."""
-    found = {rule.name: rule for family in families() for rule in family.rules}
-    return tuple(found[name] for name in sorted(found))
+    return tuple(rules_by_name().values())
+
+
+def rule_named(name: str) -> type[Rule]:
+    """The rule of a finding; of one that is not installed any more, one that states nothing."""
+    return rules_by_name().get(name, Rule)
+
+
+@lru_cache(maxsize=1)
+def edges() -> tuple[Edge, ...]:
+    """What may follow from what, of all rules; what a rule states first counts first."""
+    effects = (
+        Edge(rule.name, effect, link.shares, link.because)
+        for rule in all_rules() for link in rule.effects for effect in link.rules
+    )  # fmt: skip
+    causes = (
+        Edge(cause, rule.name, link.shares, link.because)
+        for rule in all_rules() for link in rule.causes for cause in link.rules
+    )  # fmt: skip
+    return tuple(dict.fromkeys(chain(effects, causes)))
+
+
+@lru_cache(maxsize=1)
+def _by_cause() -> Mapping[str, tuple[Edge, ...]]:
+    found: defaultdict[str, list[Edge]] = defaultdict(list)
+    for edge in edges():
+        found[edge.cause].append(edge)
+    return {cause: tuple(some) for cause, some in found.items()}
+
+
+def edges_from(cause: str) -> tuple[Edge, ...]:
+    """What may follow from a rule."""
+    return _by_cause().get(cause, ())

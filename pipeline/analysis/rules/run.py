@@ -99,7 +99,7 @@ def _stated(findings: Iterable[Finding], failed: set[str]) -> Iterator[Finding]:
             yield finding
 
 
-def _judged(tables: Tables) -> Callable[[Rule], bool]:
+def _judged(tables: Tables) -> Callable[[type[Rule]], bool]:
     """Whether there is anything that a rule looks at: an exchange of its protocol, or a row of another of its tables.
 
     If that cannot be asked there is.
@@ -113,7 +113,7 @@ def _judged(tables: Tables) -> Callable[[Rule], bool]:
     present = attempt("protocols that were seen", seen, lambda: known)
     has_rows = cache(lambda name: tables.any(f"FROM {name}"))
 
-    def is_judged(rule: Rule) -> bool:
+    def is_judged(rule: type[Rule]) -> bool:
         is_present = rule.protocol not in known or rule.protocol in present
         return is_present or any(has_rows(name) for name in rule.reads if name not in _OF_ANY)
 

@@ -15,10 +15,10 @@ import duckdb
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.incidents.edges import EDGES
-from pipeline.analysis.incidents.entities import GROUP
-from pipeline.analysis.rules.connection_churn import _SPREAD_US
+from pipeline.analysis.rules.case.entities import GROUP
+from pipeline.analysis.rules.churning import _SPREAD_US
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
+from pipeline.analysis.rules.rule import edges
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
 
@@ -50,7 +50,7 @@ PATIENCE = {
     "unanswered_requests": _SETTINGS.slow_seconds,
 }
 """By rule the seconds that it demands where the subject's own past is unknown."""
-_CAUSES_IN_GROUP = {(edge.cause, edge.effect) for edge in EDGES if GROUP in edge.shares}
+_CAUSES_IN_GROUP = {(edge.cause, edge.effect) for edge in edges() if GROUP in edge.shares}
 _REPEATED_AFTER = """
     WITH later AS (
         SELECT *, count(*) OVER (PARTITION BY connection_id) AS seen FROM silver_mongo_commands WHERE epoch_us(ts) > $2

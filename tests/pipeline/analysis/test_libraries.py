@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from pipeline.analysis.incidents.words import WORDS
 from pipeline.analysis.libraries import (
     AIOKAFKA,
     CHECKS_CRCS,
@@ -35,7 +34,7 @@ from tests.pipeline.rows import row
 TEXTS = sorted(
     {
         *(text for rule in all_rules() if rule.protocol == "kafka" for text in rule.advice),
-        *(words.fix for words in WORDS.values() if isinstance(words.fix, str)),
+        *(rule.texts.fix for rule in all_rules() if rule.texts and isinstance(rule.texts.fix, str)),
     }
 )
 

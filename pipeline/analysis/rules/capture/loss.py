@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 from decoder.model import SPEAKS
-from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, INTERFACE, MORE_ROOM, STRANGERS, WHOLE
+from pipeline.analysis.rules.capture.capture_loss import ADVICE, DROPPED, FILE_LOST, ONE_WAY, CaptureLoss
+from pipeline.analysis.rules.capture.words import FILE, INTERFACE, STRANGERS
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row
 from pipeline.finding_settings import FindingSettings
 
 NAME = "capture_loss"
 NOTHING_READ = "connections without exchanges"
 """Ends the subject of losses of connections of which no exchange is known."""
-_DISTRUST = (
-    "Of the connections named here do not trust counts, unanswered requests, and offsets in the time of the loss."
-)
-ADVICE = f"Now: look at `bronze.gaps`. {_DISTRUST} Fix: {WHOLE}. If they were whole, {MORE_ROOM}."
-DROPPED = f"Now: do not trust counts, unanswered requests, and offsets in the time of the loss. Fix: {MORE_ROOM}."
-FILE_LOST = (
-    "Now: read the capture again if it is still there. Fix: look in `ops.landing_files` at what was wrong with it."
-)
-ONE_WAY = f"Now: conclude nothing about these connections, also not that requests went unanswered. Fix: {BOTH_WAYS}."
 
 _OF_NO_CONNECTION = f"regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRANGERS})')"
-RULE = Rule(
-    "capture_loss",
-    "capture",
-    ("warning",),
-    "The capture lost bytes, so that some of what the tables say is incomplete.",
-    (),
-    reads=("gaps", "exchanges", "waiting"),
-    advice=(ADVICE, DROPPED, FILE_LOST, ONE_WAY),
-)
 
 
-@finds(RULE)
+@finds(CaptureLoss)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each agent and server; exchanges show to which server a connection went.
 

@@ -14,9 +14,11 @@ from decoder.model import SPEAKS, FrameFlags
 from decoder.protocols import protocols
 from pipeline.analysis.rules.capture.connections.handshakes import speak_tls
 from pipeline.analysis.rules.capture.connections.shapes import seen
+from pipeline.analysis.rules.case.case import Case, begun
+from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, not_why, own_clients, server
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, first_of, who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import OF_SERVER, Rule, finds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row
 from pipeline.finding_settings import FindingSettings
 from pipeline.other_protocols import TLS, remedy
@@ -32,15 +34,44 @@ CLOSED_ADVICE = (
     "behind it closes connections like this. Fix: compare host, port and security settings of the client with that "
     "listener."
 )
-RULE = Rule(
-    "other_protocol",
-    "capture",
-    ("critical", "warning"),
-    "A server answers in another protocol than it is asked in, or closes each connection before it answers.",
-    ("unanswered_times",),
-    ("exchanges", "waiting", "gaps", "connections", "commands"),
-    advice=(ADVICE, CLOSED_ADVICE),
-)
+
+
+def _misunderstood(case: Case) -> str:
+    details = case.details
+    asked = f"the {details.get('asks')} requests of {case.who}"
+    connections = count(int(details.get("connections_seen") or 0), "connection")
+    if details.get("answers"):
+        return f"{server(case)} answers {details['answers']} to {asked} ({connections})"
+    others = ", and continues TLS handshakes of others" if details.get("is_tls") else ""
+    return f"{server(case)} closes each connection before it answers anything to {asked} ({connections}){others}"
+
+
+class OtherProtocol(Rule):
+    """A server answers in another protocol than it is asked in, or closes each connection before it answers."""
+
+    name = "other_protocol"
+    title = "Server speaks another protocol"
+    protocol = "capture"
+    severities = ("critical", "warning")
+    thresholds = ("unanswered_times",)
+    reads = ("exchanges", "waiting", "gaps", "connections", "commands")
+    advice = (ADVICE, CLOSED_ADVICE)
+    urgency = REFUSED
+    texts = Texts(
+        headline=_misunderstood,
+        now=lambda case: begun(advised(case, "now")),
+        fix=lambda case: begun(advised(case, "fix")),
+        reasoning=lambda case: (
+            f"{SEEN}the first bytes of the server's answer."
+            if case.details.get("answers")
+            else f"{SEEN}the server closed the connections before it sent a byte. {not_why('server')}"
+        ),
+        source=lambda case: str(case.details.get("server") or ""),
+        affected=own_clients,
+    )
+    gathered = OF_SERVER
+
+
 _SILENT: Final = int(FrameFlags.UNANSWERED | FrameFlags.CLOSED_BY_SERVER)
 IS_SILENT: Final = f"coalesce(request_flags, 0) & {_SILENT} = {_SILENT}"
 """Of an exchange: the server closed the connection before it sent anything."""
@@ -131,7 +162,7 @@ class _Server:
         return remedy(self.title, TLS if self.is_tls else self.speaks)
 
 
-@finds(RULE)
+@finds(OtherProtocol)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each server, protocol asked in and protocol answered."""
     titles = {name: protocol.title for name, protocol in protocols().items()}
@@ -156,7 +187,7 @@ def _finding(one: _Server, sources: Sources, settings: FindingSettings) -> Findi
         server=row.server
     )  # fmt: skip
     return Finding(
-        rule=RULE.name, severity="critical" if is_certain else "warning",
+        rule=OtherProtocol.name, severity="critical" if is_certain else "warning",
         subject=f"{row.server}/{one.title}/{one.speaks or 'nothing'}",
         state=sources.state(cluster, row.first_us, row.last_us, row.connections), cluster=cluster, topic=None,
         partition=None, group_id=None, first_us=row.first_us, last_us=row.last_us, summary=one.summary, advice=advice,

@@ -14,23 +14,39 @@ from itertools import groupby
 from typing import Final
 
 from pipeline.analysis.codes.mongodb.table import MONGODB
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.entities import CLIENT
+from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, READS_STREAMS, STREAM_LOST
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
-RULE = Rule(
-    "change_stream_lost",
-    "mongodb",
-    ("critical", "warning"),
-    "A change stream cannot go on from where it was: events are not delivered.",
-    ("stream_losses",),
-    ("commands",),
-    advice=tuple(MONGODB.meaning(None, code).advice for code in STREAM_LOST),
-)
+
+
+class ChangeStreamLost(Rule):
+    """A change stream cannot go on from where it was: events are not delivered."""
+
+    name = "change_stream_lost"
+    title = "Change stream lost"
+    protocol = "mongodb"
+    severities = ("critical", "warning")
+    thresholds = ("stream_losses",)
+    reads = ("commands",)
+    advice = tuple(MONGODB.meaning(None, code).advice for code in STREAM_LOST)
+    urgency = LOSES
+    effects = (Link(("mongo_command_failed",), (CLIENT,), "a stream that is gone cannot be resumed"),)
+
+    @classmethod
+    def is_lasting(cls, case: Case) -> bool:
+        """Events that were not read stay missing."""
+        del case
+        return True
+
+
 _WHY: Final = {
     _HISTORY_LOST: "the oplog does not reach back to the last event that it has seen",
     _INVALID_TOKEN: "its resume token does not belong to this stream",
@@ -54,7 +70,7 @@ _ROWS: Final = f"""
 """
 
 
-@finds(RULE)
+@finds(ChangeStreamLost)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each application and namespace."""
     found = []
@@ -109,7 +125,7 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
         else "Whether it began anew on another connection is unknown: its handshake was not captured",
     ]
     return Finding(
-        rule=RULE.name, severity="critical" if is_lasting else "warning",
+        rule=ChangeStreamLost.name, severity="critical" if is_lasting else "warning",
         subject=f"{first.namespace}/{first.application if is_known else first.client_ip}",
         state="closed" if anew else "open" if is_known else "unknown",
         cluster=first.server, topic=None, partition=None, group_id=None,

@@ -16,26 +16,12 @@ from pipeline.analysis.codes.mongodb.drivers import closes_cursors
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import LEAK, NAMESPACE
+from pipeline.analysis.rules.mongodb.mongo_cursor_leak import ADVICE, MongoCursorLeak
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import IS_LOSS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-_ADVICE = (
-    "Now: restart the application if the server is short of memory. Fix: close cursors in the code that opens them "
-    "({closes}), also where it stops reading early or fails, or ask "
-    "for no more than is read (`limit`). Each open cursor holds memory and a snapshot on the server, until it has "
-    "been idle for ten minutes (cursorTimeoutMillis)."
-)
-CURSOR_LEAK = Rule(
-    LEAK,
-    "mongodb",
-    ("warning",),
-    "An application opens cursors, and neither reads them to their end nor closes them.",
-    ("mongo_open_cursors", "mongo_cursor_idle_seconds"),
-    reads=("commands", "gaps"),
-    advice=(_ADVICE,),
-)
 _SERVER_FORGETS_US = 600_000_000
 """A server closes a cursor that was idle for so long (cursorTimeoutMillis)."""
 
@@ -67,7 +53,7 @@ class LeftOpen:
     driver: str | None = None
 
 
-@finds(CURSOR_LEAK)
+@finds(MongoCursorLeak)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: of each application and host the last leak."""
     for some in left_open(sources.tables, sources.ends, settings):
@@ -176,7 +162,7 @@ def leak(some: Sequence[LeftOpen], end_us: int, settings: FindingSettings) -> Fi
         rule=LEAK, severity="warning", subject=f"{found.application or '?'}/{found.client_ip}",
         state="closed" if is_over else "open", cluster=found.server, topic=None,
         partition=None, group_id=None, first_us=found.first_us, last_us=found.last_us, summary=summary,
-        advice=_ADVICE.format(closes=closes_cursors(found.driver)), evidence=found.evidence,
+        advice=ADVICE.format(closes=closes_cursors(found.driver)), evidence=found.evidence,
         details={
             "cursors": found.cursors, "namespaces": list(found.namespaces), "idle_us": idle_us,
             "enough_us": enough_us + int(settings.mongo_cursor_idle_seconds * 1_000_000),

@@ -14,60 +14,29 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.analysis.codes.advice import BY_CODE, advice_of, facts_of
+from pipeline.analysis.codes.advice import advice_of, facts_of
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episodes import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
 from pipeline.analysis.rules.mongodb.elsewhere import CURSOR_NOT_FOUND, ELSEWHERE_ADVICE, opened_elsewhere
-from pipeline.analysis.rules.mongodb.old_servers import ADVICE, old_servers
+from pipeline.analysis.rules.mongodb.mongo_command_failed import MongoCommandFailed
+from pipeline.analysis.rules.mongodb.mongo_retry_storm import RETRIES_ADVICE, MongoRetryStorm
+from pipeline.analysis.rules.mongodb.mongo_slow_command import MongoSlowCommand
+from pipeline.analysis.rules.mongodb.old_servers import old_servers
 from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, waits_ms
-from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
+from pipeline.analysis.rules.mongodb.slow import advice_on
 from pipeline.analysis.rules.people import count, first_of
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
-
-_RETRIES_ADVICE = (
-    "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: remove "
-    "the cause: an election that does not end, connections that are cut, or documents that many transactions change at "
-    "once. Drivers repeat a write once after a network error or a change of primary (retryWrites), and applications "
-    "repeat a transaction after a conflict; this many repeats mean that the cause persists."
-)
-SLOW_RULE = Rule(
-    SLOW,
-    "mongodb",
-    ("warning", "info"),
-    "A MongoDB server took far longer than usual for a command, several times.",
-    ("mongo_slow_seconds", "mongo_slow_commands", "mongo_slow_ratio", "mongo_slow_samples"),
-    ("commands",),
-    advice=(QUERY_ADVICE, SERVER_ADVICE),
-)
-FAILED_RULE = Rule(
-    FAILED,
-    "mongodb",
-    ("warning", "info"),
-    "A MongoDB command fails again and again, a server refuses a login, or a driver does not accept a server.",
-    ("mongo_failures", "mongo_failure_share", "mongo_failure_run", "auth_failed_times"),
-    ("commands", "exchanges"),
-    advice=(BY_CODE, ELSEWHERE_ADVICE, ADVICE),
-)
-RETRIES_RULE = Rule(
-    RETRIES,
-    "mongodb",
-    ("warning", "info"),
-    "Clients of MongoDB repeat writes all the time.",
-    ("mongo_retries", "mongo_retry_interval_seconds", "mongo_failure_share", "mongo_failure_run"),
-    ("commands",),
-    advice=(_RETRIES_ADVICE, BY_CODE),
-)
 
 Key = tuple[str, str, str]
 """Server, ``namespace/command`` and application."""
 
 
-@finds(SLOW_RULE, FAILED_RULE, RETRIES_RULE)
+@finds(MongoSlowCommand, MongoCommandFailed, MongoRetryStorm)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rules."""
     yield from _slow(sources, settings)
@@ -268,7 +237,7 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         opened_at, asked_ms = elsewhere.get(episode, ()), waits.get(episode)
         yield _failed_finding(episode, share, severity, opened_at, asked_ms, sources, settings)
     for episode, share, severity in _of_share(repeated, shares, settings):
-        advice = _RETRIES_ADVICE if REPEATED in episode.names else advice_of(_codes(episode))
+        advice = RETRIES_ADVICE if REPEATED in episode.names else advice_of(_codes(episode))
         summary = _failed_words(episode, share) if share.run == share.sent else _repeated_words(episode, share)
         yield _counted(finding(episode, severity, summary, advice, sources, settings.mongo_retries), share)
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import duckdb
 
-from pipeline.analysis.incidents.entities import Known
+from pipeline.analysis.rules.case.entities import Known
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.dashboard.queries.scope import Scope, rows_if_there
 
 MOST = 20_000
@@ -190,7 +191,10 @@ def counted(known: Sequence[Name], findings: Iterable[dict[str, Any]]) -> list[C
     """
     found = [row for row in findings if (row["state"] or "open") != "closed"]
     entities = {
-        (cluster, *entity) for row in found for entity in Known.of(row).entities for cluster in (row["cluster"], "")
+        (cluster, *entity)
+        for row in found
+        for entity in Known.of(row, rule_named(row["rule"]).subject).entities
+        for cluster in (row["cluster"], "")
     }
     counts = []
     for kind in COUNTED:

@@ -18,11 +18,12 @@ from pipeline.analysis.claims.model import Claim, Ground, Half
 from pipeline.analysis.claims.table import claims_of
 from pipeline.analysis.derive import Derived, derive_from, findings_of, gathered
 from pipeline.analysis.fit import schema_of, table_of
-from pipeline.analysis.incidents.entities import Known
 from pipeline.analysis.incidents.incidents import judged
 from pipeline.analysis.incidents.report import CERTAIN
 from pipeline.analysis.pairing import exchanges
 from pipeline.analysis.rules.capture.words import INTERFACE
+from pipeline.analysis.rules.case.entities import Known
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.safety.guard import noting
 from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.embedded.diagnosis import decoded
@@ -115,7 +116,10 @@ class World:
             judgement = judged(findings_of(self.derived, _SETTINGS.findings), (), None, _SETTINGS.findings)
         assert noted.errors == ()
         incidents = {row["incident_id"]: row for row in judgement.incidents}
-        return [(Known.of(row), incidents[row["incident_id"]]) for row in judgement.findings]
+        return [
+            (Known.of(row, rule_named(row["rule"]).subject), incidents[row["incident_id"]])
+            for row in judgement.findings
+        ]
 
     @cached_property
     def stated(self) -> dict[tuple[str, str, str], Stated]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.analysis.incidents.default_names import is_default_name
+from pipeline.analysis.rules.case.default_names import is_default_name
 
 
 @pytest.mark.parametrize(

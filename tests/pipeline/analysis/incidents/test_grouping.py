@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.analysis.incidents.edges import CAUSES, EFFECTS
 from pipeline.analysis.incidents.grouping import Tree, trees_of
 from pipeline.analysis.incidents.incidents import grouped, incidents_table
+from pipeline.analysis.rules.rule import edges
 from tests.pipeline.analysis.incidents.made import found
 
 PLACE: dict[str, Any] = {"group": "g", "topic": "t", "partition": 0}
@@ -206,7 +206,7 @@ def test_what_is_for_information_may_be_the_root_but_is_not_what_is_told() -> No
     assert alone["headline"] == "Group g was deployed"
 
 
-RULES = sorted(CAUSES | EFFECTS)
+RULES = sorted({name for edge in edges() for name in (edge.cause, edge.effect)})
 
 
 @st.composite

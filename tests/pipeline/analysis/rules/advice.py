@@ -20,7 +20,7 @@ def names_in(text: str) -> list[str]:
     return [name for _, name, _, _ in Formatter().parse(text) if name is not None]
 
 
-def whole(rule: Rule) -> list[str]:
+def whole(rule: type[Rule]) -> list[str]:
     """All texts of a rule; of parts each that says what to do now with each that says what mends it."""
     parts = [text for text in rule.advice if is_part(text)]
     fixes = [text for text in parts if text.startswith("Fix: ")]
@@ -28,7 +28,7 @@ def whole(rule: Rule) -> list[str]:
     return [*(text for text in rule.advice if text not in parts), *made]
 
 
-def comes_from(rule: Rule, advice: str) -> bool:
+def comes_from(rule: type[Rule], advice: str) -> bool:
     """Whether the rule has a text that gives this advice, with something in each of its placeholders.
 
     The text may be in the words of a client library.
@@ -53,5 +53,5 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 @cache
-def _rules() -> dict[str, Rule]:
+def _rules() -> dict[str, type[Rule]]:
     return {rule.name: rule for rule in all_rules()}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from pydantic import create_model
 
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules import rule as registry
-from pipeline.analysis.rules.rule import Rule, all_rules, finds
+from pipeline.analysis.rules.rule import Family, Rule, all_rules, settings_of
 from pipeline.finding_settings import FindingSettings
 from tests.paths import ROOT
 from tests.pipeline.analysis.rules.advice import comes_from, is_part, names_in, whole
@@ -22,14 +21,27 @@ _IN_PARTS = {"offset_reset"}
 """What to do now follows from what became of the records, the fix from why the position was gone."""
 _NOTHING_TO_MEND = {"capture_loss"}
 """What was lost stays so: its advice is what not to trust, and how the next capture loses less."""
-_SAMPLE = Rule(
-    "sample", "kafka", ("info",), "A sample.", ("reset_records", "slow_seconds"),
-    advice=("Now: look at {what}. Fix: mend it.", "Now: wait for {what}.", "Now: run.", "Fix: do.", "Fix: do not."),
-)  # fmt: skip
+_ADVICE = ("Now: look at {what}. Fix: mend it.", "Now: wait for {what}.", "Now: run.", "Fix: do.", "Fix: do not.")
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], Family]:
+    """Passes that are registered meanwhile, and rules, without those that there are."""
+    monkeypatch.setattr(registry, "_RULES", {})
+    monkeypatch.setattr(registry, "_PASSES", {})
+    return registry._PASSES
+
+
+def sample(**stated: object) -> type[Rule]:
+    facts = {
+        "name": "sample", "title": "Sample", "protocol": "kafka", "severities": ("info",), "advice": _ADVICE,
+        "thresholds": ("reset_records", "slow_seconds"), "__doc__": "A sample\nof rules.\n\nAnd more.",
+    }  # fmt: skip
+    return type("Sample", (Rule,), {name: value for name, value in {**facts, **stated}.items() if value is not None})
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_each_rule_advises_what_to_do_now_and_what_mends_it(rule: Rule) -> None:
+def test_each_rule_advises_what_to_do_now_and_what_mends_it(rule: type[Rule]) -> None:
     assert rule.advice
     assert len(set(rule.advice)) == len(rule.advice)
     for text in rule.advice:
@@ -50,9 +62,9 @@ def test_no_two_rules_share_a_text() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_thresholds_are_fields_with_a_default_and_a_meaning(rule: Rule) -> None:
-    assert tuple(rule.settings) == rule.thresholds
-    for name, field in rule.settings.items():
+def test_thresholds_are_fields_with_a_default_and_a_meaning(rule: type[Rule]) -> None:
+    assert tuple(settings_of(rule)) == rule.thresholds
+    for name, field in settings_of(rule).items():
         assert field is FindingSettings.model_fields[name]
         assert field.annotation in (int, float), name
         assert field.metadata, f"{name} is not bounded"
@@ -60,17 +72,38 @@ def test_thresholds_are_fields_with_a_default_and_a_meaning(rule: Rule) -> None:
         assert field.description, name
 
 
-def test_a_rule_that_goes_by_what_is_no_setting_is_not_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_REGISTERED", {})
-    with pytest.raises(ValueError, match="rule sample goes by typo: no such setting"):
-        finds(_SAMPLE, replace(_SAMPLE, thresholds=("slow_seconds", "typo")))
-    finds(_SAMPLE)(lambda _sources, _settings: [])
-    assert [family.rules for family in registry._REGISTERED.values()] == [(_SAMPLE,)]
+def test_a_rule_registers_itself_with_what_it_states(registered: dict[tuple[str, str], Family]) -> None:
+    rule = sample(detect=classmethod(lambda _rule, _sources, _settings: []))
+    (family,) = registered.values()
+    assert (family.rules, family.is_last) == ((rule,), False)
+    assert family.find(sources(), None) == []
+    assert rule.meaning == "A sample of rules."
+    assert sample(meaning="Another.").meaning == "Another."
 
 
-def test_a_rule_without_advice_is_none() -> None:
-    with pytest.raises(TypeError, match="advice"):
-        Rule("sample", "kafka", ("info",), "A sample.")  # type: ignore[call-arg]
+@pytest.mark.parametrize(
+    ("stated", "error"),
+    [
+        ({"thresholds": ("slow_seconds", "typo")}, "rule sample goes by typo: no such setting"),
+        ({"advice": None, "title": None}, "rule Sample does not state its title, advice"),
+        ({"severities": ("info", "fatal")}, "rule sample: its severities are none of critical, warning, info"),
+    ],
+)
+def test_what_is_not_in_order_is_no_rule(
+    stated: dict[str, object], error: str, registered: dict[tuple[str, str], Family]
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=error):
+        sample(**stated)
+
+
+def test_two_rules_of_one_name_are_refused(registered: dict[tuple[str, str], Family]) -> None:
+    sample()
+    with pytest.raises(TypeError, match=r"two rules are called sample: .*, elsewhere"):
+        sample(__module__="elsewhere")
+
+
+def test_a_rule_that_is_not_installed_states_nothing() -> None:
+    assert registry.rule_named("of_yesterday") is Rule
 
 
 @pytest.mark.parametrize(
@@ -90,19 +123,22 @@ def test_a_rule_without_advice_is_none() -> None:
         ("", False),
     ],
 )
-def test_an_advice_comes_from_a_text_or_from_two_parts(advice: str, expected: bool) -> None:
-    assert comes_from(_SAMPLE, advice) is expected
+def test_an_advice_comes_from_a_text_or_from_two_parts(
+    advice: str, expected: bool, registered: dict[tuple[str, str], Family]
+) -> None:
+    assert comes_from(sample(), advice) is expected
 
 
 def test_the_example_of_the_docs_finds_and_advises_what_it_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "adding-a-rule.md").read_text(), re.DOTALL)
     settings = create_model("WithTheNewOne", __base__=FindingSettings, crowded_clients=(int, 3))
-    monkeypatch.setattr(registry, "_REGISTERED", {})
+    monkeypatch.setattr(registry, "_RULES", {})
+    monkeypatch.setattr(registry, "_PASSES", {})
     monkeypatch.setattr(registry, "FindingSettings", settings)
     names: dict[str, object] = {"__name__": "example"}
     exec(compile(example, "docs/adding-a-rule.md", "exec"), names)  # noqa: S102 - our own document
-    (family,) = registry._REGISTERED.values()
-    assert (family.rules, family.find) == ((names["RULE"],), names["find"])
+    (family,) = registry._PASSES.values()
+    assert family.rules == (names["CrowdedGroup"],)
     events = [
         {
             "kind": "committed",

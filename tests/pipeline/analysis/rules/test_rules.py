@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.rules.kafka.commits import competing_committers, stuck_commit
-from pipeline.analysis.rules.kafka.producers import lso_stalled
+from pipeline.analysis.rules.kafka.producers import stable_offsets
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import (
@@ -191,7 +191,7 @@ def found() -> dict[tuple[str, str], Finding]:
     made = replace(made, ends=ends)
     findings = [
         f
-        for find in (stuck_commit.find, competing_committers.find, lso_stalled.find)
+        for find in (stuck_commit.find, competing_committers.find, stable_offsets.find)
         for f in find(made, FindingSettings())
     ]
     by_place = {(f.cluster, f.rule): f for f in findings}

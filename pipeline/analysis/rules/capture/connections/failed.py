@@ -17,48 +17,18 @@ from pipeline.analysis.rules.capture.connections import (
     handshakes,
     limits,
     members,
-    one_host,
     opening,
     stuck,
     thrown_out,
 )
-from pipeline.analysis.rules.capture.connections.shapes import NAME, Trouble, seen
+from pipeline.analysis.rules.capture.connections.connection_failed import ConnectionFailed
+from pipeline.analysis.rules.capture.connections.shapes import Trouble, seen
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    NAME,
-    "capture",
-    ("critical", "warning", "info"),
-    "A client cannot connect to a server, or is cut off: refused, not answered, thrown out, sent elsewhere, forgotten.",
-    (
-        "connection_failures",
-        "connection_restart_seconds",
-        "connection_pause_seconds",
-        "connection_stall_seconds",
-        "churn_checks",
-    ),
-    ("exchanges", "waiting", "connections", "commands"),
-    advice=(
-        *opening.ADVICE,
-        *handshakes.ADVICE,
-        *thrown_out.ADVICE,
-        *limits.ADVICE,
-        *crowds.ADVICE,
-        *full.ADVICE,
-        stuck.ADVICE,
-        forgotten.ADVICE,
-        dropped.ADVICE,
-        dropped.AWAY,
-        one_host.ADVICE,
-        advertised.ADVICE,
-        members.ADVICE,
-    ),
-)
 
-
-@finds(RULE)
+@finds(ConnectionFailed)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each server and shape, and for each client where it is about one."""
     for one in troubles(sources, settings):

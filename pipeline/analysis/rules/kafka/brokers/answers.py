@@ -13,26 +13,14 @@ from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.brokers.unanswered_requests import ADVICE, UnansweredRequests
 from pipeline.analysis.rules.kafka.symptoms import LEFT_BEHIND, WAITING_APIS
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
-_ADVICE = (
-    "Now: look whether the broker hangs (garbage collection, disk, network), restart it if it does. Fix: a "
-    "request.timeout.ms (librdkafka: socket.timeout.ms, request.timeout.ms of the topic) of the client that is longer "
-    "than what the broker takes."
-)
-UNANSWERED = Rule(
-    "unanswered_requests",
-    "kafka",
-    ("critical", "info"),
-    "A broker did not answer requests although their client waited for it.",
-    ("slow_seconds", "unanswered_times"),
-    advice=(_ADVICE,),
-)
 _WAS_DOWN = 10
 """Times ``slow_seconds`` until a broker that answers nobody does not just restart."""
 
@@ -52,14 +40,14 @@ class _InVain:
     others: int
 
 
-@finds(UNANSWERED)
+@finds(UnansweredRequests)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Requests without an answer for whom the client waited: it sent more on that connection, or made others.
 
     What stands behind a request that waits by design (a long poll) waits as well: a client may close meanwhile.
     """
     least = settings.unanswered_times
-    many = [e for e in sources.episodes.get(UNANSWERED.name, ()) if e.times >= least]
+    many = [e for e in sources.episodes.get(UnansweredRequests.name, ()) if e.times >= least]
     of_brokers = _of_brokers(sources.tables, last_of_each(many))
     if not of_brokers:
         return
@@ -78,7 +66,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             f"the client waited up to {seconds(in_vain.waited_us)}{meanwhile}."
         )
         severity = "critical" if is_hurt else "info"
-        made = finding(episode, severity, summary, _ADVICE, sources, least)
+        made = finding(episode, severity, summary, ADVICE, sources, least)
         counts = {"times": in_vain.requests, "waited_us": in_vain.waited_us, "others_answered": in_vain.others}
         yield replace(made, details={**made.details, **counts})
 

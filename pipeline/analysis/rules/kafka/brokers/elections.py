@@ -12,37 +12,23 @@ from dataclasses import replace
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.brokers.stale_metadata import ADVICE, StaleMetadata
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.finding_settings import FindingSettings
 
 _WAVE_US = 10_000_000
 _WAVE_PARTITIONS = 3
 _PARTITIONS_NAMED = 50
-_ADVICE = (
-    "Now: look whether this broker gets metadata updates (it may be cut off from the controller); restart the client "
-    "if others get on. Fix: clients refresh their metadata after such an error; one that does not has a fault: update "
-    "its library. metadata.max.age.ms (librdkafka: topic.metadata.refresh.interval.ms) bounds how old metadata gets."
-)
-
-RULE = Rule(
-    "stale_metadata",
-    "kafka",
-    ("warning", "info"),
-    "A client asks a broker that is not the leader that the client takes it for.",
-    ("stale_metadata_times", "stale_metadata_seconds", "retry_without_success_seconds"),
-    ("exchanges", "events"),
-    advice=(_ADVICE,),
-)
 
 
-@finds(RULE)
+@finds(StaleMetadata)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule."""
     many = [
         e
-        for e in sources.episodes.get(RULE.name, ())
+        for e in sources.episodes.get(StaleMetadata.name, ())
         if e.run >= settings.stale_metadata_times and e.run_us >= settings.stale_metadata_seconds * 1_000_000
     ]
     in_vain_us = settings.retry_without_success_seconds * 1_000_000
@@ -52,11 +38,11 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             passing.append(one)
             continue
         severity = "warning" if one.healed_us is None else "info"
-        yield finding(one, severity, _summary(one), _ADVICE, sources, settings.stale_metadata_times)
+        yield finding(one, severity, _summary(one), ADVICE, sources, settings.stale_metadata_times)
     for wave in waves(passing):
         if len({(one.topic, one.partition) for one in wave}) < _WAVE_PARTITIONS:
             for one in wave:
-                yield finding(one, "info", _summary(one), _ADVICE, sources, settings.stale_metadata_times)
+                yield finding(one, "info", _summary(one), ADVICE, sources, settings.stale_metadata_times)
         else:
             yield _of_wave(wave, sources, settings)
 
@@ -91,7 +77,7 @@ def _of_wave(wave: list[Episode], sources: Sources, settings: FindingSettings) -
         f"({names(whole)}) from {clock(whole.first_us)} to {clock(whole.last_us)} UTC: leaders changed at once, as "
         "when a broker restarts."
     )
-    made = finding(whole, "info", summary, _ADVICE, sources, settings.stale_metadata_times)
+    made = finding(whole, "info", summary, ADVICE, sources, settings.stale_metadata_times)
     return replace(made, details={**made.details, "partitions": places[:_PARTITIONS_NAMED]})
 
 

@@ -15,12 +15,17 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pipeline.analysis.rules.case.case import Case, listed
+from pipeline.analysis.rules.case.entities import CLIENT, SERVER
+from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, never, not_why, own_clients
 from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode, Shown
+from pipeline.analysis.rules.kafka.links import SLOWED
+from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule, finds
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -30,14 +35,48 @@ _ADVICE = (
     "leaders off it (`kafka-leader-election.sh`, `kafka-reassign-partitions.sh`), or give it what it lacks; "
     "replica.lag.time.max.ms and min.insync.replicas decide how long acks=all waits."
 )
-RULE = Rule(
-    "latency_outlier",
-    "kafka",
-    ("warning", "info"),
-    "A broker took far longer than usual to answer requests that do not wait by design.",
-    ("slow_seconds", "slow_answers", "slow_ratio", "slow_samples"),
-    advice=(_ADVICE,),
-)
+
+
+def _late(case: Case) -> str:
+    """Which api how late, the one that the broker itself is slow at first."""
+    apis = case.details.get("apis")
+    slow = apis.items() if isinstance(apis, dict) else ()
+    return listed(f"{api} up to {float(one.get('peak_us') or 0) / 1_000_000:.1f} s" for api, one in slow) or (
+        f"up to {float(case.details.get('peak') or 0) / 1_000_000:.1f} s"
+    )
+
+
+class LatencyOutlier(Rule):
+    """A broker took far longer than usual to answer requests that do not wait by design."""
+
+    name = "latency_outlier"
+    title = "Slow broker"
+    protocol = "kafka"
+    severities = ("warning", "info")
+    thresholds = ("slow_seconds", "slow_answers", "slow_ratio", "slow_samples")
+    advice = (_ADVICE,)
+    urgency = SLOW
+    texts = Texts(
+        headline=lambda case: f"Broker {case.server} answered {_late(case)} late: {case.who} waited",
+        now=lambda case: (
+            f"Look at broker {case.server} now: garbage collection, disk, an election, replicas that lag (acks=all "
+            "waits for them). Restart it if it hangs."
+        ),
+        fix=SLOW_BROKER,
+        reasoning=f"{SEEN}the time between request and answer. {not_why('broker')}",
+        source=lambda case: f"broker {case.server}",
+        affected=own_clients,
+        is_cause=never,
+    )
+    gathered = OF_SERVER
+    subject = (SERVER,)
+    counting = Counting(keeps_each=True)
+    effects = (
+        Link(("unanswered_requests",), (SERVER,), SLOWED),
+        Link(("duplicate_write", "connection_churn"), (CLIENT,), SLOWED),
+    )
+
+
 _REPLICATED = ("Produce", "OffsetCommit", "TxnOffsetCommit")
 _REPLICA_LAG_US = 30_000_000
 """A leader waits so long for a follower that is gone (replica.lag.time.max.ms)."""
@@ -72,10 +111,10 @@ class _Slow:
         return f"up to {self.peak_us / 1_000_000:.1f} s to answer {self.api} ({often}, {usual})"
 
 
-@finds(RULE)
+@finds(LatencyOutlier)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: of each broker the last time."""
-    many = [e for e in sources.episodes.get(RULE.name, ()) if e.times >= settings.slow_answers]
+    many = [e for e in sources.episodes.get(LatencyOutlier.name, ()) if e.times >= settings.slow_answers]
     usual = _usual(sources.tables, many, settings) if many else {}
     found = {e: slow for e in many if (slow := _slow(e, usual, settings))}
     for last in last_of_each(found):
@@ -183,7 +222,7 @@ def beside_throttling(found: Sequence[Shown]) -> list[Shown]:
         place = bisect_left(spans, (one.us + one.latency_us, 0))
         return place > 0 and spans[place - 1][1] > one.us
 
-    return [one for one in found if one.rule != RULE.name or not is_held(one)] if held else list(found)
+    return [one for one in found if one.rule != LatencyOutlier.name or not is_held(one)] if held else list(found)
 
 
 def on_settled_connections(found: Sequence[Shown], tables: Tables) -> list[Shown]:
@@ -195,7 +234,7 @@ def on_settled_connections(found: Sequence[Shown], tables: Tables) -> list[Shown
         found: symptoms.
         tables: ``exchanges``.
     """
-    slow = sorted({one.connection_id for one in found if one.rule == RULE.name})
+    slow = sorted({one.connection_id for one in found if one.rule == LatencyOutlier.name})
     if not slow:
         return list(found)
     rows = tables.rows(
@@ -206,7 +245,7 @@ def on_settled_connections(found: Sequence[Shown], tables: Tables) -> list[Shown
         slow=slow,
     )
     begun = {row.connection_id: row.us for row in rows}
-    return [one for one in found if one.rule != RULE.name or one.us - begun[one.connection_id] >= _SETTLED_US]
+    return [one for one in found if one.rule != LatencyOutlier.name or one.us - begun[one.connection_id] >= _SETTLED_US]
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -206,7 +206,7 @@ def silent_brokers(sources: Sources, wave: Wave, servers: Iterable[str]) -> list
 
 
 def finding(
-    wave: Wave, rule: Rule, subject: str, what: str, advice: str, sources: Sources, max_evidence: int, least: int
+    wave: Wave, rule: type[Rule], subject: str, what: str, advice: str, sources: Sources, max_evidence: int, least: int
 ) -> Finding:
     """The finding about a wave; topic, partition and group are not set.
 

@@ -15,12 +15,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.entities import PARTITION, TOPIC
+from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.brokers.shorter import shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, host_of, some, who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -38,15 +41,39 @@ _FIX = (
     " Fix: unclean.leader.election.enable=false, three replicas, min.insync.replicas=2 and acks=all, so that no broker "
     "leads that lacks acknowledged records."
 )
-RULE = Rule(
-    "records_gone",
-    "kafka",
-    ("critical",),
-    "Acknowledged records are no longer in a partition's log: it ends earlier than before.",
-    ("reset_records",),
-    ("events", "exchanges", "batches"),
-    advice=(f"{_WRITE}{_FIX}", f"{_WRITE}{_READ}{_FIX}"),
-)
+
+
+class RecordsGone(Rule):
+    """Acknowledged records are no longer in a partition's log: it ends earlier than before."""
+
+    name = "records_gone"
+    title = "Acknowledged records gone"
+    protocol = "kafka"
+    severities = ("critical",)
+    thresholds = ("reset_records",)
+    reads = ("events", "exchanges", "batches")
+    advice = (f"{_WRITE}{_FIX}", f"{_WRITE}{_READ}{_FIX}")
+    urgency = LOSES
+    effects = (
+        Link(
+            ("offset_reset", "rewound", "commit_regressed", "sequence_gap", "stalled", "lag_growing"),
+            (PARTITION,),
+            "the log ends before what was read and committed",
+        ),
+        Link(
+            ("offset_reset", "stopped", "fenced_leader_epoch"),
+            (TOPIC,),
+            "the log ends before what was read and committed",
+        ),
+    )
+
+    @classmethod
+    def is_lasting(cls, case: Case) -> bool:
+        """What is gone stays gone."""
+        del case
+        return True
+
+
 _LEAST_US, _LEAST_TIMES = 5_000_000, 3
 """For how long, and how often, a watermark must stay below: after an election it lags for a moment."""
 
@@ -115,7 +142,7 @@ class Fall:
     servers: tuple[str, ...]
 
 
-@finds(RULE)
+@finds(RecordsGone)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each partition."""
     suspects = shorter(sources.tables, _ASKED)
@@ -259,7 +286,7 @@ def _finding(
     by = f" Written by {some(writers)}." if writers else ""
     of = f" Read by {some([*(f'group {name}' for name in groups), *readers])}." if groups or readers else ""
     return Finding(
-        rule=RULE.name, severity="critical", subject=f"{topic}-{partition}",
+        rule=RecordsGone.name, severity="critical", subject=f"{topic}-{partition}",
         state=sources.state(cluster, last.us, last.us, 1), cluster=cluster, topic=topic, partition=partition,
         group_id=None, first_us=last.us, last_us=last.us,
         summary=f"{count(gone, 'acknowledged record')} of {topic}-{partition} {'is' if gone == 1 else 'are'} gone: "

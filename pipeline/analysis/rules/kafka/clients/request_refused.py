@@ -15,24 +15,40 @@ from decoder.kafka.errors import error_name
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.model import LOSS, TRANSIENT
+from pipeline.analysis.rules.case.entities import CLIENT, GROUP, TOPIC
+from pipeline.analysis.rules.case.texts import REFUSED
 from pipeline.analysis.rules.counted import clients, codes_of, finding, last_of_each, place, when
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.clients.held_offsets import HELD_ADVICE, held
+from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.positions.unread import out_of_range
 from pipeline.analysis.rules.kafka.refusals import about_of
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule, finds
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "request_refused",
-    "kafka",
-    ("critical", "warning", "info"),
-    "A broker refuses the same request of a client again and again.",
-    ("refused_again_times", "refused_briefly_seconds", "retry_without_success_seconds"),
-    ("exchanges", "events", "states"),
-    advice=(BY_CODE, HELD_ADVICE),
-)
+
+class RequestRefused(Rule):
+    """A broker refuses the same request of a client again and again."""
+
+    name = "request_refused"
+    title = "Request refused"
+    protocol = "kafka"
+    severities = ("critical", "warning", "info")
+    thresholds = ("refused_again_times", "refused_briefly_seconds", "retry_without_success_seconds")
+    reads = ("exchanges", "events", "states")
+    advice = (BY_CODE, HELD_ADVICE)
+    urgency = REFUSED
+    gathered = OF_CLIENT
+    counting = Counting(is_refused=True)
+    effects = (
+        Link(("connection_churn",), (CLIENT,), "who is refused connects anew"),
+        Link(("rebalance_storm",), (GROUP,), "who is refused an assignment joins again"),
+        Link(STANDSTILL, (GROUP, TOPIC), "what is refused is neither read nor committed"),
+        Link(STANDSTILL, (CLIENT, TOPIC), "what is refused is neither read nor committed"),
+    )
+
+
 _WORK = frozenset(
     api_names()[api]
     for api in (
@@ -55,11 +71,11 @@ _TRANSACTIONS = frozenset(
 """Requests that name a transactional id."""
 
 
-@finds(RULE)
+@finds(RequestRefused)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each client, api, error and topic, group or transactional id."""
     some = _without_positions(
-        (one for one in sources.episodes.get(RULE.name, ()) if _lasts(one, settings)), sources, settings
+        (one for one in sources.episodes.get(RequestRefused.name, ()) if _lasts(one, settings)), sources, settings
     )
     last = last_of_each(some)
     for episode, waits in zip(last, held(last, sources.tables), strict=True):

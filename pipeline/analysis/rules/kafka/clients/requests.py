@@ -9,13 +9,14 @@ from dataclasses import replace
 from itertools import pairwise
 from shlex import quote
 
-from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.budget import budget_of
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.clients.fetch_session_churn import SESSIONS, FetchSessionChurn
+from pipeline.analysis.rules.kafka.clients.topic_recreated import RECREATED, TopicRecreated
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, fetches_during
+from pipeline.analysis.rules.kafka.clients.unsupported_version import NEW_PROTOCOL, VERSIONS, UnsupportedVersion
 from pipeline.analysis.rules.kafka.symptoms import (
     CLOSED,
     NO_SESSION,
@@ -24,67 +25,20 @@ from pipeline.analysis.rules.kafka.symptoms import (
 )
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
 Episodes = Mapping[str, Sequence[Episode]]
-_SESSIONS = (
-    "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
-    "max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more consumers and "
-    "followers than that, raise it. If only this client does it, look for one that is made anew for each read, or "
-    "a library with a fault."
-)
-_VERSIONS = (
-    "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
-    "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker "
-    "and does not ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
-)
-_NEW_PROTOCOL = KAFKA.meaning(int(ApiKey.CONSUMER_GROUP_HEARTBEAT), KafkaError.UNSUPPORTED_VERSION).advice
-"""The client is newer than the brokers, or they do not run the protocol of its group."""
-_RECREATED = (
-    "Now: check the positions of its groups: what they committed before belongs to the topic that is gone; set "
-    "those to the beginning, while they are stopped, that have not committed since (`kafka-consumer-groups.sh "
-    "--bootstrap-server BROKER --reset-offsets --to-earliest --topic {topic} --group GROUP --execute`). Fix: delete "
-    "its groups' offsets with a topic. Clients that know the old id get UNKNOWN_TOPIC_ID until they refresh their "
-    "metadata."
-)
 _GROUPS_KEPT = 50
 _LAST_COMMITS = """
     WITH asked AS (SELECT unnest($clusters) AS cluster, unnest($topics) AS topic)
     SELECT cluster, topic, group_id, max(epoch_us(ts)) AS us FROM events SEMI JOIN asked USING (cluster, topic)
     WHERE kind = 'committed' AND group_id IS NOT NULL GROUP BY ALL
 """
-RULES = (
-    Rule(
-        "fetch_session_churn",
-        "kafka",
-        ("warning", "info"),
-        "A client opens a new fetch session for most of its fetches.",
-        ("churn_sessions", "churn_share", "costly_sessions", "costly_sessions_seconds"),
-        advice=(_SESSIONS,),
-    ),
-    Rule(
-        "unsupported_version",
-        "kafka",
-        ("critical", "warning", "info"),
-        "A broker did not take a request because of its version.",
-        ("unsupported_version_times", "refused_again_times", "resolved_after_seconds"),
-        advice=(_VERSIONS, _NEW_PROTOCOL),
-    ),
-    Rule(
-        "topic_recreated",
-        "kafka",
-        ("warning",),
-        "A topic of the same name has another topic id: its offsets begin anew.",
-        (),
-        ("exchanges", "events"),
-        advice=(_RECREATED,),
-    ),
-)
 
 
-@finds(*RULES)
+@finds(FetchSessionChurn, UnsupportedVersion, TopicRecreated)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     episodes, traffic = sources.episodes, sources.traffic
@@ -114,7 +68,7 @@ def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: Finding
         )
         keeps_none = in_vain and givers.isdisjoint(episode.servers)  # as far as it was seen
         severity = "warning" if busiest >= settings.costly_sessions and not keeps_none else "info"
-        made = finding(episode, severity, summary, _SESSIONS, sources, settings.churn_sessions)
+        made = finding(episode, severity, summary, SESSIONS, sources, settings.churn_sessions)
         yield replace(made, details={**made.details, "busiest": busiest, "in_vain": in_vain})
 
 
@@ -146,7 +100,7 @@ def _unsupported_version(
         since = "" if healed_us is None else f"; since {clock(healed_us)} UTC it uses another one"
         summary = f"{episode.server} did not take the requests {version} of {clients(episode)} {when(episode)}{since}."
         severity = refusal_severity(episode, settings)
-        advice = _NEW_PROTOCOL if version.startswith("ConsumerGroupHeartbeat ") else _VERSIONS
+        advice = NEW_PROTOCOL if version.startswith("ConsumerGroupHeartbeat ") else VERSIONS
         yield finding(episode, severity, summary, advice, sources, settings.unsupported_version_times)
 
 
@@ -172,7 +126,7 @@ def _topic_recreated(sources: Sources, settings: FindingSettings) -> Iterator[Fi
             rule="topic_recreated", severity="warning", subject=name,
             state=sources.state(cluster, first_us, first_us, 1), cluster=cluster, topic=name, partition=None,
             group_id=None, first_us=min(last_old_us, first_us), last_us=first_us, summary=summary,
-            advice=_RECREATED.format(topic=quote(name)),
+            advice=RECREATED.format(topic=quote(name)),
             evidence=[one for e in changes for one in e.evidence][: settings.max_evidence],
             details={
                 "old_id": old_id, "new_id": new_id, "lives": len(ids), "enough_us": first_us,

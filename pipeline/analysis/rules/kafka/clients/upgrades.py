@@ -13,35 +13,22 @@ from dataclasses import dataclass, field
 
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.schema.releases import is_removed, refused_by, releases
+from pipeline.analysis.rules.kafka.clients.kip896_incompatible_client import (
+    ADVICE,
+    ADVICE_ONE_RELEASE,
+    Kip896IncompatibleClient,
+)
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.finding_settings import FindingSettings
 
 _LIBRDKAFKA = re.compile(r"(?:^|rdkafka[ -]?v?)(\d+)\.(\d+)")
 _MENDED = (2, 11)
 """The first librdkafka that logs in by Kerberos although a broker lacks JoinGroup v0 (KAFKA-19444)."""
 _KERBEROS = "GSSAPI"
-_ADVICE = (
-    "Now: leave the brokers before Kafka 4 until this client is updated; if they are there already, update it at once. "
-    "Fix: kafka-clients 2.1 or later, librdkafka 1.0 or later, other libraries of 2019 or later."
-)
-_ADVICE_ONE_RELEASE = (
-    "Now: nothing, as long as the brokers do not go to {releases}. Fix: upgrade them to 4.0.1 or later, which take it "
-    "back (KAFKA-19444), or update the client: JoinGroup v2 or later; with Kerberos librdkafka 2.11 or later."
-)
-
-RULE = Rule(
-    "kip896_incompatible_client",
-    "kafka",
-    ("warning", "info"),
-    "A client uses protocol versions that Kafka 4 has removed.",
-    (),
-    ("exchanges", "states"),
-    advice=(_ADVICE, _ADVICE_ONE_RELEASE),
-)
 
 
 @dataclass(slots=True)
@@ -58,7 +45,7 @@ class _Client:
         self.refused[what] = by
 
 
-@finds(RULE)
+@finds(Kip896IncompatibleClient)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: who uses what releases refuse, although the broker would take newer ones, or unasked."""
     asks = {(t.server, t.client_id, t.client_ip) for t in sources.traffic if t.api_key == ApiKey.API_VERSIONS}
@@ -91,10 +78,10 @@ def _finding(cluster: str, client_id: str, client: _Client, sources: Sources, se
         f"(KIP-896): {count(times, 'request')} from {clock(first_us)} to {clock(last_us)} UTC."
     )
     return Finding(
-        rule=RULE.name, severity="warning" if client.is_removed else "info", subject=client_id,
+        rule=Kip896IncompatibleClient.name, severity="warning" if client.is_removed else "info", subject=client_id,
         state=sources.state(cluster, first_us, last_us, times), cluster=cluster, topic=None, partition=None,
         group_id=None, first_us=first_us, last_us=last_us, summary=summary,
-        advice=_ADVICE if client.is_removed else _ADVICE_ONE_RELEASE.format(releases=", ".join(by)),
+        advice=ADVICE if client.is_removed else ADVICE_ONE_RELEASE.format(releases=", ".join(by)),
         evidence=[t.evidence for t in uses][: settings.max_evidence],
         details={
             "apis": apis, "hosts": hosts, "requests": times, "refused_by": client.refused, "enough_us": first_us,

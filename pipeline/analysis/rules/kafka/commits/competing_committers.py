@@ -12,19 +12,25 @@ Advice: see ADVICE.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from shlex import quote
 from statistics import median
+from typing import Any
 
 from pipeline.analysis.libraries import WHEN_REVOKED
+from pipeline.analysis.rules.case.case import Case, arg
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION, names_of_each
+from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
 from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.links import BEHIND, STALE_OFFSET
+from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
-from pipeline.analysis.rules.people import times
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.people import joined, times
+from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
 
@@ -114,18 +120,47 @@ def bouts(commits: Iterable[Row], periods: float, longest_us: float) -> list[_Bo
     return [bout for bout in (*found, now) if bout.returns]
 
 
-RULE = Rule(
-    "competing_committers",
-    "kafka",
-    ("warning",),
-    "Several committers commit offsets of one partition for one group by turns.",
-    ("competing_returns", "silence_periods"),
-    reads=("events",),
-    advice=(ADVICE,),
-)
+def _rivals(case: Case) -> str:
+    committers = case.details.get("committers") or ()
+    ways = [_way(one, committers) for one in committers]
+    return (
+        f"{joined([f'{name}{way}' for name, way in zip(names_of_each(committers), ways, strict=True)])} commit "
+        f"{case.places} of group {case.group} by turns, over each other"
+    )
 
 
-@finds(RULE)
+def _way(one: Mapping[str, Any], committers: Sequence[Mapping[str, Any]]) -> str:
+    """Who is a member and who is not, where both are among them."""
+    if len({bool(other.get("member_id")) for other in committers}) < 2:
+        return ""
+    return " by subscribe()" if one.get("member_id") else " by assign(), without being a member,"
+
+
+class CompetingCommitters(Rule):
+    """Several committers commit offsets of one partition for one group by turns."""
+
+    name = "competing_committers"
+    title = "Competing committers"
+    protocol = "kafka"
+    severities = ("warning",)
+    thresholds = ("competing_returns", "silence_periods")
+    reads = ("events",)
+    advice = (ADVICE,)
+    urgency = LOSES
+    texts = Texts(
+        headline=_rivals,
+        now=lambda case: (
+            f"Find out who owns the partition (`{MEMBERS} {arg(case.group)} --members --verbose`) and stop the other."
+        ),
+        fix=f"{REVOKED}; give applications that are not one another's copies a group.id of their own, and do not mix "
+        "assign() with subscribe() in one group.",
+        reasoning=f"{SEEN}both commit, and are accepted, without a rebalance between.",
+    )
+    records_come_again = True
+    effects = (Link(("commit_regressed", "rewound", *BEHIND), (GROUP, PARTITION), STALE_OFFSET),)
+
+
+@finds(CompetingCommitters)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []

@@ -23,11 +23,17 @@ import pyarrow as pa
 
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.libraries import WHEN_REVOKED
+from pipeline.analysis.rules.callers import Caller
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION
+from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts, groups
 from pipeline.analysis.rules.kafka.brokers.shorter import below
+from pipeline.analysis.rules.kafka.links import BEHIND, STALE_OFFSET
+from pipeline.analysis.rules.kafka.progress.group_texts import REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -153,18 +159,56 @@ def _order(committed: tuple[int, Who]) -> tuple[object, ...]:
     return offset, who.client_id or "", who.member_id or "", who.address or ""
 
 
-RULE = Rule(
-    "stuck_commit",
-    "kafka",
-    ("critical", "info"),
-    "Somebody keeps committing an old offset of a partition that others have long left behind.",
-    ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching", "silence_periods", "poll_seconds"),
-    reads=("events", "timeline"),
-    advice=(ADVICE, _SLOW, _PASSED),
-)
+def _committer(case: Case) -> Caller:
+    """Who commits the old offset, apart from who is held back by it."""
+    stated = case.details.get("committer")
+    if isinstance(stated, dict):
+        name = stated.get("client_id")
+        return next((one for one in case.callers if one.client_id == name), Caller(name, None))
+    return case.first_caller
 
 
-@finds(RULE)
+def _stuck(case: Case) -> str:
+    details = case.details
+    other = (details.get("other_committer") or {}).get("client_id")
+    over = f", over the newer commits of {other}" if other else ", although the group has read on"
+    old = details.get("old_offset")
+    back = "an old offset" if old is None or len(case.bundle.findings) > 1 else f"offset {old}"
+    return f"{_committer(case)} sets group {case.group} back to {back} of {case.places} again and again{over}"
+
+
+def _stuck_now(case: Case) -> str:
+    again = f": it would read {count(case.records, 'record')} again" if case.records else ""
+    return f"Restart {_committer(case)}. Do not restart the rest of group {case.group} before that{again}."
+
+
+class StuckCommit(Rule):
+    """Somebody keeps committing an old offset of a partition that others have long left behind."""
+
+    name = "stuck_commit"
+    title = "Offset stuck"
+    protocol = "kafka"
+    severities = ("critical", "info")
+    thresholds = ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching", "silence_periods", "poll_seconds")
+    reads = ("events", "timeline")
+    advice = (ADVICE, _SLOW, _PASSED)
+    urgency = STANDS
+    texts = Texts(
+        headline=_stuck,
+        now=_stuck_now,
+        fix=f"{REVOKED}. Worker threads must not commit by themselves: hand what they have done to the thread that "
+        "polls.",
+        reasoning=f"{SEEN}the broker accepted the old offset each time, and the newer ones between.",
+        source=lambda case: str(_committer(case)),
+        affected=groups,
+    )
+    records_come_again = True
+    effects = (
+        Link(("competing_committers", "commit_regressed", "rewound", *BEHIND), (GROUP, PARTITION), STALE_OFFSET),
+    )
+
+
+@finds(StuckCommit)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     suspects = _suspects(sources.tables, settings)

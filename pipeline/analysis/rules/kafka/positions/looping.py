@@ -28,9 +28,9 @@ from pipeline.analysis.rules.kafka.positions.fetches import (
     place_of,
     stays_us,
 )
-from pipeline.analysis.rules.kafka.progress.lagging import STALLED
 from pipeline.analysis.rules.kafka.progress.points import markers_of
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_us, usual_us
+from pipeline.analysis.rules.kafka.progress.stalled import Stalled
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
@@ -141,7 +141,7 @@ class Loop:
         return self.seen_end if self.seen_end is not None and last.readable == last.end else last.readable or 0
 
 
-@finds(STALLED)
+@finds(Stalled)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     span_us = int(settings.fetched_again_seconds * 1_000_000)
@@ -321,7 +321,7 @@ def _finding(
         **({"known_until_us": loop.last_us} if state == "unknown" else {}),
     }  # fmt: skip
     return Finding(
-        rule=STALLED.name, severity="warning" if state == "closed" else "critical",
+        rule=Stalled.name, severity="warning" if state == "closed" else "critical",
         subject=f"{group}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
         group_id=group, first_us=loop.first_us, last_us=loop.last_us,
         summary=words.summary(

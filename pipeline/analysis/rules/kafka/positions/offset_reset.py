@@ -15,24 +15,31 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION
+from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import Span, apart, earlier
+from pipeline.analysis.rules.kafka.links import BEHIND
 from pipeline.analysis.rules.kafka.positions import beyond_end
 from pipeline.analysis.rules.kafka.positions import reset_words as words
 from pipeline.analysis.rules.kafka.positions.resets import BEYOND, SHORTER, Reset, reset_of
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
-RULE = Rule(
-    "offset_reset",
-    "kafka",
-    ("critical", "warning", "info"),
-    "A group goes on elsewhere than where it stood, because its position is gone.",
-    ("reset_records",),
-    ("events", "timeline"),
-    advice=(
+
+class OffsetReset(Rule):
+    """A group goes on elsewhere than where it stood, because its position is gone."""
+
+    name = "offset_reset"
+    title = "Offset reset"
+    protocol = "kafka"
+    severities = ("critical", "warning", "info")
+    thresholds = ("reset_records",)
+    reads = ("events", "timeline")
+    advice = (
         beyond_end.NOW,
         words.SKIPPED,
         words.SKIPPED_AND_LOST,
@@ -42,8 +49,17 @@ RULE = Rule(
         words.NEVER_SEEN,
         *words.FIX.values(),
         beyond_end.FIX,
-    ),
-)
+    )
+    urgency = LOSES
+    effects = (Link(("rewound", "commit_regressed", *BEHIND), (GROUP, PARTITION), "the reader begins elsewhere"),)
+
+    @classmethod
+    def is_lasting(cls, case: Case) -> bool:
+        """What was skipped or read twice stays so."""
+        del case
+        return True
+
+
 _PLACE = "cluster, topic, partition, coalesce(incarnation, 0) AS incarnation, group_id, coalesce(client_id, '') AS who"
 _SAME = " AND ".join(f"m.{name} = f.{name}" for name in ("cluster", "topic", "partition", "incarnation", "group_id"))
 _MARKED = f"{_PLACE}, client_id, epoch_us(ts) AS us, ordinal, exchange_id, committed_offset"
@@ -100,12 +116,12 @@ _ENDED = """
 Place = tuple[str, str, int, str]
 
 
-@finds(RULE)
+@finds(OffsetReset)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     beyond = list(beyond_end.beyond_ends(sources))
     resets = _resets(sources, settings, {one.place for one in beyond})
-    return beyond_end.with_findings(resets, beyond, RULE.name, sources, settings)
+    return beyond_end.with_findings(resets, beyond, OffsetReset.name, sources, settings)
 
 
 def _resets(sources: Sources, settings: FindingSettings, known: Container[Place]) -> list[Finding]:
@@ -183,7 +199,7 @@ def _finding(
     places = ", ".join(f"{topic}-{one.partition}" for one in alike[:3])
     places += f" and {count(len(alike) - 3, 'more partition')}" if len(alike) > 3 else ""
     return Finding(
-        rule=RULE.name, severity=worst.severity, subject=f"{group or clients[0]}/{topic}",
+        rule=OffsetReset.name, severity=worst.severity, subject=f"{group or clients[0]}/{topic}",
         state=_state(alike, sources, cluster, last_us), cluster=cluster, topic=topic,
         partition=alike[0].partition if len(alike) == 1 else None, group_id=group or None, first_us=first_us,
         last_us=last_us,

@@ -5,16 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.progress.lagging import RULES
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
-
-_BY_NAME = {rule.name: rule for rule in RULES}
-DROPPED_RULE, STOPPED_RULE, REWOUND_RULE = (
-    _BY_NAME[name] for name in ("partition_dropped_from_commits", "stopped", "rewound")
-)
 
 
 class Place:
@@ -26,8 +20,8 @@ class Place:
 
 
 def finding_of(
-    rule: Rule, severity: str, row: Row | Place, span_us: tuple[int, int], details: dict[str, Any], sources: Sources,
-    settings: FindingSettings,
+    rule: type[Rule], severity: str, row: Row | Place, span_us: tuple[int, int], details: dict[str, Any],
+    sources: Sources, settings: FindingSettings,
 ) -> Finding:  # fmt: skip
     """A finding about a place (cluster, topic, partition, group_id, first and last exchange), by its shape."""
     partition = None if details["shape"] in words.OF_TOPICS else row.partition

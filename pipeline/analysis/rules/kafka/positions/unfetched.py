@@ -15,9 +15,11 @@ import pyarrow as pa
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, STOPPED_RULE, finding_of
+from pipeline.analysis.rules.kafka.positions.reports import finding_of
+from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_us
+from pipeline.analysis.rules.kafka.progress.stopped import Stopped
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
@@ -198,7 +200,7 @@ _SINCE_REFUSED = f"""
 """Partitions that nobody of that name fetched since a request of their owner was refused, and what it fetches else."""
 
 
-@finds(DROPPED_RULE, STOPPED_RULE)
+@finds(PartitionDroppedFromCommits, Stopped)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rules."""
     owned = _owned(sources)
@@ -230,7 +232,9 @@ def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Find
             "records_behind": int(row.written), "client_id": row.client_id, "clients": who(row.client_id, row.host),
             "members": [row.member_id], "enough_us": row.first_us + patience,
         }  # fmt: skip
-        yield finding_of(DROPPED_RULE, "critical", row, (row.since_us, until_us), details, sources, settings)
+        yield finding_of(
+            PartitionDroppedFromCommits, "critical", row, (row.since_us, until_us), details, sources, settings
+        )
 
 
 def _silent(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
@@ -251,7 +255,7 @@ def _silent(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             "records_behind": int(row.written), "client_id": row.client_id, "clients": who(row.client_id, row.host),
             "members": [row.member_id], "enough_us": row.first_us + patience,
         }  # fmt: skip
-        yield finding_of(STOPPED_RULE, "critical", row, (row.since_us, until_us), details, sources, settings)
+        yield finding_of(Stopped, "critical", row, (row.since_us, until_us), details, sources, settings)
 
 
 def _since_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
@@ -275,7 +279,7 @@ def _since_refused(sources: Sources, settings: FindingSettings) -> Iterator[Find
             if whose in silent:
                 continue
             silent.add(whose)
-        rule = DROPPED_RULE if row.fetches else STOPPED_RULE
+        rule = PartitionDroppedFromCommits if row.fetches else Stopped
         yield finding_of(rule, "critical", row, (row.refused_us, until_us), details, sources, settings)
 
 

@@ -16,10 +16,13 @@ from decoder.fields import integers, items, parsed, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.positions.reports import DROPPED_RULE, REWOUND_RULE, STOPPED_RULE, Place, finding_of
+from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
 from pipeline.analysis.rules.kafka.positions.whole_groups import of_whole_groups
+from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import lives_of
+from pipeline.analysis.rules.kafka.progress.rewound import Rewound
 from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
+from pipeline.analysis.rules.kafka.progress.stopped import Stopped
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import who
@@ -159,7 +162,7 @@ _BEGUN = """
 """Starts of groups without any commit, and what was read from each on."""
 
 
-@finds(DROPPED_RULE, STOPPED_RULE, REWOUND_RULE)
+@finds(PartitionDroppedFromCommits, Stopped, Rewound)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rules."""
     (shown,) = sources.tables.rows(_SHOWN)
@@ -199,7 +202,9 @@ def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Findin
             "clients": who(row.client_id, row.host), "enough_us": row.first_us + patience,
         }  # fmt: skip
         last_us = max(row.last_us, others[-1])
-        yield finding_of(DROPPED_RULE, "critical", row, (row.first_us, last_us), details, sources, settings)
+        yield finding_of(
+            PartitionDroppedFromCommits, "critical", row, (row.first_us, last_us), details, sources, settings
+        )
 
 
 def _begun_at(row: Row) -> int | None:
@@ -274,7 +279,7 @@ def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Findi
         }  # fmt: skip
         span_us = row.refused_us, row.alive_us if reads_on else row.beats_us
         yield finding_of(
-            DROPPED_RULE if reads_on else STOPPED_RULE, "critical", row, span_us, details, sources, settings
+            PartitionDroppedFromCommits if reads_on else Stopped, "critical", row, span_us, details, sources, settings
         )
 
 
@@ -295,7 +300,7 @@ def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Fi
                 "clients": who(row.client_id, row.client_ip), "enough_us": row.us + _patience_us(settings),
             }  # fmt: skip
             place = Place(cluster, topic, partition, group, row.exchange_id)
-            yield finding_of(STOPPED_RULE, "critical", place, (row.us, since.alive_us), details, sources, settings)
+            yield finding_of(Stopped, "critical", place, (row.us, since.alive_us), details, sources, settings)
 
 
 def _asked(row: Row) -> Iterator[tuple[str, str, int]]:
@@ -333,4 +338,4 @@ def _never_committed(sources: Sources, settings: FindingSettings) -> Iterator[Fi
         }  # fmt: skip
         place = Place(cluster, topic, rows[-1].partition, group, rows[0].exchange_id)
         place.last_exchange = rows[-1].exchange_id
-        yield finding_of(REWOUND_RULE, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)
+        yield finding_of(Rewound, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)

@@ -13,7 +13,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.positions.reports import STOPPED_RULE, Place, finding_of
+from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
+from pipeline.analysis.rules.kafka.progress.stopped import Stopped
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import some, who
 from pipeline.analysis.tables import Row, Tables, numbers
@@ -205,4 +206,4 @@ def _finding(
     }  # fmt: skip
     place = Place(most.cluster, most.topic, most.partition, most.group_id, most.asked_by or most.last_exchange)
     place.last_exchange = most.last_exchange
-    return finding_of(STOPPED_RULE, severity, place, (first_us, last_us), details, sources, settings)
+    return finding_of(Stopped, severity, place, (first_us, last_us), details, sources, settings)

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
-from pipeline.analysis.rules.counted import BY_HAND, COUNTED, finding, last_of_each, when
+from pipeline.analysis.rules.counted import COUNTED, finding, last_of_each, when
 from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.kafka.commits.commit_rejected import BY_HAND, CommitRejected
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import first_of, some, who
 from pipeline.analysis.rules.rule import finds
@@ -35,7 +36,7 @@ _AROUND_US = 60_000_000
 """Members heartbeat within this time."""
 
 
-@finds(_REFUSED.rule)
+@finds(CommitRejected)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule to refused commits that name no member; those of members are counted elsewhere."""
     refused = [one for one in sources.episodes.get(_REFUSED.rule.name, ()) if _REFUSED.fires(one, settings)]

@@ -23,9 +23,10 @@ import pyarrow as pa
 from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.kafka.processes.frozen_process import ADVICE, FrozenProcess
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
@@ -37,22 +38,7 @@ _LEAST_US, _UNSTATED_US, _DEFAULT_US = 6_000_000, 15_000_000, 45_000_000
 """The shortest session timeout that brokers allow; three heartbeats of a member that states none; their default."""
 _SHARE = 2 / 3
 """Of the session timeout: clients heartbeat three times in it, so that the last may be so long before the halt."""
-_ADVICE = (
-    "Now: {again}look at what held {who} from {begin} to {end} UTC: its garbage collection log, the host's journal "
-    "(suspended, migrated, SIGSTOP), CPU limits (nr_throttled) and swapping. Fix: shorten that halt (heap, CPU limit, "
-    "no live migration), or set session.timeout.ms above the longest one (with group.protocol=consumer: "
-    "group.consumer.session.timeout.ms of the brokers, or consumer.session.timeout.ms of the group)."
-)
 _BACK, _AWAY = "nothing has to be restarted, it has joined again; ", "restart it if it does not join again by itself; "
-RULE = Rule(
-    "frozen_process",
-    "kafka",
-    ("warning",),
-    "A process stood still for longer than its session timeout, and was put out of its group.",
-    (),
-    ("exchanges", "states", "events", "connections"),
-    advice=(_ADVICE,),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +153,7 @@ _UNHEARD = """
 """Connections on which the server never acknowledged what a client sent again: the way is cut, not the process."""
 
 
-@finds(RULE)
+@finds(FrozenProcess)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each group and client."""
     by_client: defaultdict[tuple[str, str, str | None], list[Halt]] = defaultdict(list)
@@ -354,13 +340,13 @@ def _finding(some_halts: Sequence[Halt], sources: Sources, settings: FindingSett
     back = f" It was back at {clock(last.back_us)} UTC." if last.back_us else ""
     often = f", {count(len(some_halts), 'time')}" if len(some_halts) > 1 else ""
     return Finding(
-        rule=RULE.name, severity="warning", subject=f"{last.group}/{last.client_id or '?'}",
+        rule=FrozenProcess.name, severity="warning", subject=f"{last.group}/{last.client_id or '?'}",
         state="closed" if last.back_us else sources.state_unhealed(last.cluster, last.first_us, last.last_us, 1),
         cluster=last.cluster, topic=None, partition=None, group_id=last.group, first_us=last.first_us, last_us=ends_us,
         summary=f"{name} sent nothing on any of its connections for {seconds(last.last_us - last.first_us)}, from "
         f"{clock(last.first_us)} to {clock(last.last_us)} UTC, longer than {timeout}: the coordinator put it out of "
         f"group {last.group}, and it did not leave{refused}{often}.{back}",
-        advice=_ADVICE.format(
+        advice=ADVICE.format(
             who=name, begin=clock(last.first_us), end=clock(last.last_us), again=_BACK if last.back_us else _AWAY,
         ),
         evidence=[one.exchange_id for one in some_halts][-settings.max_evidence :],

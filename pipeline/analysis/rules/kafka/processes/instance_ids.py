@@ -20,36 +20,16 @@ from decoder.kafka.errors import NO_ERROR, error_name
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
+from pipeline.analysis.rules.kafka.processes.instance_id_shared import ADVICE, ALONE, InstanceIdShared
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import host_of, joined, times
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
 from pipeline.finding_settings import FindingSettings
 
 FENCED, UNRELEASED = int(KafkaError.FENCED_INSTANCE_ID), int(KafkaError.UNRELEASED_INSTANCE_ID)
 _SESSION_US = 45_000_000
 """The brokers' default where members join by heartbeats, which state no session timeout, µs."""
-_FIX = (
-    "Fix: a group.instance.id for each process, from what is its own (the pod's name in a StatefulSet, host and "
-    "number), never a constant of the configuration or image."
-)
-_ADVICE = (
-    "Now: stop one of {who}, or start it with a group.instance.id of its own: until then each puts the other out, and "
-    f"what was not committed is processed twice. {_FIX}"
-)
-_ALONE = (
-    "Now: find the other process (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} "
-    "--members` shows where it runs), and stop one of the two, or start {who} with a group.instance.id of its own. "
-    f"{_FIX}"
-)
-RULE = Rule(
-    "instance_id_shared",
-    "kafka",
-    ("critical", "warning"),
-    "Two processes use one group.instance.id and put each other out of the group.",
-    ("zombie_times", "join_refused_seconds"),
-    advice=(_ADVICE, _ALONE),
-)
 NAMING = (
     ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT,
     ApiKey.LEAVE_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT,
@@ -183,7 +163,7 @@ def _lasts(own: Sequence[Use], settings: FindingSettings) -> bool:
     return own[-1].us - own[0].us >= least_us
 
 
-@finds(RULE)
+@finds(InstanceIdShared)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each instance id."""
     if not sources.tables.any(_ANY):
@@ -243,10 +223,11 @@ def _finding(
             f"group.instance.id {instance}, too"
         )
     return Finding(
-        rule=RULE.name, severity="warning" if state == "closed" else "critical", subject=f"{group}/{instance}",
-        state=state, cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
+        rule=InstanceIdShared.name, severity="warning" if state == "closed" else "critical",
+        subject=f"{group}/{instance}", state=state, cluster=cluster, topic=None, partition=None, group_id=group,
+        first_us=first_us, last_us=last_us,
         summary=f"{who}: {', '.join(kinds)} {times(len(run), first_us, last_us)}.",
-        advice=_ALONE.format(who=names[0], group=quote(group)) if is_alone else _ADVICE.format(who=joined(names)),
+        advice=ALONE.format(who=names[0], group=quote(group)) if is_alone else ADVICE.format(who=joined(names)),
         evidence=[one.exchange_id for one in run][-settings.max_evidence :],
         details={
             "times": len(run), "kinds": kinds, "group_instance_id": instance, "each_other": each_other,

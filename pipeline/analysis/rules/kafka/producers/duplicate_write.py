@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from decoder.kafka.apis import KafkaError
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import OF_CLIENT, Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -28,15 +30,28 @@ ADVICE = (
     "batch that is sent again is written once. A longer request.timeout.ms (Java), socket.timeout.ms (librdkafka) "
     "makes it rarer only: find out why the broker did not answer in time."
 )
-RULE = Rule(
-    "duplicate_write",
-    "kafka",
-    ("warning",),
-    "A producer without idempotence sent a batch again, and both copies are in the log.",
-    ("duplicate_write_seconds",),
-    ("batches", "exchanges"),
-    advice=(ADVICE,),
-)
+
+
+class DuplicateWrite(Rule):
+    """A producer without idempotence sent a batch again, and both copies are in the log."""
+
+    name = "duplicate_write"
+    title = "Duplicate write"
+    protocol = "kafka"
+    severities = ("warning",)
+    thresholds = ("duplicate_write_seconds",)
+    reads = ("batches", "exchanges")
+    advice = (ADVICE,)
+    urgency = LOSES
+    gathered = OF_CLIENT
+
+    @classmethod
+    def is_lasting(cls, case: Case) -> bool:
+        """Records stay twice in the log."""
+        del case
+        return True
+
+
 _IN_DOUBT = (KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 """The leader has appended what it refuses."""
 _SAME = "cluster, topic, partition, base_timestamp, max_timestamp, records, size"
@@ -61,7 +76,7 @@ class Twice:
     offsets: tuple[int, ...]
 
 
-@finds(RULE)
+@finds(DuplicateWrite)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each client and topic."""
     pairs = list(_resent(sources.tables, _sent(sources.tables), int(settings.duplicate_write_seconds * 1_000_000)))
@@ -174,7 +189,7 @@ def _finding(some: Sequence[Twice], sources: Sources, settings: FindingSettings)
     )
     exchanges = dict.fromkeys(r.exchange_id for one in some for r in (one.first, one.again))
     return Finding(
-        rule=RULE.name, severity="warning", subject=f"{first.topic}/{first.client_id or '?'}",
+        rule=DuplicateWrite.name, severity="warning", subject=f"{first.topic}/{first.client_id or '?'}",
         state=sources.state(first.cluster, first_us, last.us, 2 * len(some)), cluster=first.cluster,
         topic=first.topic, partition=partitions[0] if len(partitions) == 1 else None, group_id=None,
         first_us=first_us, last_us=last.us, summary=summary, advice=ADVICE,

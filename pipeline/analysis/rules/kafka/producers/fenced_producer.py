@@ -11,12 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
+from pipeline.analysis.rules.case.case import Case, listed
+from pipeline.analysis.rules.case.entities import CLIENT, TRANSACTION
+from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, own_clients
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import some, who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import Counting, Link, Rule, finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -36,14 +39,68 @@ _ABORTED = (
     "transaction.timeout.ms: commit more often, or raise it (up to the brokers' transaction.max.timeout.ms). If "
     "another process uses the id unseen, give each its own."
 )
-RULE = Rule(
-    "fenced_producer",
-    "kafka",
-    ("critical", "warning", "info"),
-    "A producer was fenced off its transactional id.",
-    ("resolved_after_seconds",),
-    advice=(_SHARED, _TAKEN_OVER, _ABORTED),
-)
+
+
+def _taken_by(case: Case) -> str:
+    return listed(one for one in case.details.get("taken_by", ()) if isinstance(one, str)) or "another"
+
+
+def _fenced(case: Case) -> str:
+    name = case.lead.row["subject"]
+    if not case.details.get("shared"):
+        return f"The coordinator aborted transaction {name} of {case.who}; nobody else was seen to take the id"
+    if case.details.get("course") == "by turns":
+        return f"{_taken_by(case)} take transactional id {name} from each other: each aborts what the other writes"
+    going_on = "writes on" if case.details.get("course") == "writes on" else "is still there"
+    return f"{case.who} was fenced off transactional id {name} by {_taken_by(case)}, and {going_on}"
+
+
+def _fenced_now(case: Case) -> str:
+    if case.details.get("shared"):
+        return f"End {case.clients} if a newer instance does its work; if both are wanted, give one another id."
+    return f"Restart {case.clients} if it does not write again. What was in that transaction is not written."
+
+
+def _fenced_fix(case: Case) -> str:
+    if case.details.get("shared"):
+        return (
+            "One transactional.id per running instance; in Streams and Connect it follows from application.id and "
+            "task. Wait for the old process to end before a deployment starts the new one."
+        )
+    return (
+        "Commit more often than each transaction.timeout.ms, or raise it (up to the brokers' "
+        "transaction.max.timeout.ms); look what kept the producer for so long."
+    )
+
+
+def _fenced_sure(case: Case) -> str:
+    if case.details.get("shared"):
+        return f"{SEEN}the broker's answer, and who took the id."
+    return f"{SEEN}the broker's answer; a rival that was not captured would look the same."
+
+
+class FencedProducer(Rule):
+    """A producer was fenced off its transactional id."""
+
+    name = "fenced_producer"
+    title = "Producer fenced"
+    protocol = "kafka"
+    severities = ("critical", "warning", "info")
+    thresholds = ("resolved_after_seconds",)
+    advice = (_SHARED, _TAKEN_OVER, _ABORTED)
+    urgency = LOSES
+    texts = Texts(
+        headline=_fenced,
+        now=_fenced_now,
+        fix=_fenced_fix,
+        reasoning=_fenced_sure,
+        affected=own_clients,
+    )
+    subject = (TRANSACTION,)
+    counting = Counting(keeps_each=True)
+    effects = (Link(("produce_refused", "sequence_gap"), (CLIENT,), "a fenced producer may not write"),)
+
+
 BY_TURNS, WRITES_ON, LINGERS, TAKEN_OVER, ABORTED = "by turns", "writes on", "lingers", "taken over", "aborted"
 """How it went, as ``details`` say it: the first four of an id that two share, the last where nobody took it."""
 _AT_ONCE_US = 5_000_000
@@ -90,10 +147,10 @@ class _Course:
     proof: tuple[str, ...] = ()
 
 
-@finds(RULE)
+@finds(FencedProducer)
 def find(sources: Sources, _settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: of each transactional id the last time."""
-    fenced = last_of_each(sources.episodes.get(RULE.name, []))
+    fenced = last_of_each(sources.episodes.get(FencedProducer.name, []))
     if not fenced:
         return
     introductions = sources.by_subject(INTRODUCED)

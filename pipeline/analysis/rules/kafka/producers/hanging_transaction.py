@@ -15,13 +15,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TRANSACTION
+from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
 from pipeline.analysis.rules.coming_again import last_of_each
+from pipeline.analysis.rules.kafka.links import OPEN_TRANSACTION
 from pipeline.analysis.rules.kafka.listening import Listening
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
 from pipeline.analysis.rules.kafka.producers.introductions import Introduced, Introductions, introductions
+from pipeline.analysis.rules.kafka.producers.transaction_texts import (
+    END,
+    end_transaction,
+    holder,
+    is_over,
+    starving,
+    transaction,
+)
 from pipeline.analysis.rules.model import Finding, Sources, State, brief, clock, seconds
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule, finds
 from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
 
@@ -32,15 +44,101 @@ ADVICE = (
     "part); end each transaction in every path (abortTransaction in the handler of errors); transaction.timeout.ms "
     "(Java and librdkafka: 60 s by default) no longer than readers may wait."
 )
-RULE = Rule(
-    "hanging_transaction",
-    "kafka",
-    ("critical", "warning"),
-    "A transaction stays open: its producer is gone, or does not end it.",
-    ("hanging_seconds", "hanging_ratio"),
-    ("transactions", "exchanges", "batches"),
-    advice=(ADVICE,),
-)
+
+
+def _is_late(case: Case) -> bool:
+    """Whether it was seen open for longer than its timeout; else it only takes longer than others do."""
+    timeout_us, age_us = case.details.get("timeout_us") or 0, case.details.get("age_us") or 0
+    return bool(0 < timeout_us <= age_us)
+
+
+def _is_left(case: Case) -> bool:
+    """Whether its client began anew under another id."""
+    return bool(case.details.get("came_back_as"))
+
+
+def _timeout(case: Case) -> str:
+    return seconds(int(case.details.get("timeout_us") or 0))
+
+
+def _silence(case: Case) -> str:
+    """For how long nothing was seen of it."""
+    silent_us = case.details.get("silent_us", case.details.get("age_us"))
+    return seconds(silent_us) if isinstance(silent_us, int) else "long"
+
+
+def _hanging(case: Case) -> str:
+    where = "" if case.places == "?" else f" on {case.places}"
+    waits = starving(list(case.groups), case)
+    behind = f": {waits}" if waits else ""
+    if _is_left(case):
+        again = case.details["came_back_as"]
+        return f"{holder(case)} came back as {again} and left {transaction(case)} open{where}{behind}"
+    if is_over(case):
+        kept = f"{holder(case)} kept {transaction(case)} open{where} beyond its timeout of {_timeout(case)}"
+        return f"{kept}: the coordinator aborted it"
+    keeps = f"{holder(case)} keeps {transaction(case)} open{where}"
+    if _is_late(case):
+        return f"{keeps} beyond its timeout of {_timeout(case)}{behind}"
+    return f"{keeps}{behind}" if behind else f"{keeps}, and nothing was seen of it for {_silence(case)}"
+
+
+def _hanging_sure(case: Case) -> str:
+    """What shows that it hangs, and until when anybody listened."""
+    until_us = case.details.get("known_until_us")
+    deaf = f" After {clock(until_us)} UTC nobody listened." if isinstance(until_us, int) else ""
+    unheard_us = case.details.get("coordinator_unheard_us")
+    if isinstance(unheard_us, int):
+        deaf = f" After {clock(unheard_us)} UTC nothing was seen of its coordinator."
+    return f"{SEEN}{_ground(case)}.{deaf}"
+
+
+def _ground(case: Case) -> str:
+    if is_over(case):
+        return f"the transaction began, and its end without its producer asking for it, after {_timeout(case)}"
+    if _is_left(case):
+        again = case.details["came_back_as"]
+        return f"the transaction began, its client began anew as {again}, and nothing ended what it had left open"
+    if _is_late(case):
+        return f"the transaction began, and was not ended within its timeout of {_timeout(case)}"
+    usual_us = case.details.get("usual_us")
+    usual = f", while others there were committed after {brief(usual_us)} at most" if isinstance(usual_us, int) else ""
+    timeout = f"; its timeout of {_timeout(case)} has not passed" if case.details.get("timeout_us") else ""
+    return f"the transaction began, and nothing was seen of it for {_silence(case)}{usual}{timeout}"
+
+
+class HangingTransaction(Rule):
+    """A transaction stays open: its producer is gone, or does not end it."""
+
+    name = "hanging_transaction"
+    title = "Transaction hangs"
+    protocol = "kafka"
+    severities = ("critical", "warning")
+    thresholds = ("hanging_seconds", "hanging_ratio")
+    reads = ("transactions", "exchanges", "batches")
+    advice = (ADVICE,)
+    urgency = STANDS
+    texts = Texts(
+        headline=_hanging,
+        now=end_transaction,
+        fix=f"{END}.",
+        reasoning=_hanging_sure,
+        source=holder,
+        is_likely=lambda case: (
+            case.lead.row.get("state") == "unknown" or not (is_over(case) or _is_left(case) or _is_late(case))
+        ),
+    )
+    gathered = OF_TRANSACTION
+    subject = (TRANSACTION,)
+    is_silence = True
+    is_at_last_stable_offset = True
+    effects = (
+        Link(("lso_stalled",), (TRANSACTION,), OPEN_TRANSACTION),
+        Link(("lso_stalled", "read_committed_starved"), (PARTITION,), OPEN_TRANSACTION),
+        Link(("request_refused",), (GROUP,), "offsets of an open transaction cannot be read"),
+    )
+
+
 _END_TXN, _COORDINATOR_CHECKS_US = 26, 20_000_000
 """A coordinator looks for timed out transactions each ten seconds
 (transaction.abort.timed.out.transaction.cleanup.interval.ms), and its markers take a while."""
@@ -48,7 +146,7 @@ _ENOUGH = 3
 """Transactions that it takes to know how long they usually are open."""
 
 
-@finds(RULE)
+@finds(HangingTransaction)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: of each transactional id the last transaction that hangs or has hung."""
     rows = sources.tables.rows("""
@@ -249,8 +347,8 @@ def _finding(one: _Hanging, starts: Mapping[str, int], settings: FindingSettings
     only = row.partitions[0].rpartition("-")[2] if len(row.partitions) == 1 else ""
     evidence = [row.first_exchange_id, row.end_exchange_id, heir.exchange_id if heir else None]
     return Finding(
-        rule=RULE.name, severity="warning" if one.state == "closed" else "critical", subject=row.transactional_id,
-        state=one.state, cluster=row.cluster,
+        rule=HangingTransaction.name, severity="warning" if one.state == "closed" else "critical",
+        subject=row.transactional_id, state=one.state, cluster=row.cluster,
         topic=topics.pop() if len(topics) == 1 else None, partition=int(only) if only.isdigit() else None,
         group_id=None, first_us=row.first_us, last_us=one.until_us, summary=summary,
         advice=ADVICE.format(commands=by_hand(row.partitions, known, row.transactional_id)),

@@ -20,9 +20,12 @@ from typing import NamedTuple
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import CodeFacts
+from pipeline.analysis.rules.case.case import Case
+from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
+from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, wait_or_waits, who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule, finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -41,15 +44,26 @@ def _facts(code: int) -> CodeFacts:
     return KAFKA.meaning(int(ApiKey.PRODUCE), code)
 
 
-RULE = Rule(
-    "produce_refused",
-    "kafka",
-    ("critical", "warning"),
-    "Brokers refuse records that a producer writes.",
-    ("produce_refused_times", "produce_refused_retries", "produce_refused_seconds"),
-    ("events", "batches"),
-    advice=tuple(dict.fromkeys(_facts(code).advice for code in _JUDGED)),
-)
+class ProduceRefused(Rule):
+    """Brokers refuse records that a producer writes."""
+
+    name = "produce_refused"
+    title = "Produce refused"
+    protocol = "kafka"
+    severities = ("critical", "warning")
+    thresholds = ("produce_refused_times", "produce_refused_retries", "produce_refused_seconds")
+    reads = ("events", "batches")
+    advice = tuple(dict.fromkeys(_facts(code).advice for code in _JUDGED))
+    urgency = LOSES
+    gathered = OF_CLIENT
+    effects = (Link(("sequence_gap",), (CLIENT, TOPIC), "what was refused is missing in the sequence"),)
+
+    @classmethod
+    def is_lasting(cls, case: Case) -> bool:
+        """Records that were not written stay missing."""
+        return bool(case.records)
+
+
 _REFUSED = f"""
     SELECT DISTINCT cluster, topic, client_id FROM events
     WHERE kind = 'produce_rejected' AND error_code IN {(*REPEATED, *FINAL)} AND topic IS NOT NULL
@@ -190,7 +204,7 @@ def _carry(refused: Iterable[Refused], records: int, spans: tuple[int, int] | No
             return
 
 
-@finds(RULE)
+@finds(ProduceRefused)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []
@@ -251,7 +265,7 @@ def _finding(
     state: State = "closed" if is_over else sources.state_unhealed(cluster, first_us, last_us, 1)
     doubt = f" It is unknown since {clock(last_us)} UTC whether it may write there again: it has not tried."
     return Finding(
-        rule=RULE.name, severity="critical" if lost else "warning", subject=f"{topic}/{client_id or '?'}",
+        rule=ProduceRefused.name, severity="critical" if lost else "warning", subject=f"{topic}/{client_id or '?'}",
         state=state, cluster=cluster, topic=topic, partition=None, group_id=None, first_us=first_us, last_us=last_us,
         summary=f"Brokers refused records of {clients} for topic {topic}, {times(len(tries), first_us, last_us)} "
         f"({errors}): {_fate(missing, held, last_us - first_us)}{doubt if state == 'unknown' else ''}",

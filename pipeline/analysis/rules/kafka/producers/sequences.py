@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episodes import Episode
-from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, SPLIT, TOO_LARGE
+from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import SPLIT, TOO_LARGE, OversizedOrTinyBatches
+from pipeline.analysis.rules.kafka.producers.sequence_gap import FORGOTTEN, MISSING, SequenceGap
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -18,30 +19,7 @@ _RESENT_US = 2_000_000
 Episodes = Mapping[str, Sequence[Episode]]
 
 
-_MISSING = (
-    "Now: restart the producer: the broker misses records of it, which are lost, or were given up by the client. "
-    "Fix: look for earlier errors of it (timeouts, batches that expired): delivery.timeout.ms (librdkafka: "
-    "message.timeout.ms) longer than the brokers are away."
-)
-_FORGOTTEN = (
-    "Now: nothing, if retention explains it: brokers without KIP-360 forget a producer when the last of its "
-    "records is deleted; it begins anew, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
-    "retention does not explain it, records are missing: look for an unclean election or a log that was truncated."
-)
-RULES = (
-    Rule(
-        "sequence_gap",
-        "kafka",
-        ("critical", "warning"),
-        "An idempotent producer's batch does not follow the last one that the broker has.",
-        ("sequence_gap_times",),
-        reads=("exchanges", "batches"),
-        advice=(_MISSING, _FORGOTTEN),
-    ),
-)
-
-
-@finds(*RULES, BATCH_SIZES)
+@finds(SequenceGap, OversizedOrTinyBatches)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     return [
@@ -65,7 +43,7 @@ def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSetting
     healed = taken_later(sources.tables, enough)
     for episode in last_of_each(e for e in enough if e not in healed):
         only_forgotten = episode.names == ("UNKNOWN_PRODUCER_ID",)
-        severity, advice = ("warning", _FORGOTTEN) if only_forgotten else ("critical", _MISSING)
+        severity, advice = ("warning", FORGOTTEN) if only_forgotten else ("critical", MISSING)
         summary = (
             f"{clients(episode)} wrote to {place(episode)} out of sequence {when(episode)}: {names(episode)}; the "
             "broker refused it."

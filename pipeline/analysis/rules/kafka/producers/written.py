@@ -6,38 +6,24 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.kafka.producers.shared import BATCH_SIZES, CORRUPT, CRC_MISMATCH, TINY
+from pipeline.analysis.rules.kafka.producers.crc_mismatch import CORRUPT, CrcMismatch
+from pipeline.analysis.rules.kafka.producers.old_message_format import (
+    OLD_ADVICE,
+    READ_ADVICE,
+    STORED_ADVICE,
+    OldMessageFormat,
+)
+from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import TINY, OversizedOrTinyBatches
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.finding_settings import FindingSettings
 
 _WINDOW_US = 10_000_000
 _V2 = 2
-_OLD_ADVICE = (
-    "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "
-    "write them (kafka-clients 0.11 or later), and log.message.format.version of old brokers."
-)
-_STORED_ADVICE = (
-    "Now: nothing, clients of all releases read them. Fix: nothing, if nobody writes them any more: retention removes "
-    "what is old. Else find the producer, which this capture does not show, and update it."
-)
-_READ_ADVICE = (
-    "Now: nothing, until the brokers go to Kafka 4, which does not answer such requests. Fix: update the clients that "
-    "read (kafka-clients 0.11 or later): the broker then sends what it holds, without converting."
-)
 _FIRST_V2_FETCH = 4
 """The first version of Fetch whose answers may hold format v2 (KIP-98): for older ones brokers convert."""
-OLD_FORMAT = Rule(
-    "old_message_format",
-    "kafka",
-    ("info",),
-    "A topic carries messages of format v0 or v1, from before Kafka 0.11.",
-    (),
-    reads=("batches", "exchanges"),
-    advice=(_OLD_ADVICE, _STORED_ADVICE, _READ_ADVICE),
-)
 
 _IS_TINY = """
     source = 'produce' AND count(*) >= $tiny_batches AND coalesce(sum(records), 0) <= $tiny_records * count(*)
@@ -55,7 +41,7 @@ _UNANSWERED = f"""
 """
 
 
-@finds(CRC_MISMATCH, OLD_FORMAT, BATCH_SIZES)
+@finds(CrcMismatch, OldMessageFormat, OversizedOrTinyBatches)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     rows = _windows(sources.tables, settings)
@@ -151,17 +137,17 @@ def _meaning(writers: Sequence[str], takes_v2: Sequence[str]) -> tuple[str, str]
         return (
             "They have no idempotence, no transactions and no headers, and a broker whose log is of another format "
             "converts them at the cost of its memory.",
-            _OLD_ADVICE,
+            OLD_ADVICE,
         )
     if takes_v2:
         return (
             "The log holds them, for these requests could take format v2; who wrote them was not seen.",
-            _STORED_ADVICE,
+            STORED_ADVICE,
         )
     return (
         "Nobody was seen to write them: these requests (Fetch v0 to v3) cannot take format v2, so the broker converts "
         "for them, or its log holds old formats.",
-        _READ_ADVICE,
+        READ_ADVICE,
     )
 
 

@@ -12,14 +12,19 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from pipeline.analysis.rules.kafka.positions import loop_words, unread_words
 from pipeline.analysis.rules.kafka.progress import burrow, track, words
+from pipeline.analysis.rules.kafka.progress.commit_regressed import CommitRegressed
 from pipeline.analysis.rules.kafka.progress.judging import judge_lives
+from pipeline.analysis.rules.kafka.progress.lag_growing import LagGrowing
+from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import group_points, lives_of, markers_of, points_of
+from pipeline.analysis.rules.kafka.progress.rewound import Rewound
+from pipeline.analysis.rules.kafka.progress.stalled import Stalled
+from pipeline.analysis.rules.kafka.progress.stopped import Stopped
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import first_of, who
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -39,99 +44,12 @@ class _Found:
     burrow: Mapping[str, Any]
 
 
-_READS = ("timeline", "exchanges", "states", "batches")
-STALLED = Rule(
-    "stalled",
-    "kafka",
-    ("critical", "warning"),
-    "A group stays at one offset of a partition, which it commits or fetches from again and again, while records wait.",
-    ("behind_records", "stalled_commits", "stalled_seconds", "fetched_again_seconds", "silence_periods",
-     "poll_seconds"),
-    reads=(*_READS, "events"),
-    advice=(*words.ADVICE[track.STALLED], *dict.fromkeys(loop_words.ADVICE.values())),
-)  # fmt: skip
-"""Also of who fetches from one offset (pipeline.analysis.rules.kafka.positions.looping)."""
-RULES = (
-    Rule(
-        "lag_growing",
-        "kafka",
-        ("warning",),
-        "A group works and commits, but more is written than it takes.",
-        ("lag_growing_records", "lag_growing_work_seconds", "lag_growing_seconds"),
-        reads=("timeline", "exchanges"),
-        advice=words.ADVICE[track.LAG_GROWING],
-    ),
-    Rule(
-        "stopped",
-        "kafka",
-        ("critical", "warning", "info"),
-        "A group, or a member of it, no longer commits what it holds of a topic, while records come to wait.",
-        (
-            "behind_records",
-            "dropped_commits",
-            "stopped_seconds",
-            "silence_periods",
-            "poll_seconds",
-            "fetched_again_seconds",
-            "uncommitted_seconds",
-        ),
-        reads=(*_READS, "events"),
-        advice=(
-            *words.ADVICE[track.STOPPED],
-            unread_words.ADVICE[unread_words.OFFSETS_REFUSED],
-            unread_words.ADVICE[unread_words.GROUP_UNCOMMITTED],
-            *(unread_words.ADVICE[advice] for advice in unread_words.SILENT.values()),
-        ),
-    ),
-    STALLED,
-    Rule(
-        "rewound",
-        "kafka",
-        ("warning", "info"),
-        "A group went back to an earlier offset and reads again from there.",
-        ("behind_records",),
-        reads=("timeline", "exchanges"),
-        advice=(*words.ADVICE[track.REWOUND], unread_words.ADVICE[unread_words.NEVER_COMMITS]),
-    ),
-    Rule(
-        "commit_regressed",
-        "kafka",
-        ("warning", "info"),
-        "The broker accepted a commit that is older than the one before it.",
-        (),
-        reads=("timeline", "exchanges"),
-        advice=words.ADVICE[track.COMMIT_REGRESSED],
-    ),
-    Rule(
-        "partition_dropped_from_commits",
-        "kafka",
-        ("critical",),
-        "A group goes on committing a topic, but not one of its partitions, which has records to read.",
-        (
-            "behind_records",
-            "dropped_commits",
-            "dropped_seconds",
-            "silence_periods",
-            "fetched_again_seconds",
-            "poll_seconds",
-            "uncommitted_seconds",
-        ),
-        reads=(*_READS, "events"),
-        advice=(
-            *words.ADVICE[track.DROPPED],
-            unread_words.ADVICE[unread_words.UNCOMMITTED],
-            unread_words.ADVICE[unread_words.OUT_OF_RANGE],
-            unread_words.ADVICE[unread_words.NEVER_FETCHED],
-            unread_words.ADVICE[unread_words.SINCE_REFUSED],
-        ),
-    ),
-)
+_RULES = {
+    rule.name: rule for rule in (LagGrowing, Stopped, Stalled, Rewound, CommitRegressed, PartitionDroppedFromCommits)
+}
 
 
-_RULES = {rule.name: rule for rule in RULES}
-
-
-@finds(*RULES)
+@finds(*_RULES.values())
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rules."""
     members, markers = lives_of(sources), markers_of(sources.tables)

@@ -12,14 +12,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pipeline.analysis.libraries import COOPERATIVELY, OR_CONSUMER_PROTOCOL
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episodes import Episode
 from pipeline.analysis.rules.kafka.rebalances.outcomes import have_read_all
+from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import (
+    ADVICE,
+    ADVICE_AGAIN,
+    ADVICE_DEPLOY,
+    ADVICE_UNSEEN,
+    RebalanceStorm,
+)
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
-from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
 
@@ -31,39 +37,6 @@ _JOINING_US = 10_000_000
 """Members that come so shortly before or after the first and last generation of an episode came with it."""
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d+")
 """What libraries and orchestrators put into client ids anew at each start."""
-_ADVICE = (
-    "Now: stop or repair the member that comes and goes (named above): one that crashes and restarts, is slower than "
-    "max.poll.interval.ms, or loses its session. Fix: fewer records per poll (max.poll.records), a longer "
-    f"max.poll.interval.ms or session.timeout.ms; group.instance.id, {COOPERATIVELY} make what remains cheaper."
-)
-_ADVICE_AGAIN = (
-    "Now: nothing, if it is meant to run again and again; else see why it ends (its exit code, `kubectl logs "
-    "--previous`). Fix: group.instance.id with a session.timeout.ms longer than a restart keeps its partitions for it."
-)
-_ADVICE_UNSEEN = (
-    "Now: look in the log of the group's coordinator for the reason of each rebalance: no member was seen to come or "
-    "go. Fix: clients whose subscription or assignor metadata changes make a group rebalance as well: keep them "
-    "constant. Connect workers join again whenever connectors or their tasks change."
-)
-_ADVICE_DEPLOY = (
-    "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
-    f"than a restart, {COOPERATIVELY} make it cheaper."
-)
-LOOP_ADVICE = (
-    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
-    "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
-    f"longer than a restart{OR_CONSUMER_PROTOCOL} spare the others its coming and going."
-)
-
-RULE = Rule(
-    "rebalance_storm",
-    "kafka",
-    ("warning", "info"),
-    "A group rebalances again and again.",
-    ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "silence_periods"),
-    ("exchanges", "states", "timeline"),
-    advice=(_ADVICE, _ADVICE_DEPLOY, _ADVICE_AGAIN, _ADVICE_UNSEEN, LOOP_ADVICE),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +92,10 @@ class Explained:
         return self.at_once > 1 and max(len(set(map(_exact, self.changed))), at_once(self.changed)) > 1
 
 
-@finds(RULE)
+@finds(RebalanceStorm)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule."""
-    many = [e for e in sources.episodes.get(RULE.name, ()) if _is_often(e, settings)]
+    many = [e for e in sources.episodes.get(RebalanceStorm.name, ()) if _is_often(e, settings)]
     if not many:
         return
     lives = lives_of(sources.tables, sorted({e.subject for e in many}))
@@ -136,7 +109,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         is_storm = (episode.cluster, episode.subject) in stormy
         explained, unstable_us = explanations[episode]
         summary = _summary(episode, explained, unstable_us, is_storm=is_storm)
-        severity, advice = ("warning", _ADVICE) if is_storm else ("info", _advice(explained))
+        severity, advice = ("warning", ADVICE) if is_storm else ("info", _advice(explained))
         made = finding(episode, severity, summary, advice, sources, settings.storm_generations)
         more = {
             "generations": explained.total, "unexplained": explained.unexplained, "instances": explained.instances,
@@ -209,8 +182,8 @@ def _reason(explained: Explained) -> str:
 
 def _advice(explained: Explained) -> str:
     if explained.is_of_several:
-        return _ADVICE_DEPLOY
-    return _ADVICE_AGAIN if explained.changed and not explained.is_alone else _ADVICE_UNSEEN
+        return ADVICE_DEPLOY
+    return ADVICE_AGAIN if explained.changed and not explained.is_alone else ADVICE_UNSEEN
 
 
 _Lives = defaultdict[tuple[str, str], list[Life]]

@@ -15,10 +15,9 @@ from statistics import median
 
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
+from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import LOOP_ADVICE, RebalanceStorm
 from pipeline.analysis.rules.kafka.rebalances.storms import (
     BIRTHS,
-    LOOP_ADVICE,
-    RULE,
     Life,
     at_once,
     by_host,
@@ -92,7 +91,7 @@ def _intervals(lives: Sequence[Life]) -> list[int]:
     return [after.first_us - before.first_us for before, after in pairwise(lives)]
 
 
-@finds(RULE)
+@finds(RebalanceStorm)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule to the lives of instances; what episodes show is reported by them, if it is as severe."""
     joined = _joined(sources.steps, BIRTHS + settings.storm_unexplained)
@@ -125,8 +124,9 @@ def _finding(
     enough = last.lives[number - last.unexplained + settings.storm_unexplained - 1]
     again = f" It did so {count(len(found) - 1, 'time')} before." if len(found) > 1 else ""
     return Finding(
-        rule=RULE.name, severity="warning", subject=group, state=sources.state(cluster, first_us, last_us, number),
-        cluster=cluster, topic=None, partition=None, group_id=group, first_us=first_us, last_us=last_us,
+        rule=RebalanceStorm.name, severity="warning", subject=group,
+        state=sources.state(cluster, first_us, last_us, number), cluster=cluster, topic=None, partition=None,
+        group_id=group, first_us=first_us, last_us=last_us,
         summary=f"{name} comes to group {group} and ends again and again, {number} times from {clock(first_us)} to "
         f"{clock(last_us)} UTC, usually {seconds(last.interval_us)} apart: the group rebalances each time.{again}",
         advice=LOOP_ADVICE.format(who=name), evidence=evidence[-settings.max_evidence :],

@@ -16,8 +16,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
-from pipeline.analysis.rules.kafka.groups.poison_record import RULE as POISON_RECORD
-from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE
+from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE, PoisonRecord
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.kafka.share_groups.share_states import (
@@ -51,7 +50,7 @@ _REMEMBERED = 200
 """Gaps by which the rhythm of a group is known."""
 
 
-@finds(POISON_RECORD)
+@finds(PoisonRecord)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply both."""
     seen = deliveries(sources)
@@ -163,7 +162,7 @@ def _poisoned_by(
     )
     shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.acknowledged)})
     return Finding(
-        rule=POISON_RECORD.name, severity="warning" if is_over else "critical", subject=str(place),
+        rule=PoisonRecord.name, severity="warning" if is_over else "critical", subject=str(place),
         state="closed" if is_over else "open", cluster=place.cluster, topic=place.topic, partition=place.partition,
         group_id=place.group, first_us=first_us, last_us=last_us, summary=summary,
         advice=SHARE_ADVICE.format(

@@ -10,7 +10,7 @@ import pytest
 
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.brokers import coordinator_unavailable, partition_unavailable
+from pipeline.analysis.rules.kafka.brokers import coordinators, leaderless
 from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, waves
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.statements.new_groups import group_statements
@@ -61,7 +61,7 @@ def look(rule: Any, **rows: list[Row]) -> list[Finding]:
     return found
 
 
-PARTITION, COORDINATOR = partition_unavailable, coordinator_unavailable
+PARTITION, COORDINATOR = leaderless, coordinators
 
 
 def test_a_partition_without_a_leader_is_found_and_over_when_somebody_is_served():

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.rules.kafka.groups import join_refused
+from pipeline.analysis.rules.kafka.groups import refused_joins
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES
@@ -34,7 +34,7 @@ def asks(who: str, code: int, *names: str, session_s: int = 10) -> Row:
 
 def found(states: Sequence[Row], exchanges: Sequence[Row] = (), seen_s: float | None = None) -> list[Finding]:
     ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
-    return join_refused.find(replace(sources(states=states, exchanges=exchanges), ends=ends), FindingSettings())
+    return refused_joins.find(replace(sources(states=states, exchanges=exchanges), ends=ends), FindingSettings())
 
 
 def test_it_names_what_it_offers_and_what_the_others_do() -> None:

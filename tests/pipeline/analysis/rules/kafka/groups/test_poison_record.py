@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline.analysis.rules.kafka.groups import poison_record
+from pipeline.analysis.rules.kafka.groups import poison_lives
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings
 from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enters, fetched, leaves, with_steps
 
 
 def found(exchanges: Sequence[Row], events: Sequence[Row], seen_s: float | None = None) -> list[Finding]:
-    return poison_record.find(with_steps(seen_s, exchanges=exchanges, events=events), FindingSettings())
+    return poison_lives.find(with_steps(seen_s, exchanges=exchanges, events=events), FindingSettings())
 
 
 def lives(number: int, every_s: float, *, leave: bool = False, who: str = "a") -> list[Row]:

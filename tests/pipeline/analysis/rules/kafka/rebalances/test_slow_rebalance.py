@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.rebalances import slow_rebalance
+from pipeline.analysis.rules.kafka.rebalances import waits as slow_rebalance
 from pipeline.analysis.rules.kafka.rebalances.held_up import members_of
 from pipeline.analysis.rules.model import Finding
 from pipeline.finding_settings import FindingSettings

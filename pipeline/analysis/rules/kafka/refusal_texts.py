@@ -1,4 +1,4 @@
-"""Words for incidents that begin with a login or a right that brokers refuse."""
+"""Texts that incidents of refused requests share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from pipeline.analysis.codes.advice import fix_of, now_of
 from pipeline.analysis.codes.kafka.answers import kafka_facts
 from pipeline.analysis.codes.model import CodeFacts
-from pipeline.analysis.incidents.case import Case, arg, begun, count
-from pipeline.analysis.incidents.entities import TOPIC, TRANSACTION
-from pipeline.analysis.incidents.words.model import REFUSED, SEEN, Words, own_clients
+from pipeline.analysis.rules.case.case import Case, arg, begun
+from pipeline.analysis.rules.case.entities import TOPIC, TRANSACTION
 
 
 def codes_of(case: Case) -> tuple[CodeFacts, ...]:
@@ -47,13 +46,3 @@ def _only(names: Iterable[str]) -> str:
 
 def _named(case: Case, kind: str) -> list[str]:
     return [entity[-1] for node in case.tree.nodes for entity in node.bundle.named.get(kind, ())]
-
-
-def _headline(case: Case) -> str:
-    often = count(case.times, "time") if case.times > 1 else "once"
-    return f"Broker {case.server} refuses {case.who} {often}: {case.kinds}"
-
-
-REFUSALS: dict[str, Words] = {
-    "auth_failed": Words(_headline, now, fix, f"{SEEN}the broker's own answer.", REFUSED, affected=own_clients),
-}

@@ -10,10 +10,10 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
-from pipeline.analysis.incidents.bundle import Bundle
-from pipeline.analysis.incidents.entities import PARTITION, Known
-from pipeline.analysis.incidents.grouping import Tree
 from pipeline.analysis.rules.callers import Caller, host_of_address
+from pipeline.analysis.rules.case.bundle import Bundle
+from pipeline.analysis.rules.case.entities import PARTITION, Known
+from pipeline.analysis.rules.case.tree import Tree
 from pipeline.analysis.rules.kafka.behind import MARKERS
 from pipeline.analysis.rules.kafka.positions.unread_words import SILENT
 from pipeline.analysis.rules.kafka.speaking import LIBRARY
@@ -25,16 +25,12 @@ _SHOWN = 3
 _NAME = re.compile(r"[a-z0-9]+[._=][a-z]|\w+\(\)|[A-Z]{2}|`")
 ADVICE = re.compile(r"^\s*\*?Now:\*?\s*(?P<now>.*?)\s*\*?\bFix:\*?\s*(?P<fix>.*)$", re.DOTALL)
 """Parts the advice of a finding."""
-_WAIT, _AGAIN = "waiting", "to be read again"
+_WAIT, AGAIN = "waiting", "to be read again"
 _FATES = {
     "records_behind": _WAIT, "lag_after": _WAIT, "lag": _WAIT, "records_lost": "not written", "lost": "lost",
-    "skipped": "skipped", "read_again": _AGAIN,
+    "skipped": "skipped", "read_again": AGAIN,
 }  # fmt: skip
 """What becomes of records that are counted under these names in ``details``; the first that is not 0 is reported."""
-_COME_AGAIN = ("stuck_commit", "commit_regressed", "rewound", "competing_committers", "commit_rejected")
-"""Rules whose records do not wait, but come again."""
-_GROWS_WHILE_OPEN = ("lso_stalled", "stopped", "stalled", "partition_dropped_from_commits", "lag_growing")
-"""Rules whose findings say that more records come to wait as long as they hold."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +203,7 @@ class Case:
     @property
     def fate(self) -> str:
         """What becomes of them."""
-        return _AGAIN if self.tree.root.rule in _COME_AGAIN else self._records[1]
+        return self._records[1]
 
     @property
     def markers(self) -> int:
@@ -243,14 +239,6 @@ class Case:
             if entity[0] == PARTITION
         }
         return max(stated, len(named))
-
-    @cached_property
-    def is_growing(self) -> bool | None:
-        """Whether more records come to wait; None: nothing shows it."""
-        growing = [one for one in self.tree.findings if one.rule in _GROWS_WHILE_OPEN]
-        if any((one.row.get("state") or "open") == "open" and _grew(one) for one in growing):
-            return True
-        return False if self.state == "closed" else None
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -290,7 +278,7 @@ def records_of(one: Known) -> tuple[int | None, str]:
         return max(high - stable, 0), _WAIT
     before, after = details.get("before"), details.get("after")
     if isinstance(before, int) and isinstance(after, int):
-        return max(before - after, 0), _AGAIN
+        return max(before - after, 0), AGAIN
     return None, _WAIT
 
 
@@ -308,11 +296,6 @@ def _sum(findings: Iterable[Known]) -> tuple[int | None, str]:
 
 def _topic(one: Known) -> tuple[object, ...]:
     return one.row["cluster"], one.group, one.row.get("topic")
-
-
-def _grew(one: Known) -> bool:
-    grown = one.details.get("high_watermark_growth")
-    return grown > 0 if isinstance(grown, int) else (records_of(one)[0] or 0) > 0
 
 
 def listed(names: Iterable[str | None]) -> str:
@@ -346,3 +329,8 @@ def arg(name: object) -> str:
 def moment(us: int) -> str:
     """A time (µs since the epoch) for people."""
     return datetime.fromtimestamp(us / 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def literal(value: object) -> str:
+    """A string literal of SQL."""
+    return "'" + str(value).replace("'", "''") + "'"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.analysis.incidents.default_names import is_default_name
-from pipeline.analysis.incidents.entities import CLIENT, HOST, Entity, Known
+from pipeline.analysis.rules.case.default_names import is_default_name
+from pipeline.analysis.rules.case.entities import CLIENT, HOST, Entity, Known
 from pipeline.analysis.rules.model import SEVERITIES
 
 LEAST_LINGER_US = 60_000_000

@@ -36,21 +36,6 @@ _NAMES = {
     "connection_id": CONNECTION, "connections": CONNECTION,
 }  # fmt: skip
 """Fields of ``details``, at any depth, whose texts name something."""
-_SUBJECTS = {
-    "fenced_producer": TRANSACTION, "hanging_transaction": TRANSACTION, "kip896_incompatible_client": CLIENT,
-    "acks0_producer": CLIENT, "throttled": CLIENT, "fetch_session_churn": CLIENT, "latency_outlier": SERVER,
-}  # fmt: skip
-"""Rules whose subject is a name."""
-_PARTS: dict[str, tuple[str | None, str | None]] = {
-    "unsupported_version": (CLIENT, None), "unknown_topic_loop": (TOPIC, CLIENT),
-    "unanswered_requests": (SERVER, CLIENT), "auth_failed": (SERVER, CLIENT), "mongo_cursor_leak": (CLIENT, HOST),
-    **dict.fromkeys(
-        ("oversized_or_tiny_batches", "stale_metadata", "fenced_leader_epoch", "sequence_gap", "crc_mismatch"),
-        (None, CLIENT),
-    ),
-    **dict.fromkeys(("mongo_command_failed", "mongo_retry_storm", "mongo_slow_command"), (NAMESPACE, None)),
-}  # fmt: skip
-"""Rules whose subject is made of two: what stands before and behind the last slash."""
 
 
 def names_of_each(processes: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -67,19 +52,26 @@ def _in_full(process: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Known:
-    """A finding, with what it is about. ``row`` as Finding.row gives it; times are µs since the epoch."""
+    """A finding, with what it is about. Times are µs since the epoch.
+
+    Attributes:
+        row: as Finding.row gives it.
+        details: of the row.
+        parts: the kinds of names that its subject consists of (see Rule.subject).
+    """
 
     row: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[str | None, ...] = ()
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Known:
+    def of(cls, row: Mapping[str, Any], parts: tuple[str | None, ...] = ()) -> Known:
         """Read the details."""
         try:
             details = orjson.loads(row["details"] or "{}")
         except orjson.JSONDecodeError:
             details = {}
-        return cls(row, details if isinstance(details, dict) else {})
+        return cls(row, details if isinstance(details, dict) else {}, parts)
 
     @property
     def finding_id(self) -> str:
@@ -166,13 +158,12 @@ class Known:
                 yield HOST, (one.host,)
 
     def _of_subject(self) -> Iterator[tuple[str, str]]:
-        subject, rule = str(self.row["subject"]), self.rule
-        if rule in _SUBJECTS:
-            kind = _SUBJECTS[rule]
-            yield kind, subject.partition("/")[0] if kind == SERVER else subject
-        elif rule in _PARTS and "/" in subject:
+        subject = str(self.row["subject"])
+        if len(self.parts) == 1 and self.parts[0]:
+            yield self.parts[0], subject.partition("/")[0] if self.parts[0] == SERVER else subject
+        elif self.parts and "/" in subject:
             before, _, behind = subject.rpartition("/")
-            yield from ((kind, name) for kind, name in zip(_PARTS[rule], (before, behind), strict=True) if kind)
+            yield from ((kind, name) for kind, name in zip(self.parts, (before, behind), strict=True) if kind)
 
 
 def _names_in(value: object) -> Iterator[tuple[str, str]]:

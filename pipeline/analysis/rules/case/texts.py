@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.incidents.case import ADVICE, Case, listed
+from pipeline.analysis.rules.case.case import ADVICE, Case, listed
 
 Say = Callable[[Case], str]
 
@@ -97,15 +97,14 @@ def never(_case: Case) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Texts:
     """How an incident is worded.
 
     Attributes:
         headline: a line without its end mark; from it alone one knows whom to look at.
         now: what stops the damage.
         fix: what keeps it from coming again, with the properties' names.
-        sure: what the root rests on.
-        urgency: see STANDS; of equal severity the lesser first.
+        reasoning: what the root rests on.
         source, affected: names.
         is_cause: whether what made it so is seen, not only that something is wrong.
         is_likely: whether it only looks like that, as by what is usual.
@@ -115,8 +114,7 @@ class Words:
     headline: Say
     now: Say
     fix: str | Say
-    sure: str | Say
-    urgency: int
+    reasoning: str | Say
     source: Say = clients
     affected: Say = groups
     is_cause: Callable[[Case], bool] = lambda _case: True

@@ -1,0 +1,160 @@
+"""Rule ``connection_failed``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.capture.connections import (
+    advertised,
+    crowds,
+    dropped,
+    forgotten,
+    full,
+    handshakes,
+    limits,
+    members,
+    one_host,
+    opening,
+    stuck,
+    thrown_out,
+)
+from pipeline.analysis.rules.case.case import Case, begun, literal
+from pipeline.analysis.rules.case.entities import CLIENT, SERVER
+from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, not_why, own_clients
+from pipeline.analysis.rules.kafka.links import PUT_OUT, RESENT, STANDSTILL
+from pipeline.analysis.rules.rule import Link, Rule
+
+
+def _is_likely(case: Case) -> bool:
+    """A capture filter may leave out brokers that Metadata names: only a failed attempt to reach one is certain."""
+    shape = case.details.get("shape")
+    return shape in _LIKELY or (shape in ("advertised", "members") and not case.details.get("tried"))
+
+
+def _cut_off(case: Case) -> str:
+    """Why a connection failed, by the shape of its failure."""
+    shape = str(case.details.get("shape"))
+    if shape in ("advertised", "members") and case.details.get("tried"):
+        return f"{SEEN}what the answers name, and that the client's connections to it failed."
+    return _FAILED.get(shape, f"{SEEN}how each of these connections ended.")
+
+
+_LIKELY = frozenset(
+    {
+        "sasl",
+        "credentials",
+        "first-request",
+        "idle",
+        "limit",
+        "too-large",
+        "storm",
+        "flood",
+        "dropped",
+        "no-tls",
+        "tls-closed",
+        "tls-unanswered",
+        "one-way",
+        "away",
+        "path",
+    }
+)
+
+
+_FAILED = {
+    "refused": f"{SEEN}a reset answers each SYN.",
+    "unanswered": f"{SEEN}nothing answered a SYN of these connections.",
+    "one-way": f"{SEEN}the server's answers to SYNs, and that the client sent the same SYNs again.",
+    "no-tls": f"{SEEN}what the server did as soon as it got the handshake. {not_why('server')}",
+    "tls-closed": f"{SEEN}how the server ended these handshakes, and that it continued others. {not_why('server')}",
+    "tls-unanswered": f"{SEEN}handshakes that no byte answers. {not_why('server')}",
+    "closed": f"{SEEN}the server closed the connections before anything was sent. {not_why('server')}",
+    "sasl": f"{SEEN}the server closed each connection after this request. {not_why('server')}",
+    "credentials": f"{SEEN}the server closed each connection after the credentials. {not_why('server')}",
+    "first-request": f"{SEEN}the server closed each connection after ApiVersions, not others. {not_why('server')}",
+    "controller": f"{SEEN}the server's own answer to ApiVersions lists what it serves.",
+    "limit": f"{SEEN}the server closed these connections and served others meanwhile. {not_why('server')}",
+    "too-large": f"{SEEN}the same segments are sent again and again, and nothing acknowledges them.",
+    "client-full": f"{SEEN}the client asked to be sent nothing (a receive window of zero), and for how long.",
+    "server-full": f"{SEEN}the server asked to be sent nothing (a receive window of zero), and for how long.",
+    "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
+    "dropped": f"{SEEN}nothing acknowledged these requests, and others of the host were answered meanwhile.",
+    "away": f"{SEEN}nothing acknowledged these requests, and nothing else of these hosts was answered.",
+    "path": f"{SEEN}nothing of the server answered these hosts, and it answered others meanwhile.",
+    "flood": f"{SEEN}SYNs that no packet of the same addresses follows. Whether the server answered is not known.",
+    "scan": f"{SEEN}which ports were tried, and that none of these accepted.",
+    "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",
+    "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",
+    "members": f"{SEEN}what hello names, and that no packet of the client to it was captured.",
+    "advertised": f"{SEEN}what Metadata names, and that no packet of the client to it was captured.",
+}
+
+_SHOWN = 5
+"""Connections that the query of a case names."""
+
+
+class ConnectionFailed(Rule):
+    """Connection failed."""
+
+    name = "connection_failed"
+    title = "Connection failed"
+    protocol = "capture"
+    severities = ("critical", "warning", "info")
+    meaning = (
+        "A client cannot connect to a server, or is cut off: refused, not answered, thrown out, sent elsewhere, "
+        "forgotten."
+    )
+    thresholds = (
+        "connection_failures",
+        "connection_restart_seconds",
+        "connection_pause_seconds",
+        "connection_stall_seconds",
+        "churn_checks",
+    )
+    reads = ("exchanges", "waiting", "connections", "commands")
+    advice = (
+        *opening.ADVICE,
+        *handshakes.ADVICE,
+        *thrown_out.ADVICE,
+        *limits.ADVICE,
+        *crowds.ADVICE,
+        *full.ADVICE,
+        stuck.ADVICE,
+        forgotten.ADVICE,
+        dropped.ADVICE,
+        dropped.AWAY,
+        one_host.ADVICE,
+        advertised.ADVICE,
+        members.ADVICE,
+    )
+    urgency = REFUSED
+    texts = Texts(
+        headline=lambda case: str(case.lead.row["summary"]).rstrip("."),
+        now=lambda case: begun(advised(case, "now")),
+        fix=lambda case: begun(advised(case, "fix")),
+        reasoning=_cut_off,
+        source=lambda case: str(case.details.get("server") or ""),
+        affected=own_clients,
+        is_likely=_is_likely,
+    )
+    effects = (
+        Link(
+            ("rebalance_storm", "slow_rebalance", "poll_interval_exceeded", *PUT_OUT),
+            (CLIENT,),
+            "who loses its connection is put out of the group, and joins anew",
+        ),
+        Link(STANDSTILL, (CLIENT,), "who has no connection neither reads nor commits"),
+        Link(("duplicate_write", "sequence_gap", "connection_churn"), (CLIENT,), RESENT),
+        Link(("hanging_transaction",), (CLIENT,), "who has no connection ends no transaction"),
+        Link(
+            ("unanswered_requests", "latency_outlier", "coordinator_unavailable", "partition_unavailable"),
+            (CLIENT, SERVER),
+            "nothing comes through that connection",
+        ),
+    )
+
+    @classmethod
+    def sql(cls, case: Case) -> str | None:
+        """Its connections, where it has no exchanges."""
+        ids = case.details.get("connections")
+        if case.lead.row.get("evidence") or not ids:
+            return None
+        named = ", ".join(map(literal, list(ids)[:_SHOWN]))
+        return f"FROM silver.connections WHERE connection_id IN ({named}) ORDER BY first_ts"

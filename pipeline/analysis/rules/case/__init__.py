@@ -1,0 +1,1 @@
+"""A case: findings with one root, as the texts of rules see them."""

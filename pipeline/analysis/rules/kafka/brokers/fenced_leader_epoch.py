@@ -1,0 +1,35 @@
+"""Rule ``fenced_leader_epoch``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.case.entities import CLIENT
+from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Rule
+
+
+class FencedLeaderEpoch(Rule):
+    """A client asks by a leader epoch that is over."""
+
+    name = "fenced_leader_epoch"
+    title = "Leader epoch fenced"
+    protocol = "kafka"
+    severities = ("warning", "info")
+    thresholds = ("stale_metadata_times", "stale_metadata_seconds")
+    reads = ("exchanges", "events")
+    advice = (
+        "Now: restart the client: one that asks for metadata again gets on at once. Fix: one that does not has "
+        "a fault: update it. After an unclean election (unclean.leader.election.enable) it may have read "
+        "records that are gone.",
+    )
+    urgency = REFUSED
+    texts = Texts(
+        headline=lambda case: f"{case.who} asks for {case.places} with an outdated leader epoch, and gets nothing",
+        now=lambda case: f"Restart {case.clients} if it does not recover by itself: its metadata is outdated.",
+        fix="Update its library; metadata.max.age.ms (Java), topic.metadata.refresh.interval.ms (librdkafka) bound how "
+        "old metadata may become.",
+        reasoning=f"{SEEN}FENCED_LEADER_EPOCH is the broker's own answer.",
+        affected=own_clients,
+    )
+    gathered = OF_CLIENT
+    subject = (None, CLIENT)
+    counting = Counting(is_refused=True)

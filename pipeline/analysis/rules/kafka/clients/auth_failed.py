@@ -1,0 +1,44 @@
+"""Rule ``auth_failed``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.codes.advice import BY_CODE
+from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.entities import CLIENT, SERVER
+from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.kafka.refusal_texts import fix, now
+from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+
+
+def _headline(case: Case) -> str:
+    often = count(case.times, "time") if case.times > 1 else "once"
+    return f"Broker {case.server} refuses {case.who} {often}: {case.kinds}"
+
+
+class AuthFailed(Rule):
+    """A broker refused a login, or an operation that the principal may not do."""
+
+    name = "auth_failed"
+    title = "Authentication or authorization failed"
+    protocol = "kafka"
+    severities = ("critical", "warning", "info")
+    thresholds = ("auth_failed_times", "refused_again_times")
+    advice = (BY_CODE,)
+    urgency = REFUSED
+    texts = Texts(
+        headline=_headline,
+        now=now,
+        fix=fix,
+        reasoning=f"{SEEN}the broker's own answer.",
+        affected=own_clients,
+    )
+    gathered = OF_CLIENT
+    subject = (SERVER, CLIENT)
+    counting = Counting(is_refused=True)
+    effects = (
+        Link(
+            ("connection_churn", "join_refused", "produce_refused", "unknown_topic_loop"),
+            (CLIENT,),
+            "who is refused tries again",
+        ),
+    )

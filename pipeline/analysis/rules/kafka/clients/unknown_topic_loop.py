@@ -1,0 +1,48 @@
+"""Rule ``unknown_topic_loop``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.case.case import arg
+from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
+from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.rule import OF_TOPIC, Counting, Rule
+
+UNKNOWN_TOPIC = (
+    "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, take "
+    "it out of the client. Fix: create topics before the clients that use them start; with auto.create.topics.enable "
+    "(and allow.auto.create.topics of the client) the first requests fail, too."
+)
+UNKNOWN_PARTITION = (
+    "Now: see which partitions the topic has (`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`): "
+    "restart the client where it has fewer than the client reads (it was made anew with fewer), so that it learns of "
+    "it; if it has this one, restart the broker that does not know it. Fix: let clients refresh their metadata after "
+    "this error, and make topics anew under another name."
+)
+
+
+class UnknownTopicLoop(Rule):
+    """A client asks again and again for a topic that the cluster does not have."""
+
+    name = "unknown_topic_loop"
+    title = "Unknown topic requested again and again"
+    protocol = "kafka"
+    severities = ("warning", "info")
+    thresholds = ("unknown_topic_times", "retry_without_success_seconds")
+    reads = ("exchanges", "events")
+    advice = (UNKNOWN_TOPIC, UNKNOWN_PARTITION)
+    urgency = REFUSED
+    texts = Texts(
+        headline=lambda case: (
+            f"{case.who} asks for topic {case.topic} again and again: the cluster has none of this name"
+        ),
+        now=lambda case: (
+            f"Correct the name in the configuration of {case.clients}, or create it: `kafka-topics.sh "
+            f"--bootstrap-server BROKER --create --topic {arg(case.topic)}`."
+        ),
+        fix="Create topics before their clients start, and take topics that were deleted out of the configuration.",
+        reasoning=f"{SEEN}UNKNOWN_TOPIC_OR_PARTITION is the broker's own answer.",
+        affected=own_clients,
+    )
+    gathered = OF_TOPIC
+    subject = (TOPIC, CLIENT)
+    counting = Counting(is_refused=True)

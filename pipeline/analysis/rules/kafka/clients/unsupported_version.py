@@ -1,0 +1,58 @@
+"""Rule ``unsupported_version``."""
+
+from __future__ import annotations
+
+from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.codes.kafka.table import KAFKA
+from pipeline.analysis.rules.case.case import Case, begun, listed
+from pipeline.analysis.rules.case.entities import CLIENT
+from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, own_clients
+from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+
+VERSIONS = (
+    "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
+    "request that this broker does not know (Kafka 4 dropped what KIP-896 lists), or it is newer than the broker "
+    "and does not ask which versions there are (librdkafka: api.version.request=true, no broker.version.fallback)."
+)
+NEW_PROTOCOL = KAFKA.meaning(int(ApiKey.CONSUMER_GROUP_HEARTBEAT), KafkaError.UNSUPPORTED_VERSION).advice
+"""The client is newer than the brokers, or they do not run the protocol of its group."""
+
+
+def _asks_new_protocol(case: Case) -> bool:
+    """Whether all that was refused is the protocol of KIP-848: the client is newer than what the brokers run."""
+    return all("/ConsumerGroupHeartbeat " in str(one.row["subject"]) for one in case.bundle.findings)
+
+
+class UnsupportedVersion(Rule):
+    """A broker did not take a request because of its version."""
+
+    name = "unsupported_version"
+    title = "Unsupported version"
+    protocol = "kafka"
+    severities = ("critical", "warning", "info")
+    thresholds = ("unsupported_version_times", "refused_again_times", "resolved_after_seconds")
+    advice = (VERSIONS, NEW_PROTOCOL)
+    urgency = REFUSED
+    texts = Texts(
+        headline=lambda case: (
+            f"A broker ({case.server}) does not take requests of {case.who}: "
+            f"{listed(sorted({str(one.row['subject']).rpartition('/')[2] for one in case.bundle.findings}))}"
+        ),
+        now=lambda case: (
+            begun(advised(case, "now"))
+            if _asks_new_protocol(case)
+            else f"Update the library of {case.clients}; until then it cannot work with this broker."
+        ),
+        fix=lambda case: (
+            begun(advised(case, "fix"))
+            if _asks_new_protocol(case)
+            else "Kafka 4 dropped what KIP-896 lists: kafka-clients 2.1 or later, librdkafka 1.0 or later. A client "
+            "newer than its broker must ask first (librdkafka: api.version.request=true)."
+        ),
+        reasoning=f"{SEEN}the broker's answer, or that it closed the connection.",
+        affected=own_clients,
+    )
+    gathered = OF_CLIENT
+    subject = (CLIENT, None)
+    counting = Counting(is_refused=True)
+    effects = (Link(("connection_churn",), (CLIENT,), "who is refused connects anew"),)

@@ -1,0 +1,55 @@
+"""Rule ``commit_rejected``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.codes.advice import BY_CODE
+from pipeline.analysis.rules.case.case import Case, begun, listed
+from pipeline.analysis.rules.case.entities import GROUP, TOPIC
+from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, advised
+from pipeline.analysis.rules.kafka.links import STANDSTILL
+from pipeline.analysis.rules.kafka.refusal_texts import fix, now
+from pipeline.analysis.rules.rule import Counting, Link, Rule
+
+BY_HAND = (
+    "Now: start {who} with a group.id of its own; what it has processed is not recorded in group {group}. Fix: one way "
+    "in one group: assign() for all of its processes, or subscribe() for all; a tool that resets offsets runs while "
+    "the group is stopped."
+)
+
+
+def _rejected(case: Case) -> str:
+    if case.details.get("by_hand"):
+        members = listed(str(name) for name in case.details.get("subscribed", ())) or "others"
+        return (
+            f"{case.who} commits to group {case.group} by assign(), without being a member, while {members} joined it "
+            f"by subscribe(): the coordinator refuses each of its commits ({case.kinds})"
+        )
+    return (
+        f"The coordinator refuses the commits of {case.who} to group {case.group} ({case.kinds}): its progress is "
+        "not saved, and the group reads these records again"
+    )
+
+
+class CommitRejected(Rule):
+    """The coordinator refused commits, and nobody made them good."""
+
+    name = "commit_rejected"
+    title = "Commits rejected"
+    protocol = "kafka"
+    severities = ("critical",)
+    thresholds = ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds")
+    reads = ("exchanges", "events", "states")
+    advice = (BY_CODE, BY_HAND)
+    urgency = LOSES
+    texts = Texts(
+        headline=_rejected,
+        now=lambda case: begun(advised(case, "now")) if case.details.get("by_hand") else now(case),
+        fix=lambda case: begun(advised(case, "fix")) if case.details.get("by_hand") else fix(case),
+        reasoning=f"{SEEN}these are the coordinator's own answers.",
+    )
+    counting = Counting(by_host=True, is_refused=True)
+    records_come_again = True
+    effects = (
+        Link(("rewound", "offset_reset"), (GROUP,), "what was refused is read again"),
+        Link(STANDSTILL, (GROUP, TOPIC), "what is not recorded counts as waiting"),
+    )

@@ -1,0 +1,56 @@
+"""Rule ``zombie_member``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.codes.advice import BY_CODE
+from pipeline.analysis.rules.case.entities import CLIENT, GROUP
+from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
+from pipeline.analysis.rules.kafka import refusal_texts
+from pipeline.analysis.rules.rule import Counting, Link, Rule
+
+ZOMBIE = (
+    "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
+    "(max.poll.interval.ms, max.poll.records), lost its session (session.timeout.ms), or another took its "
+    "group.instance.id: let it poll, so that it rejoins, after such an error."
+)
+
+_ID_TAKEN = "FENCED_INSTANCE_ID"
+"""Another process has the group.instance.id: a restart would take it back."""
+
+
+class ZombieMember(Rule):
+    """A client goes on as a member of a group that has put it out."""
+
+    name = "zombie_member"
+    title = "Zombie member"
+    protocol = "kafka"
+    severities = ("warning",)
+    thresholds = ("zombie_times", "zombie_seconds")
+    reads = ("exchanges", "states", "events")
+    advice = (ZOMBIE, BY_CODE)
+    urgency = LOSES
+    texts = Texts(
+        headline=lambda case: (
+            f"{case.who} kept working for group {case.group} after the coordinator removed it ({case.kinds}): "
+            "its work may be done twice"
+        ),
+        now=lambda case: (
+            refusal_texts.now(case)
+            if case.kinds == _ID_TAKEN
+            else f"Restart {case.clients}, and check whether its output was written twice: group {case.group} "
+            "continued without it."
+        ),
+        fix=lambda case: (
+            refusal_texts.fix(case)
+            if case.kinds == _ID_TAKEN
+            else "Keep the work between two polls below max.poll.interval.ms (lower max.poll.records), give each "
+            "instance a group.instance.id of its own, and stop working on UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION."
+        ),
+        reasoning=f"{SEEN}it was told so with each answer.",
+    )
+    counting = Counting(by_host=True, is_refused_on_connection=True)
+    effects = (
+        Link(("commit_rejected",), (GROUP, CLIENT), "who was put out of the group is refused"),
+        Link(("competing_committers",), (GROUP, CLIENT), "who was put out of the group commits on"),
+        Link(("stuck_commit", "commit_regressed"), (GROUP, CLIENT), "who was put out of the group commits on"),
+    )

@@ -1,0 +1,43 @@
+"""Rule ``crc_mismatch``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.libraries import CHECKS_CRCS
+from pipeline.analysis.rules.case.entities import CLIENT, PARTITION
+from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, topics
+from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule
+
+_REFUSED = (
+    "Now: stop this client. Fix: something on the way changes bytes: look at its memory and library, and at the "
+    "network."
+)
+CORRUPT = (
+    "Now: stop that client if it is in what is sent, take the broker's disk out of use if it is in what is "
+    "read (`kafka-dump-log.sh --deep-iteration --files LOG_FILE` shows it). Fix: something on the way changes bytes: "
+    f"memory, library, disk or network; {CHECKS_CRCS}."
+)
+
+
+class CrcMismatch(Rule):
+    """The checksum of a record batch does not match its content."""
+
+    name = "crc_mismatch"
+    title = "Checksum mismatch"
+    protocol = "kafka"
+    severities = ("critical",)
+    reads = ("batches", "exchanges")
+    advice = (_REFUSED, CORRUPT)
+    urgency = LOSES
+    texts = Texts(
+        headline=lambda case: f"Batches of {case.who} to {case.places} are damaged: their checksums do not match",
+        now=lambda case: (
+            f"Stop {case.clients} or move it to another machine: what changes these bytes changes others, too."
+        ),
+        fix="Look at the memory of that host, the client library, and the network cards (checksum offloading); on a "
+        "broker's disk `kafka-dump-log.sh --deep-iteration --files LOG_FILE` shows it.",
+        reasoning=f"{SEEN}the batch's own checksum was computed again.",
+        affected=topics,
+    )
+    gathered = OF_CLIENT
+    subject = (None, CLIENT)
+    effects = (Link(("produce_refused", "sequence_gap"), (CLIENT, PARTITION), "a damaged batch is not taken"),)

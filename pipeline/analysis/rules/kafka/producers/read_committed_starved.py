@@ -1,0 +1,43 @@
+"""Rule ``read_committed_starved``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TOPIC
+from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
+from pipeline.analysis.rules.kafka.links import BEHIND, OPEN_TRANSACTION
+from pipeline.analysis.rules.kafka.producers.transaction_texts import END, commands_by_hand, transaction
+from pipeline.analysis.rules.rule import Link, Rule
+
+STARVED_ADVICE = (
+    "Now: end the transaction that is open there, see lso_stalled of the same partition for its producer; the consumer "
+    "is in good health, and a restart of it changes nothing. Fix: as there. isolation.level=read_uncommitted would "
+    "read on, and read what may be aborted."
+)
+
+
+class ReadCommittedStarved(Rule):
+    """A read_committed consumer stands at the last stable offset while records are written."""
+
+    name = "read_committed_starved"
+    title = "read_committed consumer starved"
+    protocol = "kafka"
+    severities = ("critical", "warning", "info")
+    thresholds = ("lso_stalled_records", "lso_stalled_seconds", "starved_fetches")
+    reads = ("events", "timeline", "states", "transactions")
+    advice = (STARVED_ADVICE,)
+    urgency = STANDS
+    texts = Texts(
+        headline=lambda case: (
+            f"{case.who} gets no records of {case.places}: it reads only what is committed, and a transaction is open "
+            "there"
+        ),
+        now=lambda case: f"End the open transaction: {commands_by_hand(case)}.",
+        fix=f"{END}.",
+        reasoning=f"{SEEN}it fetches again and again at the last stable offset.",
+        source=transaction,
+    )
+    is_at_last_stable_offset = True
+    effects = (
+        Link((*BEHIND, "partition_dropped_from_commits"), (GROUP, PARTITION), OPEN_TRANSACTION),
+        Link(("stopped",), (GROUP, TOPIC), OPEN_TRANSACTION),
+    )

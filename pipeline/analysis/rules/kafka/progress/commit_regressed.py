@@ -1,0 +1,37 @@
+"""Rule ``commit_regressed``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
+from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.rule import Rule
+
+
+def _regressed(case: Case) -> str:
+    before, after = case.details.get("before"), case.details.get("after")
+    falls = sum(int(one.details.get("falls") or 1) for one in case.bundle.findings)
+    how_far = "" if before is None or after is None else f", at most from {before} to {after}"
+    return f"{case.who} sets group {case.group} back on {case.places}, {count(falls, 'time')}{how_far}"
+
+
+class CommitRegressed(Rule):
+    """The broker accepted a commit that is older than the one before it."""
+
+    name = "commit_regressed"
+    title = "Commit went back"
+    protocol = "kafka"
+    severities = ("warning", "info")
+    reads = ("timeline", "exchanges")
+    advice = words.ADVICE[track.COMMIT_REGRESSED]
+    urgency = LOSES
+    texts = Texts(
+        headline=_regressed,
+        now=lambda case: (
+            f"If group {case.group} must be restarted, wait until it has committed beyond: else it reads records twice."
+        ),
+        fix="Commit offsets of a partition in order and from one place: do not repeat a failed commitAsync that a "
+        "newer one may have overtaken, nor commit what worker threads finish out of order.",
+        reasoning=f"{SEEN}the broker accepted each of these commits.",
+    )
+    records_come_again = True

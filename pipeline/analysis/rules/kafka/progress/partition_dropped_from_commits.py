@@ -1,0 +1,87 @@
+"""Rule ``partition_dropped_from_commits``."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.analysis.libraries import STORED_BY
+from pipeline.analysis.rules.case.case import Case, arg, waiting
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION
+from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
+from pipeline.analysis.rules.kafka.positions import unread_words
+from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, or_advised, or_reads
+from pipeline.analysis.rules.kafka.progress.stalled import READS
+from pipeline.analysis.rules.rule import Link, Rule
+
+_AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+"""Coordinators make member ids of the client id and this: no name for a headline."""
+
+
+def _dropped(case: Case) -> str:
+    if case.details.get("shape"):
+        return unread_words.headline(case.group, case.places, case.details)
+    waits = f"{waiting(case.records)} there" if case.records else "records wait there"
+    owner = _owner(case)
+    by = f"{owner} of group" if owner else "Group"
+    return f"{by} {case.group} no longer commits {case.places}, but still commits the topic's other partitions: {waits}"
+
+
+def _owner(case: Case) -> str:
+    """The process that holds the partition; by its member id, without what is random in it, where no more is known."""
+    if name := case.details.get("owner_name"):
+        return str(name)
+    return case.who if case.callers else _AT_RANDOM.sub("", str(case.details.get("owner") or ""))
+
+
+def _dropped_now(case: Case) -> str:
+    if case.details.get("shape"):
+        return begun_advice(case, "now")
+    members = f"`{MEMBERS} {arg(case.group)} --members --verbose`"
+    why = f"its worker for {case.places} has died or hangs, does not store its offsets, or is paused"
+    if case.callers:
+        return f"Restart {_owner(case)}: {why}."
+    owner = case.details.get("owner") or f"the member that owns {case.places}"
+    return f"Restart {owner} ({members} gives its host): {why}."
+
+
+class PartitionDroppedFromCommits(Rule):
+    """A group goes on committing a topic, but not one of its partitions, which has records to read."""
+
+    name = "partition_dropped_from_commits"
+    title = "Partition left out of commits"
+    protocol = "kafka"
+    severities = ("critical",)
+    thresholds = (
+        "behind_records",
+        "dropped_commits",
+        "dropped_seconds",
+        "silence_periods",
+        "fetched_again_seconds",
+        "poll_seconds",
+        "uncommitted_seconds",
+    )
+    reads = (*READS, "events")
+    advice = (
+        *words.ADVICE[track.DROPPED],
+        unread_words.ADVICE[unread_words.UNCOMMITTED],
+        unread_words.ADVICE[unread_words.OUT_OF_RANGE],
+        unread_words.ADVICE[unread_words.NEVER_FETCHED],
+        unread_words.ADVICE[unread_words.SINCE_REFUSED],
+    )
+    urgency = STANDS
+    texts = Texts(
+        headline=_dropped,
+        now=_dropped_now,
+        fix=or_advised(
+            "fix",
+            "Let the whole process fail when one of its workers does, resume what was paused (resume()), and store "
+            f"the offset of each record that was processed ({STORED_BY}).",
+        ),
+        reasoning=or_reads(f"{SEEN}the topic's other partitions are committed without this one. {WHY_IS_NOT}"),
+        source=members,
+        is_cause=never,
+    )
+    is_silence = True
+    is_growing_while_open = True
+    effects = (Link(("lag_growing",), (GROUP, PARTITION), "nobody takes what is written"),)

@@ -1,0 +1,55 @@
+"""Rule ``rewound``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION
+from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
+from pipeline.analysis.rules.kafka.links import BEHIND
+from pipeline.analysis.rules.kafka.positions import unread_words
+from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice, or_advised, or_reads
+from pipeline.analysis.rules.rule import Link, Rule
+
+
+def _rewound(case: Case) -> str:
+    if case.details.get("shape"):
+        return unread_words.headline(case.group, case.places, case.details)
+    back = f"{count(case.records, 'record')} of {case.places} are read again" if case.records else "records come again"
+    return f"{case.who if case.callers else 'Somebody'} set group {case.group} back: {back}"
+
+
+def _rewound_now(case: Case) -> str:
+    if case.details.get("shape"):
+        return begun_advice(case, "now")
+    return (
+        f"If nobody set group {case.group} back on purpose (kafka-consumer-groups.sh, seek), "
+        f"stop {case.clients}; warn downstream systems that these records arrive twice."
+    )
+
+
+class Rewound(Rule):
+    """A group went back to an earlier offset and reads again from there."""
+
+    name = "rewound"
+    title = "Group rewound"
+    protocol = "kafka"
+    severities = ("warning", "info")
+    thresholds = ("behind_records",)
+    reads = ("timeline", "exchanges")
+    advice = (*words.ADVICE[track.REWOUND], unread_words.ADVICE[unread_words.NEVER_COMMITS])
+    urgency = LOSES
+    texts = Texts(
+        headline=_rewound,
+        now=_rewound_now,
+        fix=or_advised(
+            "fix",
+            "Make what follows from a record idempotent; let only one tool or job reset offsets, of groups at rest.",
+        ),
+        reasoning=or_reads(f"{SEEN}the commit that fell back, and the fetches from there."),
+    )
+    records_come_again = True
+    effects = (
+        Link(("commit_regressed",), (GROUP, PARTITION), "it is the same step back"),
+        Link(BEHIND, (GROUP, PARTITION), "what is read again waits"),
+    )

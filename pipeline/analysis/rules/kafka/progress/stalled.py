@@ -1,0 +1,135 @@
+"""Rule ``stalled``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pipeline.analysis.rules.case.case import Case, arg, count, waiting
+from pipeline.analysis.rules.case.entities import GROUP, PARTITION, Known
+from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts
+from pipeline.analysis.rules.kafka.positions import loop_words
+from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members
+from pipeline.analysis.rules.people import joined
+from pipeline.analysis.rules.rule import Link, Rule
+
+READS = ("timeline", "exchanges", "states", "batches")
+
+_COMMANDS = 3
+
+
+def _stalled(case: Case) -> str:
+    offset = case.details.get("offset")
+    if _loops(case):
+        waits = f", {waiting(case.records)}" if case.records else ""
+        came = "" if len(case.bundle.findings) > 1 else f" {loop_words.came(case.details)}"
+        alive = "commits but " if case.details.get("commits") else ""
+        at = "one offset" if len(case.bundle.findings) > 1 else f"offset {offset}"
+        does = f"{alive}does not move on {case.places}"
+        return f"{case.members} {does}: it fetches from {at} again and again{came}{waits}"
+    at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
+    waits = f": {waiting(case.records)}" if case.records else ""
+    return f"{case.members} is alive but makes no progress on {case.places}{at}{waits}"
+
+
+def _loops(case: Case) -> bool:
+    """Whether it is a group that fetches from one offset again and again."""
+    return bool(case.details.get("again"))
+
+
+def _stalled_fix(case: Case) -> str:
+    if _loops(case):
+        return begun_advice(case, "fix")
+    return "Give a record that fails a limited number of tries, then a dead letter topic; resume() what was paused."
+
+
+def _is_cut_off(case: Case) -> bool:
+    """Whether what stops it is on the wire: its own limit, at which the broker cuts a record off."""
+    return case.details.get("again") == loop_words.CUT
+
+
+def _stalled_why(case: Case) -> str:
+    if _is_cut_off(case):
+        return f"{SEEN}its fetches name one offset and their limit, and the answers end within the record there."
+    if _loops(case):
+        return f"{SEEN}its fetches name one offset, and the answers a later end of the log. {WHY_IS_NOT}"
+    return f"{SEEN}it commits one offset over and over and fetches nothing beyond it. {WHY_IS_NOT}"
+
+
+def _place(one: Known) -> tuple[str, int]:
+    return str(one.row.get("topic") or ""), int(one.row.get("partition") or 0)
+
+
+def _as_options(findings: Iterable[Known]) -> str:
+    """Topics and partitions as ``--reset-offsets`` takes them."""
+    by_topic: dict[str, set[int]] = {}
+    for row in (one.row for one in findings if one.row.get("topic") is not None):
+        numbers = by_topic.setdefault(row["topic"], set())
+        if row.get("partition") is not None:
+            numbers.add(row["partition"])
+    places = (
+        f"{topic}:{','.join(map(str, sorted(numbers)))}" if numbers else topic
+        for topic, numbers in sorted(by_topic.items())
+    )
+    return " ".join(f"--topic {arg(place)}" for place in places) or "--topic TOPIC:PARTITION"
+
+
+def _stalled_now(case: Case) -> str:
+    if _loops(case):
+        return begun_advice(case, "now")
+    return (
+        f"Restart the member that owns {case.places} (`{MEMBERS} {arg(case.group)} --members --verbose` names it): "
+        "it retries a record for ever, or has paused the partition. If it gets stuck again, stop the group, set it "
+        f"past that record by {joined(_past(case))}, and start it."
+    )
+
+
+_RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
+
+
+def _past(case: Case) -> list[str]:
+    """The commands that set the group to an offset that exists: behind the record, or where the log begins."""
+    deleted = [one for one in case.bundle.findings if one.details.get("lost_to_retention")]
+    found = [f"`{_RESET} --to-earliest {_as_options(deleted)} --group {arg(case.group)} --execute`"] if deleted else []
+    others = sorted((one for one in case.bundle.findings if one not in deleted), key=_place)
+    for one in others[:_COMMANDS]:
+        offset = one.details.get("offset")
+        to = offset + 1 if isinstance(offset, int) else "OFFSET"
+        found.append(f"`{_RESET} --to-offset {to} {_as_options([one])} --group {arg(case.group)} --execute`")
+    if len(others) > _COMMANDS:
+        found.append(f"the same for {count(len(others) - _COMMANDS, 'more partition')}")
+    return found
+
+
+class Stalled(Rule):
+    """Group stalled."""
+
+    name = "stalled"
+    title = "Group stalled"
+    protocol = "kafka"
+    severities = ("critical", "warning")
+    meaning = (
+        "A group stays at one offset of a partition, which it commits or fetches from again and again, while records "
+        "wait."
+    )
+    thresholds = (
+        "behind_records",
+        "stalled_commits",
+        "stalled_seconds",
+        "fetched_again_seconds",
+        "silence_periods",
+        "poll_seconds",
+    )
+    reads = (*READS, "events")
+    advice = (*words.ADVICE[track.STALLED], *dict.fromkeys(loop_words.ADVICE.values()))
+    urgency = STANDS
+    texts = Texts(
+        headline=_stalled,
+        now=_stalled_now,
+        fix=_stalled_fix,
+        reasoning=_stalled_why,
+        source=members,
+        is_cause=_is_cut_off,
+    )
+    is_growing_while_open = True
+    effects = (Link(("lag_growing",), (GROUP, PARTITION), "nobody takes what is written"),)

@@ -1,0 +1,114 @@
+"""Rule ``stopped``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.rules.case.case import Case, arg, listed, waiting
+from pipeline.analysis.rules.case.entities import GROUP, TOPIC
+from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
+from pipeline.analysis.rules.kafka.positions import unread_words
+from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, shape_why
+from pipeline.analysis.rules.kafka.progress.stalled import READS
+from pipeline.analysis.rules.rule import Link, Rule
+
+
+def _stopped(case: Case) -> str:
+    silent = [one.details for one in case.bundle.findings if unread_words.is_silent(one.details)]
+    if silent:
+        waits = f": {waiting(case.records)}" if case.records else ""
+        is_whole = any(
+            one.row.get("partition") is None and not one.details.get("members") for one in case.bundle.findings
+        )
+        return unread_words.silent_since(case.group, case.places, silent, is_whole=is_whole) + waits
+    if case.details.get("shape"):
+        return unread_words.headline(case.group, case.places, case.details)
+    waits = waiting(case.records) if case.records else "records wait"
+    if case.details.get("members"):
+        places = case.details.get("places") or [case.places]
+        return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
+    if _still_fetches(case):
+        return f"{case.members} still fetches {case.places}, but has stopped committing: {waits}"
+    return f"{case.members} has stopped committing on {case.places}: {waits}"
+
+
+def _still_fetches(case: Case) -> bool:
+    """Whether a group that has stopped committing keeps up with the log, in each topic."""
+    return all(one.details.get("fetched_beyond") for one in case.bundle.findings)
+
+
+def _look_at_members(case: Case) -> str:
+    if case.details.get("shape"):
+        return begun_advice(case, "now")
+    if case.details.get("members"):
+        return (
+            f"Take a stack dump of {case.who}, then restart it: the others of group {case.group} take over what it "
+            "holds and read on from the last commit."
+        )
+    if _still_fetches(case):
+        return (
+            f"Check the log of {case.who} for failing commits (in Flink: checkpoints), and take a stack dump: a client "
+            "that still fetches either processes records without committing them, or its library fetches ahead of a "
+            "worker that hangs. If processing records twice does no harm, restart it: it reads again from the last "
+            f"commit (`{MEMBERS} {arg(case.group)}` shows it)."
+        )
+    return (
+        f"List the members that are left: `{MEMBERS} {arg(case.group)} --members`.{_last_committer(case)} Restart "
+        "them; if there are none, start the application. If it was shut down for good, delete the group."
+    )
+
+
+def _last_committer(case: Case) -> str:
+    return f" Its commits came from {case.who}." if case.callers else ""
+
+
+def _stopped_fix(case: Case) -> str:
+    if case.details.get("shape") or _still_fetches(case):
+        return begun_advice(case, "fix")
+    return (
+        "Let the process exit when its consumer fails, so that it is restarted; commit or acknowledge each processed "
+        "record; keep the work between two polls below max.poll.interval.ms; alert on the group's lag."
+    )
+
+
+def _stopped_why(case: Case) -> str:
+    if case.details.get("shape"):
+        return shape_why(case)
+    came = "new records came, and the group fetched them" if _still_fetches(case) else "new records came"
+    return f"{SEEN}{came}, but no commit followed. {WHY_IS_NOT}"
+
+
+class Stopped(Rule):
+    """A group, or a member of it, no longer commits what it holds of a topic, while records come to wait."""
+
+    name = "stopped"
+    title = "Group stopped committing"
+    protocol = "kafka"
+    severities = ("critical", "warning", "info")
+    thresholds = (
+        "behind_records",
+        "dropped_commits",
+        "stopped_seconds",
+        "silence_periods",
+        "poll_seconds",
+        "fetched_again_seconds",
+        "uncommitted_seconds",
+    )
+    reads = (*READS, "events")
+    advice = (
+        *words.ADVICE[track.STOPPED],
+        unread_words.ADVICE[unread_words.OFFSETS_REFUSED],
+        unread_words.ADVICE[unread_words.GROUP_UNCOMMITTED],
+        *(unread_words.ADVICE[advice] for advice in unread_words.SILENT.values()),
+    )
+    urgency = STANDS
+    texts = Texts(
+        headline=_stopped,
+        now=_look_at_members,
+        fix=_stopped_fix,
+        reasoning=_stopped_why,
+        source=members,
+        is_cause=never,
+    )
+    is_silence = True
+    is_growing_while_open = True
+    effects = (Link(("lag_growing",), (GROUP, TOPIC), "nobody takes what is written"),)

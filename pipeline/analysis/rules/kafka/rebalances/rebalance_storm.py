@@ -1,0 +1,109 @@
+"""Rule ``rebalance_storm``."""
+
+from __future__ import annotations
+
+from pipeline.analysis.libraries import COOPERATIVE_ASSIGNOR, COOPERATIVELY, OR_CONSUMER_PROTOCOL
+from pipeline.analysis.rules.case.case import Case, count, listed
+from pipeline.analysis.rules.case.entities import GROUP
+from pipeline.analysis.rules.case.texts import REFUSED, SEEN, WHY_IS_NOT, Texts, never
+from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
+from pipeline.analysis.rules.model import seconds
+from pipeline.analysis.rules.rule import Counting, Link, Rule
+
+ADVICE = (
+    "Now: stop or repair the member that comes and goes (named above): one that crashes and restarts, is slower than "
+    "max.poll.interval.ms, or loses its session. Fix: fewer records per poll (max.poll.records), a longer "
+    f"max.poll.interval.ms or session.timeout.ms; group.instance.id, {COOPERATIVELY} make what remains cheaper."
+)
+ADVICE_AGAIN = (
+    "Now: nothing, if it is meant to run again and again; else see why it ends (its exit code, `kubectl logs "
+    "--previous`). Fix: group.instance.id with a session.timeout.ms longer than a restart keeps its partitions for it."
+)
+ADVICE_UNSEEN = (
+    "Now: look in the log of the group's coordinator for the reason of each rebalance: no member was seen to come or "
+    "go. Fix: clients whose subscription or assignor metadata changes make a group rebalance as well: keep them "
+    "constant. Connect workers join again whenever connectors or their tasks change."
+)
+ADVICE_DEPLOY = (
+    "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
+    f"than a restart, {COOPERATIVELY} make it cheaper."
+)
+LOOP_ADVICE = (
+    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
+    "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
+    f"longer than a restart{OR_CONSUMER_PROTOCOL} spare the others its coming and going."
+)
+
+_SOME = 0.1
+"""A share of the time from which on rebalances are worth a word."""
+
+
+def _storm(case: Case) -> str:
+    every_us = case.details.get("interval_us")
+    if every_us:
+        return (
+            f"{case.who} joins group {case.group} and ends again and again, {count(case.times, 'time')}, usually "
+            f"{seconds(every_us)} apart: the group rebalances each time"
+        )
+    generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
+    many = count(generations, "generation") if generations else "again and again"
+    join = "joins" if len(case.callers) == 1 else "join"
+    who = _comers(case) or f"{case.at or 'its members'} {join} again and again"
+    return f"Group {case.group} keeps rebalancing ({many}){_standstill(case)}: {who}"
+
+
+def _comers(case: Case) -> str:
+    """Who came more often than a deploy explains, and how often."""
+    stated = case.details.get("comers")
+    some = stated.items() if isinstance(stated, dict) else ()
+    return listed(f"{name} came {count(int(times), 'time')}" for name, times in some)
+
+
+def _storm_now(case: Case) -> str:
+    if _comers(case):
+        return (
+            f"Look at the log of whoever keeps joining ({_comers(case)}) and stop or repair that member: the others "
+            "continue without it."
+        )
+    return (
+        f"Find the member that keeps joining and leaving ({case.clients}) and stop or repair that one: the others "
+        "continue without it."
+    )
+
+
+def _standstill(case: Case) -> str:
+    """How much of the time went into rebalances, if that is known; "hardly reads" only of a group that stays behind."""
+    unstable_us = sum(int(one.details.get("unstable_us") or 0) for one in case.bundle.findings)
+    span_us = sum(max(one.last_us - one.first_us, 0) for one in case.bundle.findings)
+    if not span_us or unstable_us < _SOME * span_us:
+        return ""
+    stays_behind = any(one.details.get("has_read_all") is False for one in case.bundle.findings)
+    took = f"{seconds(unstable_us)} of {seconds(span_us)} in rebalances"
+    return f" and hardly reads, {took}" if unstable_us >= span_us / 2 and stays_behind else f", {took}"
+
+
+class RebalanceStorm(Rule):
+    """A group rebalances again and again."""
+
+    name = "rebalance_storm"
+    title = "Rebalance storm"
+    protocol = "kafka"
+    severities = ("warning", "info")
+    thresholds = ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "silence_periods")
+    reads = ("exchanges", "states", "timeline")
+    advice = (ADVICE, ADVICE_DEPLOY, ADVICE_AGAIN, ADVICE_UNSEEN, LOOP_ADVICE)
+    urgency = REFUSED
+    texts = Texts(
+        headline=_storm,
+        now=_storm_now,
+        fix="If it is too slow, raise max.poll.interval.ms or lower max.poll.records; if it pauses, raise "
+        f"session.timeout.ms. group.instance.id, {COOPERATIVE_ASSIGNOR} make the remaining rebalances cheap.",
+        reasoning=f"{SEEN}each join and each new generation. {WHY_IS_NOT}",
+        is_cause=never,
+    )
+    counting = Counting(pause_setting="storm_interval_seconds")
+    unit = "joins"
+    effects = (
+        Link(PUT_OUT, (GROUP,), "commits that meet a rebalance are refused"),
+        Link(("slow_rebalance", *STANDSTILL), (GROUP,), AWAY),
+    )
