@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from lunr import lunr
 
 from tests.paths import ROOT
 from website.build import SiteError, build
@@ -40,6 +43,37 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert [one for one in loaded if one.startswith(("http:", "https:", "//"))] == [], page
     for style in site.rglob("*.css"):
         assert not re.search(r"url\(\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+@pytest.fixture(scope="module")
+def search(site: Path) -> Callable[[str], str]:
+    """The first hit of the site's search, by the index and the weights that its pages use."""
+    documents = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    fields = [{"field_name": "title", "boost": 1000}, "text"]
+    index = lunr(ref="location", fields=fields, documents=documents)
+    return lambda asked: str(index.search(asked)[0]["ref"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("lag does not shrink", "symptoms.html#lag-does-not-shrink"),
+        ("commits do not move", "symptoms.html#commits-do-not-move"),
+        ("records read again", "symptoms.html#records-are-read-again-or-skipped"),
+        ("fetches are empty", "symptoms.html#fetches-are-empty"),
+        ("group rebalances", "symptoms.html#the-group-rebalances-again-and-again"),
+        ("latency rises", "symptoms.html#latency-rises"),
+        ("client does not connect", "symptoms.html#a-client-does-not-connect"),
+        ("login fails", "symptoms.html#login-or-permission-fails"),
+        ("producer cannot write", "symptoms.html#a-producer-cannot-write"),
+        ("same error repeats", "symptoms.html#the-same-error-repeats"),
+        ("who breaks on Kafka 4", "symptoms.html#which-clients-break-on-kafka-4"),
+        ("mongodb cursors", "symptoms.html#mongodb-cursors-retries-and-errors"),
+        ("nothing found", "symptoms.html#nothing-was-found"),
+    ],
+)
+def test_a_symptom_is_the_first_hit(search: Callable[[str], str], asked: str, found: str) -> None:
+    assert search(asked) == found
 
 
 @pytest.mark.parametrize(
