@@ -56,7 +56,7 @@ def main() -> None:
         for line in output:
             now = time.time()
             change = json.loads(line)
-            if change["change"] == "new" and change["state"] == "open":
+            if change["change"] == "new" and change["state"] == "ongoing":
                 late[change["rule"]].append(now - datetime.fromisoformat(change["last_ts"]).timestamp())
 
     def watch() -> None:

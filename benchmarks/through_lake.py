@@ -76,7 +76,7 @@ def _watch(findings: Path, late: dict[str, list[float]], since: float, is_over: 
         now, version = time.time(), table.version()
         rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
         for row in rows:
-            if row["finding_id"] in known or row["state"] != "open":
+            if row["finding_id"] in known or row["state"] != "ongoing":
                 continue
             known.add(row["finding_id"])
             if row["first_ts"].timestamp() >= since:

@@ -90,7 +90,7 @@ class FindingSettings(BaseModel):
         default=300.0, description="What comes again after a longer pause is counted anew"
     )
     resolved_after_seconds: Seconds = Field(
-        default=60.0, description="What was not seen for so long before the end of the data is closed"
+        default=60.0, description="What was not seen for so long before the end of the data is resolved"
     )
     commit_rejected_times: Count = Field(default=2, description="Refused commits of one client and group")
     commit_rejected_times_rebalancing: Count = Field(

@@ -177,7 +177,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_over(row: Mapping[str, Any]) -> bool:
-    return row.get("state") == "closed"
+    return row.get("state") == "resolved"
 
 
 def show_findings(rows: Sequence[Row], console: Console, *, hidden: int = 0) -> None:

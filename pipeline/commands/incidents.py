@@ -82,7 +82,7 @@ def _print_all(
     is_brief: bool = False,
 ) -> None:
     for index, row in enumerate(incidents[: MOST_IN_FULL + MOST_IN_SHORT]):
-        is_short = index > 0 and (row["state"] == "closed" or row["severity"] == "info")
+        is_short = index > 0 and (row["state"] == "resolved" or row["severity"] == "info")
         if (index > 0 and is_brief) or index >= MOST_IN_FULL:
             _print_brief(row, console)
             continue
@@ -97,7 +97,7 @@ def _print_all(
 def _print_brief(row: Row, console: Console) -> None:
     """What it is, and unless it is over as much of what to do now as a line holds."""
     console.print(_head(row, ""))
-    if row["state"] != "closed":
+    if row["state"] != "resolved":
         console.print(
             Padding(_text(row["immediate_action"]), (0, 0, 0, 2)), no_wrap=True, overflow="ellipsis", style="dim"
         )
@@ -131,7 +131,7 @@ def print_incident(
         was: headlines that were reported of it before.
     """
     lines: list[tuple[str, RenderableType]] = [("how bad", _text(row["impact"]))]
-    if not is_short or row["state"] != "closed" or row["immediate_action"].startswith(STAYS):
+    if not is_short or row["state"] != "resolved" or row["immediate_action"].startswith(STAYS):
         lines.append(("now", _text(row["immediate_action"])))
     lines.append(("fix", _text(row["remediation"])))
     lines += [("was told", _text(one)) for one in was]
@@ -169,7 +169,7 @@ def headed(row: Row, before: str) -> Text:
     """What a headline begins with: how severe it is, and that it is over or may go on."""
     head = Text(before, "bold")
     head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
-    state = STATE_WORDS.get(row.get("state") or "open")
+    state = STATE_WORDS.get(row.get("state") or "ongoing")
     return head.append(f"{state.upper()} ", "dim") if state else head
 
 
@@ -217,13 +217,13 @@ def chosen(
         row for row in incidents
         if (not rules or set(rules) & set(row["rules"]))
         and (not severities or row["severity"] in severities)
-        and not (only_open and row["state"] == "closed")
+        and not (only_open and row["state"] == "resolved")
     ]  # fmt: skip
     shown = [
         row for row in findings
         if (not rules or row["rule"] in rules)
         and (not severities or row["severity"] in severities)
-        and not (only_open and row["state"] == "closed")
+        and not (only_open and row["state"] == "resolved")
     ]  # fmt: skip
     return kept, shown
 

@@ -86,9 +86,9 @@ class Reported:
                 yield Change(kind, row)
         for finding_id, row in before.items():
             if finding_id not in now:
-                if row["state"] != "closed":
-                    yield Change("over", {**row, "state": "closed"})
-                self._gone[finding_id] = {"state": "closed", "severity": row["severity"]}
+                if row["state"] != "resolved":
+                    yield Change("over", {**row, "state": "resolved"})
+                self._gone[finding_id] = {"state": "resolved", "severity": row["severity"]}
         for finding_id in list(self._gone)[: max(0, len(self._gone) - self.most)]:
             del self._gone[finding_id]
 

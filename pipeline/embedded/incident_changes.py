@@ -68,8 +68,8 @@ class ReportedIncidents:
         known = {id(one) for some in earlier.values() for one in some}
         gone = [one for one in self._last if id(one) not in known]  # those that went last come first
         for one in gone:
-            if one.row["state"] != "closed":
-                one.row = {**one.row, "state": "closed"}
+            if one.row["state"] != "resolved":
+                one.row = {**one.row, "state": "resolved"}
                 yield IncidentChange("over", one.row)
         self._last = [*reported, *gone[:_MOST_GONE]]
 
@@ -100,8 +100,8 @@ def _newest(roots: Iterable[str], root: str) -> list[str]:
 def _change(row: Mapping[str, Any], before: list[_Reported], roots: Collection[str]) -> IncidentChange | None:
     if not before:
         return IncidentChange("new", row)
-    was_over = all(one.row["state"] == "closed" for one in before)
-    if row["state"] == "closed":
+    was_over = all(one.row["state"] == "resolved" for one in before)
+    if row["state"] == "resolved":
         return None if was_over else IncidentChange("over", row)
     if was_over:
         return IncidentChange("again", row)

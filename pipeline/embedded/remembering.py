@@ -55,4 +55,4 @@ def _incidents_past(rows: Sequence[Row], found: Collection[str]) -> list[list[Ro
 
 
 def _place(row: Row) -> tuple[bool, int]:
-    return row["state"] == "open", row["last_us"]
+    return row["state"] == "ongoing", row["last_us"]

@@ -103,7 +103,7 @@ class StreamMetrics:
             yield _count("files_set_aside", text, files, {"query": kind})
         for (rule, severity), count in sorted(self._open.items()):
             text = "Incidents that are open at the end of the data, by the rule of their root."
-            yield Sample("wirelake_open_incidents", "gauge", text, count, {"rule": rule, "severity": severity})
+            yield Sample("wirelake_ongoing_incidents", "gauge", text, count, {"rule": rule, "severity": severity})
 
 
 def _count(name: str, text: str, value: float, labels: dict[str, str]) -> Sample:

@@ -60,7 +60,7 @@ class Sent:
     def changes(self, rows: Iterable[Mapping[str, Any]]) -> Sequence[IncidentChange]:
         """What has changed; what is over when it is seen first is none of it."""
         found = self._incidents.changes(rows)
-        return [one for one in found if one.kind != "new" or one.row["state"] != "closed"]
+        return [one for one in found if one.kind != "new" or one.row["state"] != "resolved"]
 
     def wait(self, messages: Iterable[Any]) -> int:
         """Let messages wait for being sent; gives how many older ones are dropped for them."""

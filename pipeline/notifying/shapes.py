@@ -71,7 +71,7 @@ def is_open(incidents: Iterable[Incident], page: str | None) -> Sequence[dict[st
     Alertmanager takes an alert for resolved that is not sent again within its ``resolve_timeout`` (5 minutes by
     default), so they are sent at each look.
     """
-    return [_alert(one, page) for one in incidents if one["state"] == "open"]
+    return [_alert(one, page) for one in incidents if one["state"] == "ongoing"]
 
 
 def ended(incidents: Iterable[Incident], page: str | None) -> Sequence[dict[str, Any]]:

@@ -331,7 +331,7 @@ def _findings(s: _Suite) -> Iterator[Check]:
 
 def _incidents(s: _Suite) -> Iterator[Check]:
     yield s.in_set("severity", ("info", "warning", "critical"))
-    yield s.in_set("state", ("open", "unknown", "closed"))
+    yield s.in_set("state", ("ongoing", "unknown", "resolved"))
     yield s.ordered("first_ts", "last_ts")
     yield s.holds("root_first", "findings[0] = root_id", "the root is the first of an incident's findings")
 

@@ -167,7 +167,7 @@ class Queries:
                     name, counted.rows_in, counted.rows_out, took, time.time(), counted.newest_us, len(noted.errors)
                 )
             )
-            self.metrics.incidents(self.ahead.open_incidents)
+            self.metrics.incidents(self.ahead.ongoing_incidents)
             self.progress(
                 f"{name}: batch {number} read {counted.rows_in} rows, wrote {counted.rows_out} in {took:.1f} s"
                 f"{_newest(counted)}"

@@ -225,7 +225,7 @@ FINDINGS = Table(
         optional(
             "state",
             "string",
-            "open: held at the end of the data; closed: seen to be over; unknown: may go on, its end was not seen",
+            "ongoing: held at the end of the data; resolved: seen to end; unknown: its end was not seen",
         ),
         required("cluster", "string", "Kafka cluster"),
         optional("topic", "string", "Topic"),
@@ -256,7 +256,7 @@ INCIDENTS = Table(
     (
         required("incident_id", "string", "Stable as long as its root is the same"),
         required("severity", "string", "info, warning or critical: the most severe of its findings"),
-        required("state", "string", "open while one of its findings is, else unknown if one is, else closed"),
+        required("state", "string", "ongoing while one of its findings is, else unknown if one is, else resolved"),
         required("urgency", "int", "ORDER BY urgency gives what a person must do first"),
         required("headline", "string", "Who does what to whom, in a line"),
         required("impact", "string", "How bad it is and since when, in a line"),

@@ -71,7 +71,14 @@ def a_recording(name: str, *expected: tuple[str, str], **log: Any) -> Recording:
 
 def a_row(rule: str, subject: str, severity: str = "critical", enough_us: int | None = None) -> dict[str, Any]:
     details = {} if enough_us is None else {"enough_us": enough_us}
-    return {"rule": rule, "subject": subject, "severity": severity, "state": "open", "details": details, "summary": ""}
+    return {
+        "rule": rule,
+        "subject": subject,
+        "severity": severity,
+        "state": "ongoing",
+        "details": details,
+        "summary": "",
+    }
 
 
 def test_what_was_not_declared_is_a_false_alarm_if_it_is_above_info() -> None:

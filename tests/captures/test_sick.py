@@ -61,7 +61,7 @@ def rows(name: str) -> dict[tuple[str, str], dict[str, Any]]:
 @pytest.mark.proof
 @pytest.mark.parametrize("recording", SICK, ids=lambda one: one.name)
 def test_what_has_healed_is_over(recording: Recording) -> None:
-    still = {(recording.name, *what) for what, row in rows(recording.name).items() if row["state"] != "closed"}
+    still = {(recording.name, *what) for what, row in rows(recording.name).items() if row["state"] != "resolved"}
     assert still == {one for one in OPEN if one[0] == recording.name}
 
 

@@ -81,7 +81,9 @@ def small_lake(folder: Path) -> Path:
     """A lake of findings alone, written without a JVM."""
     subjects = [f"group/topic-{number}" for number in range(20)]
     write(
-        folder, FINDINGS, [row(FINDINGS, finding_id=s, subject=s, severity="warning", state="open") for s in subjects]
+        folder,
+        FINDINGS,
+        [row(FINDINGS, finding_id=s, subject=s, severity="warning", state="ongoing") for s in subjects],
     )
     return folder
 

@@ -30,7 +30,7 @@ _INT32 = (0, 1, -1, 2**31 - 1, -(2**31))
 _KNOWN: dict[str, tuple[str, ...]] = {
     "direction": ("request", "response"), "protocol": ("kafka", "mongodb"), "severity": ("critical", "warning", "info"),
     "kind": ("committed", "fetched", "high_watermark", "appended", "assigned", "software", "ended", "begun"),
-    "status": ("paired", "unanswered", "pending", "orphan_response"), "state": ("open", "closed", "unknown"),
+    "status": ("paired", "unanswered", "pending", "orphan_response"), "state": ("ongoing", "resolved", "unknown"),
     "decode_status": ("ok", "partial"), "links": ("[]",), "how": HOWS,
 }  # fmt: skip
 """Texts that programs of ours write, by column."""

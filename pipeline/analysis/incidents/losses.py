@@ -45,7 +45,7 @@ def what_may_be_lost(case: Case, losses: Sequence[Known]) -> str:
 def _is_near(loss: Known, case: Case) -> bool:
     """Whether something that an incident rests on can have been lost: in its time, or since it is not over."""
     begun = loss.last_us >= case.first_us - LEAST_LINGER_US
-    return begun and (case.state != "closed" or loss.first_us <= case.last_us + LEAST_LINGER_US)
+    return begun and (case.state != "resolved" or loss.first_us <= case.last_us + LEAST_LINGER_US)
 
 
 def _clients(findings: Iterable[Known]) -> set[tuple[str, ...]]:

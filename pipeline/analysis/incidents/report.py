@@ -109,7 +109,7 @@ def plain_row(tree: Tree) -> dict[str, Any]:
     rows = [one.row for one in tree.findings]
     severity = min((str(one["severity"]) for one in rows), key=SEVERITIES.index)
     states = {str(one["state"]) for one in rows}
-    state = next(one for one in ("open", "unknown", "closed") if one in states)
+    state = next(one for one in ("ongoing", "unknown", "resolved") if one in states)
     return {
         "incident_id": incident_id(str(row["finding_id"])),
         "severity": severity,
@@ -150,13 +150,13 @@ def incident_id(root_finding_id: str) -> str:
 
 def _rank(severity: str, state: str) -> int:
     """What is not over comes before what is, the critical before the rest; what is only for information last."""
-    is_over, rank = state == "closed", SEVERITIES.index(severity)
+    is_over, rank = state == "resolved", SEVERITIES.index(severity)
     return 5 if is_over and rank else (rank if not is_over and rank < 2 else 2 if is_over else 3)
 
 
 def _now(case: Case, texts: Texts, state: str) -> str:
     now = _of_process(case, spoken(texts.now(case), case.library))
-    if state != "closed":
+    if state != "resolved":
         return now
     return f"{OVER if _is_undone(case) else STAYS} {now[:1].lower()}{now[1:]}"
 
@@ -187,9 +187,9 @@ def _urgency(case: Case, texts: Texts) -> int:
 def _is_growing(case: Case) -> bool | None:
     """Whether more records come to wait; None: nothing shows it."""
     growing = [one for one in case.tree.findings if rule_named(one.rule).is_growing_while_open]
-    if any((one.row.get("state") or "open") == "open" and _grew(one) for one in growing):
+    if any((one.row.get("state") or "ongoing") == "ongoing" and _grew(one) for one in growing):
         return True
-    return False if case.state == "closed" else None
+    return False if case.state == "resolved" else None
 
 
 def _grew(one: Known) -> bool:
@@ -212,7 +212,7 @@ def _impacts(case: Case, texts: Texts, reported: Case) -> Iterator[str]:
         yield f"{reported.times:,} {rule_named(reported.lead.rule).unit}"
     if reported.recurrences:
         yield f"came {count(reported.recurrences, 'time')} before"
-    if _is_growing(case) and case.state == "open":
+    if _is_growing(case) and case.state == "ongoing":
         yield "growing"
     others = [name for name in case.groups if name != case.lead.group]
     if others:
@@ -220,12 +220,12 @@ def _impacts(case: Case, texts: Texts, reported: Case) -> Iterator[str]:
     span = f" ({seconds(case.last_us - case.first_us)})" if case.last_us - case.first_us >= _SECOND_US else ""
     last = moment(case.last_us)
     match case.state:
-        case "open":
+        case "ongoing":
             yield f"since {moment(case.first_us)} UTC{span}, not over at the end of the data"
         case "unknown":
             yield f"since {moment(case.first_us)} UTC{span}, {STATE_WORDS['unknown']}: seen last at {last} UTC"
         case _:
-            yield f"from {moment(case.first_us)} to {last[11:]} UTC{span}, {STATE_WORDS['closed']}"
+            yield f"from {moment(case.first_us)} to {last[11:]} UTC{span}, {STATE_WORDS['resolved']}"
 
 
 def _confidence(case: Case, texts: Texts, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def moments_of_finding(
 
 def _silence(one: Finding) -> Iterator[Moment]:
     """What did not come until the end of a finding that goes on: no exchange shows it."""
-    if one.state == "closed" or not rule_named(one.rule).is_silence:
+    if one.state == "resolved" or not rule_named(one.rule).is_silence:
         return
     place = one.topic if one.partition is None else f"{one.topic}-{one.partition}"
     if one.group_id and one.topic:

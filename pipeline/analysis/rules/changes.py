@@ -19,8 +19,8 @@ def kind_of_change(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> Ki
     """
     if last is None:
         return "new"
-    if row["state"] == "closed":
-        return None if last["state"] == "closed" else "over"
-    if last["state"] == "closed":
-        return "again" if row["state"] == "open" else None
+    if row["state"] == "resolved":
+        return None if last["state"] == "resolved" else "over"
+    if last["state"] == "resolved":
+        return "again" if row["state"] == "ongoing" else None
     return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(last["severity"]) else None

@@ -102,7 +102,7 @@ def finding(episode: Episode, severity: str, summary: str, advice: str, sources:
     is_healed = episode.healed_us is not None
     return Finding(
         rule=episode.rule, severity=severity, subject=episode.subject,
-        state="closed" if is_healed
+        state="resolved" if is_healed
         else sources.state(episode.cluster, episode.first_us, episode.last_us, episode.times),
         cluster=episode.cluster, topic=episode.topic, partition=episode.partition, group_id=episode.group_id,
         first_us=episode.first_us, last_us=episode.last_us, summary=summary + again(episode), advice=advice,

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.groups.coming_and_going import Step
 
 T = TypeVar("T")
-State = Literal["open", "closed", "unknown"]
-STATE_WORDS = {"closed": "over", "unknown": "may go on"}
-"""What people read in place of a state; nothing where it is open."""
+State = Literal["ongoing", "resolved", "unknown"]
+STATE_WORDS = {"resolved": "over", "unknown": "may go on"}
+"""What people read in place of a state; nothing where it is ongoing."""
 NAMELESS = "a client without client_id"
 SEVERITIES = ("critical", "warning", "info")
 """The most severe first."""
@@ -43,7 +43,7 @@ class Sources:
             same names of ``exchanges``.
             In ``events`` and ``batches`` a topic without a known name has its id as ``topic``.
         facts: clusters and topic names as known now.
-        still_open_us: see FindingSettings.resolved_after_seconds.
+        resolved_after_us: see FindingSettings.resolved_after_seconds.
         ends, server_ends: by cluster, and by Kafka broker, the time of the last exchange, µs since the epoch.
         made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
         episodes: by rule, what its symptoms were cut into (pipeline.analysis.rules.episodes).
@@ -55,7 +55,7 @@ class Sources:
 
     tables: Tables
     facts: Facts = field(default_factory=Facts)
-    still_open_us: int = 60_000_000
+    resolved_after_us: int = 60_000_000
     ends: Mapping[str, int] = field(default_factory=dict)
     server_ends: Mapping[str, int] = field(default_factory=dict)
     made_anew: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
@@ -86,21 +86,21 @@ class Sources:
     def state(self, cluster: str, first_us: int, last_us: int, times: int, *, server: str | None = None) -> State:
         """What is known at the end of the data of a trouble seen ``times`` times from ``first_us`` to ``last_us``.
 
-        It is closed once it has kept quiet for three of its own intervals, and for five seconds at least; what came
-        once only, once it has kept quiet for ``still_open_us``. Quiet counts while somebody listens: if ``server``,
+        It is resolved once it has kept quiet for three of its own intervals, and for five seconds at least; what came
+        once only, once it has kept quiet for ``resolved_after_us``. Quiet counts while somebody listens: if ``server``,
         where it showed, was not seen for so long after it although others were, it is unknown. A rule that knows the
         sign of recovery goes by that instead.
         """
-        interval = (last_us - first_us) // (times - 1) if times > 1 else self.still_open_us
-        quiet = max(3 * interval, _LEAST_QUIET_US) if times > 1 else self.still_open_us
+        interval = (last_us - first_us) // (times - 1) if times > 1 else self.resolved_after_us
+        quiet = max(3 * interval, _LEAST_QUIET_US) if times > 1 else self.resolved_after_us
         if self.ends.get(cluster, last_us) - last_us <= quiet:
-            return "open"
+            return "ongoing"
         seen_us = None if server is None else self.server_ends.get(server)
-        return "unknown" if seen_us is not None and seen_us - last_us <= quiet else "closed"
+        return "unknown" if seen_us is not None and seen_us - last_us <= quiet else "resolved"
 
     def state_unhealed(self, cluster: str, first_us: int, last_us: int, times: int) -> State:
         """The same of what has a sign of recovery, which was not seen: open while somebody tries, then unknown."""
-        return "open" if self.state(cluster, first_us, last_us, times) == "open" else "unknown"
+        return "ongoing" if self.state(cluster, first_us, last_us, times) == "ongoing" else "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,7 +201,7 @@ def with_earlier(found: Found, earlier: Iterable[Mapping[str, Any]], pause_us: i
     now = {finding.finding_id: finding.row() for finding in found.findings}
     goes_on = [_as_begun(row, begun.get(finding_id), pause_us) for finding_id, row in now.items()]
     gone = [row for finding_id, row in begun.items() if finding_id not in now]
-    over = [{**row, "state": "closed"} if _is_over(row, found) else dict(row) for row in gone]
+    over = [{**row, "state": "resolved"} if _is_over(row, found) else dict(row) for row in gone]
     return sorted([*goes_on, *over], key=lambda row: str(row["finding_id"]))
 
 

@@ -143,13 +143,13 @@ def _clock(us: int, now_us: int) -> str:
 
 def _incidents(now: Now, news: Mapping[str, str], width: int, most: int | None) -> Iterator[Text]:
     """A line each, and what is to be done about the first: ``most`` lines of that, None: all."""
-    if all(row["state"] == "closed" for row in now.incidents) and (grows := _growing(now.groups)):
+    if all(row["state"] == "resolved" for row in now.incidents) and (grows := _growing(now.groups)):
         yield _line(f"No incident is open, but {grows}", "yellow")
     elif not now.incidents:
         looked = f"{many(len(now.groups), 'group')} and {many(len(now.traffic.clients), 'client')}"
         yield _line(f"No incident in what {looked} do.", "green")
     for index, row in enumerate(now.incidents):
-        is_short = index > 0 or row["state"] == "closed"
+        is_short = index > 0 or row["state"] == "resolved"
         lines = 1 if is_short else most
         yield from _incident(row, news.get(row["incident_id"], ""), now.last_us, width, lines)
 
@@ -167,10 +167,11 @@ def _growing(groups: Sequence[GroupNow]) -> str:
 
 
 def _incident(row: Mapping[str, Any], news: str, ended_us: int, width: int, most: int | None) -> Iterator[Text]:
-    is_over = row["state"] == "closed"
+    is_over = row["state"] == "resolved"
     style = "dim" if is_over else STYLES[row["severity"]]
     label = "OVER" if is_over else _LABELS.get(news, "")
-    until_us = ended_us if row["state"] == "open" else row["last_us"]  # of what is unknown since nothing is known later
+    # Of an unknown one nothing is known later than its last sign.
+    until_us = ended_us if row["state"] == "ongoing" else row["last_us"]
     when = span((until_us - row["first_us"]) / 1e6)
     before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
     is_short = most == 1

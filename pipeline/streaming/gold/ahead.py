@@ -52,11 +52,11 @@ class Ahead:
         settings: thresholds.
 
     Attributes:
-        open_incidents: how many incidents are open, by root rule and severity; None: none were judged yet.
+        ongoing_incidents: how many incidents are open, by root rule and severity; None: none were judged yet.
     """
 
     def __init__(self, settings: StreamSettings) -> None:
-        self.open_incidents: Mapping[tuple[str, str], int] | None = None
+        self.ongoing_incidents: Mapping[tuple[str, str], int] | None = None
         self._settings = settings
         self._recent: Gathering | None = None
         self._writing = threading.Lock()
@@ -144,8 +144,8 @@ class Ahead:
             rows.overwrite(kept, FINDINGS)
         if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):
             rows.overwrite(incidents, INCIDENTS)
-        self.open_incidents = Counter(
-            (one["rule"], one["severity"]) for one in judgement.incidents if one["state"] == "open"
+        self.ongoing_incidents = Counter(
+            (one["rule"], one["severity"]) for one in judgement.incidents if one["state"] == "ongoing"
         )
 
     def _begun(self, rows: Rows, new: Gathered) -> Gathering:

@@ -171,7 +171,7 @@ def test_wide_deliveries_are_followed_only_while_they_are_few() -> None:
 
 def finding(rule: str, subject: str, us: int, **details: object) -> dict:
     return Finding(
-        rule=rule, severity="warning", subject=subject, state="closed", cluster="c", topic=None, partition=None,
+        rule=rule, severity="warning", subject=subject, state="resolved", cluster="c", topic=None, partition=None,
         group_id=None, first_us=us, last_us=us, summary="", advice="", details=details,
     ).row()  # fmt: skip
 

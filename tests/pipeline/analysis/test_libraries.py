@@ -139,7 +139,7 @@ def test_no_text_for_go_or_node_names_properties_of_java_clients(text: str, libr
 
 def _finding(**details: object) -> Finding:
     return Finding(
-        rule="stopped", severity="critical", subject="g/t", state="open", cluster="k", topic="t", partition=None,
+        rule="stopped", severity="critical", subject="g/t", state="ongoing", cluster="k", topic="t", partition=None,
         group_id="g", first_us=0, last_us=1, summary="It stands.", advice="Now: wait. Fix: lower max.poll.records.",
         details=details,
     )  # fmt: skip

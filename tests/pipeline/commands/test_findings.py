@@ -29,8 +29,12 @@ from tests.pipeline.rows import row, write
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     findings = [
-        row(FINDINGS, finding_id="1", rule="stopped", subject="g/t", severity="critical", state="closed", group_id="g"),
-        row(FINDINGS, finding_id="2", rule="throttled", subject="app", severity="warning", state="open", evidence=[]),
+        row(
+            FINDINGS, finding_id="1", rule="stopped", subject="g/t", severity="critical", state="resolved", group_id="g"
+        ),
+        row(
+            FINDINGS, finding_id="2", rule="throttled", subject="app", severity="warning", state="ongoing", evidence=[]
+        ),
     ]
     write(tmp_path, FINDINGS, findings)
     return tmp_path
@@ -176,5 +180,5 @@ def test_incidents_fit_the_terminal_with_the_first_in_full(tmp_path: Path) -> No
     assert [line.rstrip() for line in brief[: len(first)]] == first
     text = " ".join(brief)
     assert all(row["headline"][:40] in text for row in incidents)
-    assert all(row["immediate_action"][:40] in text for row in incidents if row["state"] != "closed")
+    assert all(row["immediate_action"][:40] in text for row in incidents if row["state"] != "resolved")
     assert brief[-1].startswith("In short")

@@ -192,10 +192,10 @@ def _findings() -> list[dict[str, Any]]:
 
     where = {"topic": "orders", "partition": 0, "group_id": "g"}
     return [
-        found("stopped", "warning", (1, 5), "open"),
+        found("stopped", "warning", (1, 5), "ongoing"),
         found("stuck_commit", "critical", (2, 5), None, evidence=["c1", "f2"], **where),
-        found("commit_rejected", "critical", (1, 2), "closed", subject=HOSTILE, summary=HOSTILE),
-        found("mongo_cursor_leak", "info", (1, 2), "open"),
+        found("commit_rejected", "critical", (1, 2), "resolved", subject=HOSTILE, summary=HOSTILE),
+        found("mongo_cursor_leak", "info", (1, 2), "ongoing"),
     ]
 
 

@@ -153,7 +153,7 @@ def _records_behind(connection: duckdb.DuckDBPyConnection, standing: list[dict[s
 
 def _held_back(connection: duckdb.DuckDBPyConnection, standing: list[dict[str, Any]]) -> Iterator[str]:
     """What an open transaction holds back of a partition, and what waits for a group that stands before it."""
-    stated = ask_rows(connection, "FROM gold.findings WHERE rule = 'lso_stalled' AND state <> 'closed'")
+    stated = ask_rows(connection, "FROM gold.findings WHERE rule = 'lso_stalled' AND state <> 'resolved'")
     for finding in stated:
         held = orjson.loads(finding["details"])
         first, records = held["last_stable_offset"], held["records_behind"]
@@ -172,7 +172,7 @@ def _open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope, now:
         (row["cluster"], row["transactional_id"], row["first_ts"]): row
         for row in transactions.open_transactions(connection, scope)
     }
-    stated = ask_rows(connection, f"FROM gold.findings WHERE rule = '{_OPEN_TRANSACTION}' AND state <> 'closed'")
+    stated = ask_rows(connection, f"FROM gold.findings WHERE rule = '{_OPEN_TRANSACTION}' AND state <> 'resolved'")
     for row in stated:
         page, age = shown.get((row["cluster"], row["subject"], row["first_ts"])), orjson.loads(row["details"])["age_us"]
         if page is None:
@@ -182,7 +182,7 @@ def _open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope, now:
     held = {
         (row["cluster"], row["topic"], row["partition"]): row for row in transactions.held_partitions(connection, scope)
     }
-    for row in ask_rows(connection, "FROM gold.findings WHERE rule = 'lso_stalled' AND state = 'open'"):
+    for row in ask_rows(connection, "FROM gold.findings WHERE rule = 'lso_stalled' AND state = 'ongoing'"):
         page = held.get((row["cluster"], row["topic"], row["partition"]))
         seconds = (row["last_ts"] - row["first_ts"]).total_seconds()
         if page is None or abs(page["held_seconds"] - seconds) > _CLOSE:
@@ -194,8 +194,8 @@ def _incidents(connection: duckdb.DuckDBPyConnection, scope: Scope, lake: Path, 
     counts = incident_counts(connection, scope)
     places = {
         "home": {name: count for name, count in counts.items() if count},
-        "findings": Counter("closed" if row["state"] == "closed" else row["severity"] for row in told),
-        "top": Counter("closed" if row["state"] == "closed" else row["severity"] for row in now.incidents),
+        "findings": Counter("resolved" if row["state"] == "resolved" else row["severity"] for row in told),
+        "top": Counter("resolved" if row["state"] == "resolved" else row["severity"] for row in now.incidents),
     }
     if places["home"] != dict(places["findings"]) or places["home"] != dict(places["top"]):
         yield f"incidents: {places}"

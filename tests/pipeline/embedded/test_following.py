@@ -115,12 +115,12 @@ def test_findings_do_not_depend_on_cuts(cuts: list[float], judged: set[int]) -> 
     assert found is not None
     assert in_any_order(found.findings) == in_any_order(whole(path).findings)
     ended = {change.row["finding_id"]: change.kind for change in changes}
-    over = {row["finding_id"] for row in found.findings.to_pylist() if row["state"] == "closed"}
+    over = {row["finding_id"] for row in found.findings.to_pylist() if row["state"] == "resolved"}
     assert {row["finding_id"] for row in found.findings.to_pylist()} <= set(ended)
     assert all(ended[one] == "over" for one in over if sum(c.row["finding_id"] == one for c in changes) > 1)
 
 
-def row(state: str = "open", severity: str = "warning", finding_id: str = "one") -> dict[str, Any]:
+def row(state: str = "ongoing", severity: str = "warning", finding_id: str = "one") -> dict[str, Any]:
     return {"finding_id": finding_id, "state": state, "severity": severity}
 
 
@@ -134,13 +134,13 @@ def test_each_change_is_reported_once() -> None:
     assert kinds(row()) == []
     assert kinds(row(severity="critical")) == ["worse"]
     assert kinds(row()) == []
-    assert kinds(row("closed")) == ["over"]
-    assert kinds(row("closed")) == []
+    assert kinds(row("resolved")) == ["over"]
+    assert kinds(row("resolved")) == []
     assert kinds(row()) == ["again"]
     assert kinds() == ["over"]
     assert kinds() == []
-    assert kinds(row("closed", finding_id="two")) == ["new"]
-    assert kinds(row("closed", finding_id="two")) == []
+    assert kinds(row("resolved", finding_id="two")) == ["new"]
+    assert kinds(row("resolved", finding_id="two")) == []
 
 
 @pytest.mark.slow
@@ -158,12 +158,12 @@ def test_what_is_too_much_is_dropped_and_what_was_found_in_it_stays() -> None:
     assert "stuck_commit" in {row["rule"] for row in found.findings.to_pylist()}
 
 
-def past(number: int, state: str = "closed", severity: str = "warning") -> dict[str, Any]:
+def past(number: int, state: str = "resolved", severity: str = "warning") -> dict[str, Any]:
     return {**row(state, severity, f"f{number}"), "incident_id": f"i{number // 2}", "last_us": number}
 
 
 def test_of_findings_that_are_past_the_oldest_incidents_are_forgotten() -> None:
-    rows = [past(0, severity="critical"), past(1), past(2, "open"), *(past(number) for number in range(3, 12))]
+    rows = [past(0, severity="critical"), past(1), past(2, "ongoing"), *(past(number) for number in range(3, 12))]
     assert remembered(rows, {"f11"}, set(), 11) == rows
     kept = {one["finding_id"] for one in remembered(rows, {"f11"}, set(), 7)}
     # That of a critical finding stays, and that which was not over; incidents go as a whole.

@@ -12,7 +12,7 @@ from tests.paths import CAPTURES
 from tests.pipeline.embedded.test_following import STREAM, pieces
 
 
-def row(root: str, *others: str, state: str = "open", severity: str = "warning") -> dict[str, Any]:
+def row(root: str, *others: str, state: str = "ongoing", severity: str = "warning") -> dict[str, Any]:
     return {
         "root_id": root, "findings": [root, *others], "state": state, "severity": severity, "headline": f"about {root}",
     }  # fmt: skip
@@ -28,12 +28,12 @@ def test_what_begins_gets_worse_ends_and_comes_again() -> None:
     assert kinds(row("a", "b")) == []
     assert kinds(row("a", "b", severity="critical")) == ["worse"]
     assert kinds(row("a", "b", state="unknown", severity="critical")) == []
-    assert kinds(row("a", "b", state="closed", severity="critical")) == ["over"]
-    assert kinds(row("a", "b", state="closed", severity="critical")) == []
+    assert kinds(row("a", "b", state="resolved", severity="critical")) == ["over"]
+    assert kinds(row("a", "b", state="resolved", severity="critical")) == []
     assert kinds(row("a", severity="critical")) == ["again"]
     assert kinds() == ["over"]
     assert kinds() == []
-    assert kinds(row("c", state="closed")) == ["new"]
+    assert kinds(row("c", state="resolved")) == ["new"]
 
 
 def test_what_turns_out_to_follow_from_something_else_is_reported_once() -> None:
@@ -54,7 +54,7 @@ def test_two_that_become_one_are_reported_as_one_and_part_in_silence() -> None:
     assert (change.kind, change.before) == ("root", ("about b",))
     assert list(reported.changes([row("a", "b")])) == []
     assert list(reported.changes([row("a"), row("b")])) == []
-    assert [one.kind for one in reported.changes([row("a"), row("b", state="closed")])] == ["over"]
+    assert [one.kind for one in reported.changes([row("a"), row("b", state="resolved")])] == ["over"]
 
 
 def test_an_incident_whose_root_is_found_no_more_is_known_by_its_other_findings() -> None:

@@ -26,7 +26,7 @@ def test_batches_add_up_by_query() -> None:
     assert found["files_set_aside", "frames"] == 2
 
 
-def test_open_incidents_replace_those_before() -> None:
+def test_ongoing_incidents_replace_those_before() -> None:
     exposed = Exposed()
     metrics = StreamMetrics(exposed)
     metrics.incidents({("stuck_commit", "critical"): 2, ("lso_stalled", "critical"): 1})

@@ -32,7 +32,7 @@ def incident(number: int = 1, **values: Any) -> dict[str, Any]:
     """A row of ``gold.incidents``."""
     row: dict[str, Any] = {column.name: f"{column.name} {number}" for column in INCIDENTS.columns}
     row |= {
-        "severity": "critical", "state": "open", "findings": [f"root_id {number}"], "partition": 0,
+        "severity": "critical", "state": "ongoing", "findings": [f"root_id {number}"], "partition": 0,
         "page": "/incident?id=1",
         "first_ts": datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc),
         "last_ts": datetime(2026, 1, 2, 3, 5, 5, tzinfo=timezone.utc),
@@ -70,7 +70,7 @@ def test_each_change_is_sent_once_over_restarts(there: Receiver, tmp_path: Path)
     assert look(there, file).take([one, other]) == (2, True)
     assert look(there, file).take([one, other]) == (0, True)
     look(there, file).take([one, {**other, "severity": "critical"}])
-    look(there, file).take([{**one, "state": "closed"}])
+    look(there, file).take([{**one, "state": "resolved"}])
     look(there, file).take([one])
     assert kinds(there) == [
         ("new", "incident_id 1"), ("new", "incident_id 2"),
@@ -84,7 +84,7 @@ def test_each_change_is_sent_once_over_restarts(there: Receiver, tmp_path: Path)
 
 
 def test_what_is_over_at_first_sight_is_not_sent(there: Receiver, tmp_path: Path) -> None:
-    assert look(there, tmp_path / "state").take([incident(state="closed")]) == (0, True)
+    assert look(there, tmp_path / "state").take([incident(state="resolved")]) == (0, True)
     assert look(there, tmp_path / "state").take([incident()]) == (1, True)
     assert kinds(there) == [("again", "incident_id 1")]
 
@@ -94,7 +94,7 @@ def test_nothing_is_lost_or_sent_twice_while_the_receiver_is_down(there: Receive
     there.answers = [200, *[503] * posting.TRIES]
     assert look(there, file).take([incident(1), incident(2), incident(3)]) == (1, False)
     assert there.asked == 1 + posting.TRIES
-    assert look(there, file).take([incident(1), incident(2), {**incident(3), "state": "closed"}]) == (3, True)
+    assert look(there, file).take([incident(1), incident(2), {**incident(3), "state": "resolved"}]) == (3, True)
     assert kinds(there) == [
         ("new", "incident_id 1"), ("new", "incident_id 2"), ("new", "incident_id 3"), ("over", "incident_id 3"),
     ]  # fmt: skip
@@ -162,8 +162,8 @@ def test_alertmanager_gets_what_is_open_each_time_and_what_ended_once(there: Rec
     process = look(there, tmp_path / "state", Shape.ALERTMANAGER)
     assert process.take([one, other]) == (2, True)
     there.answers = [500] * posting.TRIES
-    assert process.take([one, {**other, "state": "closed"}]) == (0, False)
-    assert look(there, tmp_path / "state", Shape.ALERTMANAGER).take([one, {**other, "state": "closed"}]) == (2, True)
+    assert process.take([one, {**other, "state": "resolved"}]) == (0, False)
+    assert look(there, tmp_path / "state", Shape.ALERTMANAGER).take([one, {**other, "state": "resolved"}]) == (2, True)
     assert look(there, tmp_path / "state", Shape.ALERTMANAGER).take([one]) == (1, True)
     assert {path for path, _ in there.taken} == {"/api/v2/alerts"}
     shown = [[(a["labels"]["incident_id"], "endsAt" in a) for a in message] for _, message in there.taken]

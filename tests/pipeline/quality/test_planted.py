@@ -44,7 +44,7 @@ SOUND: dict[str, dict[str, Any]] = {
     "silver.mongo_commands": {"ok": True},
     "gold.offset_timeline": {},
     "gold.findings": {"severity": "critical", "rule": "stuck_commit", "evidence": ["x"]},
-    "gold.incidents": {"severity": "critical", "state": "open", "root_id": "x", "findings": ["x"]},
+    "gold.incidents": {"severity": "critical", "state": "ongoing", "root_id": "x", "findings": ["x"]},
 }
 """Values of a sound row, where those of tests.pipeline.rows are none."""
 PLANTED: dict[str, dict[str, dict[str, Any]]] = {

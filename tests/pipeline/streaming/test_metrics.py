@@ -35,8 +35,8 @@ def test_the_job_serves_what_its_batches_did(spark: SparkSession, landing: Path,
     shown = {
         (one.labels["rule"], one.labels["severity"]): one.value
         for one in samples
-        if one.name == "wirelake_open_incidents"
+        if one.name == "wirelake_ongoing_incidents"
     }
     held = rows(tmp_path / "lake", INCIDENTS)
     assert held
-    assert shown == Counter((one["rule"], one["severity"]) for one in held if one["state"] == "open")
+    assert shown == Counter((one["rule"], one["severity"]) for one in held if one["state"] == "ongoing")

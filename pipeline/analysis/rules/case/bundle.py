@@ -65,7 +65,7 @@ class Bundle:
     @cached_property
     def is_over(self) -> bool:
         """Whether none of them holds."""
-        return all(one.row["state"] == "closed" for one in self.findings)
+        return all(one.row["state"] == "resolved" for one in self.findings)
 
     @cached_property
     def severity(self) -> str:

@@ -187,8 +187,8 @@ class Case:
     @cached_property
     def state(self) -> str:
         """``open`` while one of its findings is, else ``unknown`` if one is, else ``closed``."""
-        states = {one.row.get("state") or "open" for one in self.tree.findings}
-        return next((state for state in ("open", "unknown") if state in states), "closed")
+        states = {one.row.get("state") or "ongoing" for one in self.tree.findings}
+        return next((state for state in ("ongoing", "unknown") if state in states), "resolved")
 
     @cached_property
     def severity(self) -> str:

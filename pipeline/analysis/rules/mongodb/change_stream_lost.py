@@ -127,7 +127,7 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings
     return Finding(
         rule=ChangeStreamLost.name, severity="critical" if is_lasting else "warning",
         subject=f"{first.namespace}/{first.application if is_known else first.client_ip}",
-        state="closed" if anew else "open" if is_known else "unknown",
+        state="resolved" if anew else "ongoing" if is_known else "unknown",
         cluster=first.server, topic=None, partition=None, group_id=None,
         first_us=first.us, last_us=last.us, summary=". ".join(part for part in parts if part) + ".",
         advice=MONGODB.meaning(None, first.error_code).advice,

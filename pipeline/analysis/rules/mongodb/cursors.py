@@ -160,7 +160,7 @@ def leak(some: Sequence[LeftOpen], end_us: int, settings: FindingSettings) -> Fi
     is_over = found.closed_us is not None or idle_us >= _SERVER_FORGETS_US
     return Finding(
         rule=LEAK, severity="warning", subject=f"{found.application or '?'}/{found.client_ip}",
-        state="closed" if is_over else "open", cluster=found.server, topic=None,
+        state="resolved" if is_over else "ongoing", cluster=found.server, topic=None,
         partition=None, group_id=None, first_us=found.first_us, last_us=found.last_us, summary=summary,
         advice=ADVICE.format(closes=closes_cursors(found.driver)), evidence=found.evidence,
         details={

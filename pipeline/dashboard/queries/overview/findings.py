@@ -14,20 +14,20 @@ MOST = 300
 """Findings that are shown at once."""
 
 _HELD = """
-WHERE first_ts <= $end AND (coalesce(state, 'open') <> 'closed' OR last_ts >= $start)
+WHERE first_ts <= $end AND (coalesce(state, 'ongoing') <> 'resolved' OR last_ts >= $start)
   AND ($protocol IS NULL OR rule IN (SELECT unnest($rules)))
 """
 
 _COUNTS = f"""
-SELECT coalesce(state, 'open') AS state, severity, count(*) AS n FROM gold.findings {_HELD} GROUP BY ALL
+SELECT coalesce(state, 'ongoing') AS state, severity, count(*) AS n FROM gold.findings {_HELD} GROUP BY ALL
 """  # noqa: S608 - our own text
 
 _FINDINGS = f"""
-SELECT finding_id, rule, severity, subject, coalesce(state, 'open') AS state, cluster, topic, partition, group_id,
+SELECT finding_id, rule, severity, subject, coalesce(state, 'ongoing') AS state, cluster, topic, partition, group_id,
        first_ts, last_ts, summary, evidence, advice, details, incident_id
 FROM gold.findings
 {_HELD}
-ORDER BY coalesce(state, 'open') = 'closed', list_position(['critical', 'warning', 'info'], severity), rule,
+ORDER BY coalesce(state, 'ongoing') = 'resolved', list_position(['critical', 'warning', 'info'], severity), rule,
          last_ts DESC, subject
 LIMIT $most
 """  # noqa: S608 - our own text
@@ -50,9 +50,9 @@ def finding(connection: duckdb.DuckDBPyConnection, finding_id: str) -> dict[str,
 
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
     """How many of :func:`findings` are not over, by severity (all three are there), and how many are (``closed``)."""
-    numbers = dict.fromkeys((*SEVERITIES, "closed"), 0)
+    numbers = dict.fromkeys((*SEVERITIES, "resolved"), 0)
     for row in ask_rows(connection, _COUNTS, scope, rules=rules_of(scope)):
-        numbers["closed" if row["state"] == "closed" else row["severity"]] += row["n"]
+        numbers["resolved" if row["state"] == "resolved" else row["severity"]] += row["n"]
     return numbers
 
 

@@ -37,7 +37,7 @@ class IncidentFinding:
 # The same for incidents and findings, so that one is shown where the other is.
 _HELD = """
 FROM gold.incidents
-WHERE first_ts <= $end AND (state <> 'closed' OR last_ts >= $start)
+WHERE first_ts <= $end AND (state <> 'resolved' OR last_ts >= $start)
   AND ($protocol IS NULL OR list_has_any($rules, rules))
 """
 
@@ -46,7 +46,7 @@ SELECT incident_id, severity, state, headline, impact, immediate_action, remedia
        affected, rule, rules, root_id, cluster, topic, partition, group_id, records, first_ts, last_ts,
        len(findings) AS findings
 {_HELD}
-ORDER BY state = 'closed', urgency, coalesce(records, 0) DESC, first_ts, incident_id
+ORDER BY state = 'resolved', urgency, coalesce(records, 0) DESC, first_ts, incident_id
 LIMIT $most
 """
 
@@ -63,9 +63,9 @@ def incidents(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[
 
 def incident_counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
     """How many of :func:`incidents` are not over, by severity (all three are there), and how many are (``closed``)."""
-    numbers = dict.fromkeys((*SEVERITIES, "closed"), 0)
+    numbers = dict.fromkeys((*SEVERITIES, "resolved"), 0)
     for row in rows_if_there(connection, _COUNTS, scope, rules=rules_of(scope)):
-        numbers["closed" if row["state"] == "closed" else row["severity"]] += row["n"]
+        numbers["resolved" if row["state"] == "resolved" else row["severity"]] += row["n"]
     return numbers
 
 

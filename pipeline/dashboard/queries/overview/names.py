@@ -189,7 +189,7 @@ def counted(known: Sequence[Name], findings: Iterable[dict[str, Any]]) -> list[C
         known: names that were looked at.
         findings: rows of ``gold.findings``.
     """
-    found = [row for row in findings if (row["state"] or "open") != "closed"]
+    found = [row for row in findings if (row["state"] or "ongoing") != "resolved"]
     entities = {
         (cluster, *entity)
         for row in found

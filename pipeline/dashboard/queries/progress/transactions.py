@@ -59,7 +59,7 @@ SELECT * EXCLUDE (seen_until), least(coalesce(seen_until, last_ts), $end) AS kno
 """  # noqa: S608 - our own text
 _JUDGED = """
 SELECT cluster, subject, first_ts, last_ts, state FROM gold.findings
-WHERE rule = 'hanging_transaction' AND coalesce(state, 'open') <> 'closed' AND last_ts <= $end
+WHERE rule = 'hanging_transaction' AND coalesce(state, 'ongoing') <> 'resolved' AND last_ts <= $end
 """
 
 _ENDED = """

@@ -34,8 +34,8 @@ def draw(here: Here) -> None:
         link("home", f"What belongs together: {many(how_many, 'incident')}", "emergency_home")
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
-    holds = [row for row in found if row["state"] != "closed"]
-    over = [row for row in found if row["state"] == "closed"]
+    holds = [row for row in found if row["state"] != "resolved"]
+    over = [row for row in found if row["state"] == "resolved"]
     if not holds:
         st.success("Nothing is wrong any more at the end of this data.", icon=":material/check_circle:")
     for index, (rule, rows) in enumerate(groupby(holds, key=lambda row: (row["severity"], row["rule"]))):
@@ -48,7 +48,7 @@ def draw(here: Here) -> None:
 
 def _metrics(numbers: dict[str, int]) -> None:
     columns = st.columns(4)
-    labels = {"critical": "Critical", "warning": "Warnings", "info": "For information", "closed": "Over"}
+    labels = {"critical": "Critical", "warning": "Warnings", "info": "For information", "resolved": "Over"}
     for column, (name, label) in zip(columns, labels.items(), strict=True):
         column.metric(label, numbers[name], border=True)
 
@@ -66,7 +66,9 @@ def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool)
                 st.markdown(page)
         for row in rows:
             since = (
-                f"since {moment(row['first_ts'])}" if row["state"] == "open" else seen(row["first_ts"], row["last_ts"])
+                f"since {moment(row['first_ts'])}"
+                if row["state"] == "ongoing"
+                else seen(row["first_ts"], row["last_ts"])
             )
             since += f", {STATE_WORDS['unknown']}" if row["state"] == "unknown" else ""
             with st.expander(f"{code(row['subject'])} {since}", expanded=opened and len(rows) <= _OPENED):

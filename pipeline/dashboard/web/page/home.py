@@ -31,12 +31,12 @@ def draw(here: Here) -> None:
     seen = st.empty()
     seen.caption("Looking at what was captured …")
     found = [of_one_zone(row) for row in incidents(here.connection, here.scope)]
-    now = [row for row in found if row["state"] != "closed"]
+    now = [row for row in found if row["state"] != "resolved"]
     numbers = incident_counts(here.connection, here.scope)
     with summary:
         _summary(here, numbers)
     places = draw_cards(now)
-    over = [row for row in found if row["state"] == "closed"]
+    over = [row for row in found if row["state"] == "resolved"]
     if over:
         st.header("Over", anchor=False, help="Within this time range, and no more at the end of the data.")
         draw_over(over)
@@ -62,7 +62,7 @@ def _summary(here: Here, numbers: dict[str, int]) -> None:
             icon=":material/check_circle:",
         )
         return
-    over = f" {number(numbers['closed'])} more over." if numbers["closed"] else ""
+    over = f" {number(numbers['resolved'])} more over." if numbers["resolved"] else ""
     st.markdown(f"**{', '.join(counts)}** at {moment(here.newest)}, the end of what was seen; the worst first.{over}")
 
 

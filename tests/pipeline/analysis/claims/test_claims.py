@@ -105,7 +105,7 @@ def test_silence_is_uncertain_where_the_kernel_dropped_packets(name: str) -> Non
         for claim in claims_of(finding.rule)
         if claim.rests_on_silence and re.search(claim.says, text_of(finding, of[finding.finding_id]))
     ]
-    late = [one for one in stated if one.incident["state"] != "closed"]
+    late = [one for one in stated if one.incident["state"] != "resolved"]
     assert [one.key for one in late if not one.is_weak] == []
 
 

@@ -19,7 +19,7 @@ def found(
     *,
     enough: float | None = None,
     severity: str = "warning",
-    state: Any = "open",
+    state: Any = "ongoing",
     cluster: str = "k",
     group: str | None = None,
     topic: str | None = None,

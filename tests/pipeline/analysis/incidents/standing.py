@@ -36,7 +36,7 @@ def contradictions(findings: Iterable[Row], timeline: Iterable[Row]) -> list[str
     silent = [
         f"{row['rule']} {row['subject']} is closed, but {_HEALED[row['rule']]} was not seen"
         for row in all_rows
-        if row["state"] == "closed" and row["rule"] in _HEALED and not _is_healed(row)
+        if row["state"] == "resolved" and row["rule"] in _HEALED and not _is_healed(row)
     ]
     return silent + [
         f"{row['rule']} {row['subject']} is {row['state']}: {fault}"
@@ -68,7 +68,7 @@ def _last(timeline: Iterable[Row]) -> dict[tuple[str, str, int, str], dict[str, 
 def _goes_to_and_fro(row: Row, end: Any) -> bool:
     """Whether of two who commit by turns it was just the right one: an old offset comes again within three turns."""
     repeats = json.loads(row["details"]).get("repeats", 1)
-    if row["rule"] != "stuck_commit" or row["state"] != "open" or repeats < 2:
+    if row["rule"] != "stuck_commit" or row["state"] != "ongoing" or repeats < 2:
         return False
     turn = (row["last_ts"] - row["first_ts"]) / (repeats - 1)
     return bool(end - row["last_ts"] <= 3 * turn)
@@ -79,16 +79,16 @@ def _fault(row: Row, place: tuple[str, str, int, str], at: Mapping[str, Any]) ->
     if row["rule"] in _TRANSACTION:
         stable, high = at.get("last_stable_offset"), at.get("last_stable_high_watermark")
         stands = stable == details.get("last_stable_offset") and stable != high
-        if row["state"] == "open" and not stands:
+        if row["state"] == "ongoing" and not stands:
             return f"the last stable offset is {stable} of {high}"
-        return f"the last stable offset still is {stable}" if row["state"] == "closed" and stands else None
+        return f"the last stable offset still is {stable}" if row["state"] == "resolved" and stands else None
     if row["rule"] not in _WAITS or place[3] != row["group_id"]:
         return None
     committed, high = at["committed_offset"], at.get("high_watermark")
     stood = details.get("old_offset", details.get("offset", details.get("committed")))
     if committed is None or high is None:
         return None
-    if row["state"] == "open" and row["partition"] is not None and committed >= high:
+    if row["state"] == "ongoing" and row["partition"] is not None and committed >= high:
         return f"{committed} of {high} is committed"
     is_back = stood is not None and committed <= stood < high
-    return f"{committed} is committed, as then, of {high}" if row["state"] == "closed" and is_back else None
+    return f"{committed} is committed, as then, of {high}" if row["state"] == "resolved" and is_back else None

@@ -30,7 +30,7 @@ def loss(cluster: str = "k", begin: float = 0, *names: str) -> dict[str, Any]:
         pytest.param(REFUSED, loss(""), OF_UNKNOWN, id="of any connection"),
         pytest.param(REFUSED, loss("", -90), "", id="long before"),
         pytest.param(REFUSED, loss("", 900), OF_UNKNOWN, id="since, while it is open"),
-        pytest.param(REFUSED | {"state": "closed"}, loss("", 900), "", id="long after it was over"),
+        pytest.param(REFUSED | {"state": "resolved"}, loss("", 900), "", id="long after it was over"),
         pytest.param(POISON, loss("k", 0, "other"), OF_CLUSTER, id="of a member that a group does not name"),
         pytest.param(THROTTLED, loss(""), "", id="of what needs no silence"),
     ],

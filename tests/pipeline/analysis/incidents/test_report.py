@@ -28,9 +28,9 @@ def stopped(**values: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("state", "impact", "now"),
     [
-        ("open", "7 records waiting in 2 partitions, growing, since 2026-11-", "List the members that are left"),
+        ("ongoing", "7 records waiting in 2 partitions, growing, since 2026-11-", "List the members that are left"),
         ("unknown", "UTC (10 s), may go on: seen last at 2026-11-", "List the members that are left"),
-        ("closed", "UTC (10 s), over.", "It is over. If it comes again: list the members that are left"),
+        ("resolved", "UTC (10 s), over.", "It is over. If it comes again: list the members that are left"),
     ],
 )
 def test_how_bad_it_is_and_what_to_do_follow_the_state(state: str, impact: str, now: str) -> None:
@@ -39,7 +39,7 @@ def test_how_bad_it_is_and_what_to_do_follow_the_state(state: str, impact: str, 
     assert impact in row["impact"]
     assert row["immediate_action"].startswith(now)
     assert (row["records"], row["partitions"]) == (7, 2)
-    assert row["growing"] == {"open": True, "unknown": None, "closed": False}[state]
+    assert row["growing"] == {"ongoing": True, "unknown": None, "resolved": False}[state]
 
 
 def test_records_are_stated_beside_the_offsets_that_they_span() -> None:
@@ -65,20 +65,20 @@ def test_markers_are_those_between_the_records_that_are_stated() -> None:
 
 
 def test_it_is_open_while_one_of_its_findings_is() -> None:
-    lag = found("lag_growing", "g/t-0", 20, group="g", topic="t", partition=0, state="open")
-    assert told(stopped(state="closed"), lag)["state"] == "open"
-    assert told(stopped(state="closed"), lag | {"state": "unknown"})["state"] == "unknown"
-    assert told(stopped(state=None))["state"] == "open"  # of a release that did not know
+    lag = found("lag_growing", "g/t-0", 20, group="g", topic="t", partition=0, state="ongoing")
+    assert told(stopped(state="resolved"), lag)["state"] == "ongoing"
+    assert told(stopped(state="resolved"), lag | {"state": "unknown"})["state"] == "unknown"
+    assert told(stopped(state=None))["state"] == "ongoing"  # of a release that did not know
 
 
 def test_what_is_not_over_and_stands_still_comes_first() -> None:
     rows = [
         found("acks0_producer", "a", severity="info"),
         found("throttled", "b", severity="warning", clients=["b at h"]),
-        found("stuck_commit", "c/t-0", group="c", topic="t", partition=0, severity="critical", state="closed"),
+        found("stuck_commit", "c/t-0", group="c", topic="t", partition=0, severity="critical", state="resolved"),
         found("commit_rejected", "d/app", group="d", topic="t", severity="critical", clients=["app at h"]),
         stopped(),
-        found("throttled", "e", severity="warning", state="closed", clients=["e at h"]),
+        found("throttled", "e", severity="warning", state="resolved", clients=["e at h"]),
     ]
     assert [row["rule"] for row in grouped(rows).incidents] == [
         "stopped", "commit_rejected", "throttled", "stuck_commit", "acks0_producer", "throttled",
@@ -185,9 +185,9 @@ def test_a_storm_names_who_comes_again_and_again() -> None:
 
 
 def test_what_stays_when_it_is_over_is_still_to_be_done() -> None:
-    reset = found("offset_reset", "g/t", group="g", topic="t", state="closed", skipped=40)
+    reset = found("offset_reset", "g/t", group="g", topic="t", state="resolved", skipped=40)
     assert told(reset)["immediate_action"] == "It is over, but what it did stays: stop it."
-    refused = found("produce_refused", "t/app", topic="t", state="closed", client_id="app", host="h")
+    refused = found("produce_refused", "t/app", topic="t", state="resolved", client_id="app", host="h")
     assert told(refused)["immediate_action"].startswith("It is over. If it comes again:")
 
 

@@ -49,10 +49,10 @@ def test_nor_while_the_ill_heal_and_fall_ill_again(recording: Recording) -> None
     landed = read_inputs([str(recording.pcap)])
     healed = sorted({event["ts_ms"] for event in recording.log["events"] if event["kind"] == "healed"})
     states = {state for ms in healed for state in _in_agreement(_until(landed, ms - 500))}
-    assert "open" in states
+    assert "ongoing" in states
     for ms in healed:
         _in_agreement(_until(landed, ms + 20_000))
-    assert ("open" in _in_agreement(landed)) == (recording.name in _OPEN_AT_THE_END)
+    assert ("ongoing" in _in_agreement(landed)) == (recording.name in _OPEN_AT_THE_END)
 
 
 def _until(landed: Landed, ms: int) -> Landed:
@@ -67,7 +67,7 @@ def _in_agreement(landed: Landed) -> list[str]:
     assert contradictions(findings, timeline) == []
     states = {row["incident_id"]: row["state"] for row in found.incidents.to_pylist()}
     for finding in findings:
-        assert states[finding["incident_id"]] != "closed" or finding["state"] == "closed"
+        assert states[finding["incident_id"]] != "resolved" or finding["state"] == "resolved"
     return [finding["state"] for finding in findings]
 
 
@@ -91,26 +91,26 @@ def finding(rule: str, state: str, last_ts: int = 0, **details: Any) -> dict[str
 @pytest.mark.parametrize(
     ("row", "last", "contradicts"),
     [
-        (finding("stuck_commit", "open", old_offset=24), at(24, 124), False),
-        (finding("stuck_commit", "closed", old_offset=24), at(24, 124), True),
+        (finding("stuck_commit", "ongoing", old_offset=24), at(24, 124), False),
+        (finding("stuck_commit", "resolved", old_offset=24), at(24, 124), True),
         (finding("stuck_commit", "unknown", old_offset=24), at(24, 124), False),
-        (finding("stuck_commit", "closed", old_offset=24), at(124, 124), False),
-        (finding("stuck_commit", "open", old_offset=24, repeats=11, last_ts=120), at(124, 124), False),
-        (finding("stuck_commit", "open", old_offset=24, repeats=11, last_ts=60), at(124, 124), True),
-        (finding("lag_growing", "open"), at(124, 124), True),
-        (finding("lso_stalled", "open", last_stable_offset=5), at(5, 9, last_stable_offset=5), False),
-        (finding("lso_stalled", "closed", last_stable_offset=5), at(5, 9, last_stable_offset=5), True),
-        (finding("lso_stalled", "open", last_stable_offset=5), at(9, 9), True),
-        (finding("poison_record", "closed", offset=24, healed_us=1), at(24, 124), True),
-        (finding("poison_record", "closed", offset=24, healed_us=1), at(25, 124), False),
+        (finding("stuck_commit", "resolved", old_offset=24), at(124, 124), False),
+        (finding("stuck_commit", "ongoing", old_offset=24, repeats=11, last_ts=120), at(124, 124), False),
+        (finding("stuck_commit", "ongoing", old_offset=24, repeats=11, last_ts=60), at(124, 124), True),
+        (finding("lag_growing", "ongoing"), at(124, 124), True),
+        (finding("lso_stalled", "ongoing", last_stable_offset=5), at(5, 9, last_stable_offset=5), False),
+        (finding("lso_stalled", "resolved", last_stable_offset=5), at(5, 9, last_stable_offset=5), True),
+        (finding("lso_stalled", "ongoing", last_stable_offset=5), at(9, 9), True),
+        (finding("poison_record", "resolved", offset=24, healed_us=1), at(24, 124), True),
+        (finding("poison_record", "resolved", offset=24, healed_us=1), at(25, 124), False),
         (finding("poison_record", "unknown", offset=24), at(24, 124), False),
-        (finding("poison_record", "closed", offset=24), at(25, 124), True),
-        (finding("poison_record", "open", offset=24), at(124, 124), True),
-        (finding("poll_interval_exceeded", "closed", out_us=None), at(1, 1), True),
-        (finding("poll_interval_exceeded", "closed", out_us=9), at(1, 1), False),
-        (finding("join_refused", "closed", let_in_us=None), at(1, 1), True),
-        (finding("produce_refused", "closed", accepted_us=None), at(1, 1), True),
-        (finding("partition_unavailable", "closed", healed_us=None), at(1, 1), True),
+        (finding("poison_record", "resolved", offset=24), at(25, 124), True),
+        (finding("poison_record", "ongoing", offset=24), at(124, 124), True),
+        (finding("poll_interval_exceeded", "resolved", out_us=None), at(1, 1), True),
+        (finding("poll_interval_exceeded", "resolved", out_us=9), at(1, 1), False),
+        (finding("join_refused", "resolved", let_in_us=None), at(1, 1), True),
+        (finding("produce_refused", "resolved", accepted_us=None), at(1, 1), True),
+        (finding("partition_unavailable", "resolved", healed_us=None), at(1, 1), True),
         (finding("coordinator_unavailable", "unknown", healed_us=None), at(1, 1), False),
     ],
 )

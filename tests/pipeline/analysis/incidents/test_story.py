@@ -116,7 +116,7 @@ def test_the_story_of_a_recording(capture: str, rule: str) -> None:
 
 def finding(**values: Any) -> dict[str, Any]:
     made = Finding(
-        rule="stopped", severity="warning", subject="g/t-0", state="open", cluster="c", topic="t", partition=0,
+        rule="stopped", severity="warning", subject="g/t-0", state="ongoing", cluster="c", topic="t", partition=0,
         group_id="g", first_us=1_000_000, last_us=5_000_000, summary="Group g has stopped.", advice="Now: a. Fix: b.",
     )  # fmt: skip
     return {**made.row(), **values}

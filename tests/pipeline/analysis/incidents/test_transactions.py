@@ -46,7 +46,7 @@ def hanging(**more: Any) -> dict[str, Any]:
             CERTAIN,
         ),
         (
-            {"state": "closed", "age_us": 630 * SECOND},
+            {"state": "resolved", "age_us": 630 * SECOND},
             "app (h) kept transaction tx-1 open on t beyond its timeout of 10 min: the coordinator aborted it",
             "its end without its producer asking for it, after 10 min.",
             CERTAIN,
@@ -82,7 +82,7 @@ def test_where_it_begins_is_filled_in_by_whoever_knows_it() -> None:
 
 
 def test_of_what_is_over_no_offset_is_named_it_would_be_another_one() -> None:
-    over = hanging(state="closed", age_us=630 * SECOND, first_offsets={"t-0": 24})
+    over = hanging(state="resolved", age_us=630 * SECOND, first_offsets={"t-0": 24})
     assert "--start-offset START_OFFSET`" in over["immediate_action"]
 
 

@@ -24,7 +24,7 @@ def commit(n: int, who: str, offset: int | None, **more: Any) -> dict[str, Any]:
 
 def finding(number: int = 0, **values: Any) -> Finding:
     made: dict[str, Any] = {
-        "rule": "stuck_commit", "severity": "critical", "subject": f"s{number:05}", "state": "open", "cluster": "C",
+        "rule": "stuck_commit", "severity": "critical", "subject": f"s{number:05}", "state": "ongoing", "cluster": "C",
         "topic": "t", "partition": 0, "group_id": "g", "first_us": US, "last_us": US + 60_000_000, "summary": "",
         "advice": "", "evidence": ["e0001"],
     }  # fmt: skip

@@ -13,7 +13,7 @@ from pipeline.analysis.tables import Tables
 
 def finding(number: int, rule: str = "topic_recreated", severity: str = "warning") -> Finding:
     return Finding(
-        rule=rule, severity=severity, subject=f"t{number:05}", state="open", cluster="c", topic=None, partition=None,
+        rule=rule, severity=severity, subject=f"t{number:05}", state="ongoing", cluster="c", topic=None, partition=None,
         group_id=None, first_us=number, last_us=number, summary="", advice="", evidence=[], details={},
     )  # fmt: skip
 

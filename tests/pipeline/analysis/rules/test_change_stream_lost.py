@@ -29,14 +29,17 @@ def command(n: float, name: str, code: int | None = None, **more: Any) -> Row:
 OPENED = [command(0, "aggregate"), command(1, "getMore"), command(2, "getMore")]
 PLAYS: dict[str, tuple[list[Row], str | None]] = {
     "reads on": ([*OPENED, command(3, "getMore")], None),
-    "was away for too long": ([*OPENED, command(9, "getMore", LOST)], "open"),
-    "tries again": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", LOST)], "open"),
-    "begins anew": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate")], "closed"),
-    "reads something else": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", cursor_left=0)], "open"),
-    "another begins": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", application="b")], "open"),
-    "a token of another stream": ([command(0, "aggregate", TOKEN)], "open"),
-    "a token that was not found": ([command(0, "aggregate", FATAL)], "open"),
-    "a capped collection went on": ([command(0, "find"), command(1, "getMore", OVERWRITTEN)], "open"),
+    "was away for too long": ([*OPENED, command(9, "getMore", LOST)], "ongoing"),
+    "tries again": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", LOST)], "ongoing"),
+    "begins anew": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate")], "resolved"),
+    "reads something else": (
+        [*OPENED, command(9, "getMore", LOST), command(10, "aggregate", cursor_left=0)],
+        "ongoing",
+    ),
+    "another begins": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", application="b")], "ongoing"),
+    "a token of another stream": ([command(0, "aggregate", TOKEN)], "ongoing"),
+    "a token that was not found": ([command(0, "aggregate", FATAL)], "ongoing"),
+    "a capped collection went on": ([command(0, "find"), command(1, "getMore", OVERWRITTEN)], "ongoing"),
     "the cursor was closed": ([*OPENED, command(3, "getMore", NO_CURSOR), command(4, "aggregate")], None),
     "the primary changed": ([*OPENED, command(3, "getMore", STEPPED_DOWN), command(4, "aggregate")], None),
 }
@@ -48,7 +51,7 @@ def test_a_stream_is_lost_if_no_driver_can_resume_it(play: str):
     rows, state = PLAYS[play]
     found = list(change_stream_lost.find(sources(commands=rows), SETTINGS))
     assert [(f.subject, f.state) for f in found] == ([("shop.orders/index", state)] if state else [])
-    assert {f.severity for f in found} <= {"critical" if state == "open" else "warning"}
+    assert {f.severity for f in found} <= {"critical" if state == "ongoing" else "warning"}
 
 
 def test_it_is_told_when_it_had_read_last():
@@ -69,7 +72,7 @@ def test_a_stream_that_was_begun_anew_and_read_is_lost_another_time():
     first = [command(9, "getMore", LOST), command(10, "aggregate", LOST), command(11, "aggregate")]
     rows = [*OPENED, *first, command(12, "getMore"), command(90, "getMore", LOST), command(95, "aggregate", LOST)]
     (found,) = change_stream_lost.find(sources(commands=rows), SETTINGS)
-    assert (found.state, found.details["times"], found.details["recurrences"]) == ("open", 2, 1)
+    assert (found.state, found.details["times"], found.details["recurrences"]) == ("ongoing", 2, 1)
     assert "was lost at 12:01:30 UTC" in found.summary
 
 

@@ -7,7 +7,7 @@ from pipeline.analysis.rules.model import Finding
 
 
 def found(subject: str, first_us: int, last_us: int) -> Finding:
-    return Finding("stopped", "warning", subject, "closed", "C", None, None, None, first_us, last_us, "", "")
+    return Finding("stopped", "warning", subject, "resolved", "C", None, None, None, first_us, last_us, "", "")
 
 
 def test_what_came_once_has_not_come_before() -> None:

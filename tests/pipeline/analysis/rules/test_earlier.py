@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import Found, with_earlier
 
-GONE = Finding("stopped", "critical", "g/t", "open", "C", "t", None, "g", 1, 2, "It stopped.", "Look.")
+GONE = Finding("stopped", "critical", "g/t", "ongoing", "C", "t", None, "g", 1, 2, "It stopped.", "Look.")
 GOES_ON = replace(GONE, rule="lag_growing", first_us=10, last_us=20)
 PAUSE_US = 6
 DAY_US = 86_400_000_000
@@ -20,7 +20,7 @@ def found(findings: list[Finding]) -> Found:
 
 def test_what_is_not_found_again_stays_and_is_closed() -> None:
     (kept,) = with_earlier(found([]), [GONE.row()], PAUSE_US)
-    assert kept == {**GONE.row(), "state": "closed"}
+    assert kept == {**GONE.row(), "state": "resolved"}
 
 
 def test_what_held_when_a_cluster_fell_silent_still_does() -> None:
@@ -41,14 +41,16 @@ def test_what_is_found_again_keeps_its_beginning() -> None:
 
 
 def test_what_comes_again_after_a_pause_begins_anew() -> None:
-    (kept,) = with_earlier(found([GOES_ON]), [replace(GOES_ON, first_us=2, last_us=3, state="closed").row()], PAUSE_US)
+    (kept,) = with_earlier(
+        found([GOES_ON]), [replace(GOES_ON, first_us=2, last_us=3, state="resolved").row()], PAUSE_US
+    )
     assert kept == GOES_ON.row()
 
 
 def test_without_news_what_was_reported_of_all_of_it_stays() -> None:
     whole = replace(GOES_ON, first_us=3, summary="Ten times.").row()
-    (kept,) = with_earlier(found([replace(GOES_ON, summary="Twice.", state="closed")]), [whole], PAUSE_US)
-    assert kept == {**whole, "state": "closed"}
+    (kept,) = with_earlier(found([replace(GOES_ON, summary="Twice.", state="resolved")]), [whole], PAUSE_US)
+    assert kept == {**whole, "state": "resolved"}
 
 
 def test_what_comes_again_each_day_of_a_year_is_one_row_and_gets_no_longer() -> None:

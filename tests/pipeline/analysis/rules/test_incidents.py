@@ -91,7 +91,7 @@ def test_every_finding_has_words_evidence_and_a_state(lake: Path, findings: list
     known = {r["exchange_id"] for r in query(lake, f"SELECT exchange_id FROM {EXCHANGES.full_name}").to_pylist()}
     for row in findings:
         about = (row["rule"], row["subject"])
-        assert row["state"] in ("open", "closed", "unknown"), about
+        assert row["state"] in ("ongoing", "resolved", "unknown"), about
         assert row["evidence"] or json.loads(row["details"])["connections"], about
         assert set(row["evidence"]) <= known, about
         assert row["summary"].endswith("."), about
@@ -120,14 +120,14 @@ def _held(lake: Path, table: Table) -> pa.Table:
 
 def test_what_goes_on_is_open_and_what_is_over_is_closed(findings: list[dict[str, Any]]) -> None:
     state = {(row["rule"], row["subject"]): row["state"] for row in findings}
-    assert state["stopped", "stopped/clicks"] == "open"
-    assert state["lag_growing", "slow/clicks-0"] == "open"
+    assert state["stopped", "stopped/clicks"] == "ongoing"
+    assert state["lag_growing", "slow/clicks-0"] == "ongoing"
     # Another recording of this cluster is later, and nobody in it fetches orders-0.
     assert state["lso_stalled", "orders-0"] == "unknown"
-    assert state["mongo_cursor_leak", "reports/127.0.0.1"] == "open"
-    assert state["rewound", "rewound/clicks-0"] == "closed"
-    assert state["zombie_member", "ledger/ledger-1"] == "closed"
-    assert state["unknown_topic_loop", "artcles/typo"] == "closed"
+    assert state["mongo_cursor_leak", "reports/127.0.0.1"] == "ongoing"
+    assert state["rewound", "rewound/clicks-0"] == "resolved"
+    assert state["zombie_member", "ledger/ledger-1"] == "resolved"
+    assert state["unknown_topic_loop", "artcles/typo"] == "resolved"
 
 
 Places = dict[tuple[str, str], dict[int, list[Point]]]

@@ -27,7 +27,7 @@ SECOND = 1_000_000
 Row = dict[str, Any]
 
 
-@pytest.mark.parametrize(("idle_seconds", "state"), [(40, "open"), (599, "open"), (600, "closed")])
+@pytest.mark.parametrize(("idle_seconds", "state"), [(40, "ongoing"), (599, "ongoing"), (600, "resolved")])
 def test_a_cursor_leak_is_over_when_the_server_has_forgotten(idle_seconds: int, state: str):
     left = LeftOpen("S", "10.0.0.1", None, 12, 0, SECOND, ("a.b",), ("e",) * 12, tuple(range(12)))
     finding = leak([left], (idle_seconds + 1) * SECOND, SETTINGS)
@@ -355,7 +355,7 @@ def test_cursors_that_are_closed_at_last_were_left_open_before():
 
     made = sources(commands=[*leave(0, 100), *leave(200, 200), command(400, "ping")])
     (found,) = cursors.find(replace(made, ends=commands.ends(made.tables)), SETTINGS)
-    assert (found.state, found.details["cursors"], found.details["recurrences"]) == ("closed", 12, 1)
+    assert (found.state, found.details["cursors"], found.details["recurrences"]) == ("resolved", 12, 1)
     assert "lay idle until 12:04:50 UTC, when they were closed" in found.summary
 
 

@@ -230,7 +230,7 @@ def test_a_commit_that_never_follows_the_reader_is_stuck(found: Found) -> None:
 def test_who_commits_what_is_finished_may_stay_while_one_record_takes_long(found: Found) -> None:
     assert ("slow record at once", STUCK) not in found
     slow = found["slow record", STUCK]
-    assert (slow.severity, slow.state) == ("info", "closed")
+    assert (slow.severity, slow.state) == ("info", "resolved")
     assert "Then, at 12:01:40 UTC, it moved on." in slow.summary
     assert slow.advice.startswith("Now: nothing, ")
     assert ("slow records", STUCK) not in found
@@ -272,14 +272,14 @@ def test_a_producer_that_only_initproducerid_introduced_is_named(found: Found) -
 
 def test_of_several_troubles_of_a_partition_the_last_is_reported(found: Found) -> None:
     stall, stuck = found["stalled twice", LSO], found["stuck twice", STUCK]
-    assert (stall.details["last_stable_offset"], stall.state) == (60, "open")
+    assert (stall.details["last_stable_offset"], stall.state) == (60, "ongoing")
     assert (stuck.details["old_offset"], stuck.details["committer"]["client_id"]) == (50, "c")  # type: ignore[index]
 
 
 def test_a_transaction_that_is_open_much_longer_than_usual_stalls(found: Found) -> None:
     assert ("longer than usual", LSO) in found
     between = found["stalled between checkpoints", LSO]
-    assert (between.details["last_stable_offset"], between.state) == (15, "closed")
+    assert (between.details["last_stable_offset"], between.state) == (15, "resolved")
 
 
 def test_too_few_transactions_to_know_what_is_long_are_told_for_information(found: Found) -> None:
@@ -290,7 +290,7 @@ def test_too_few_transactions_to_know_what_is_long_are_told_for_information(foun
 
 def test_a_transaction_that_was_committed_was_only_long(found: Found) -> None:
     late = found["committed late", LSO]
-    assert (late.state, late.severity) == ("closed", "info")
+    assert (late.state, late.severity) == ("resolved", "info")
 
 
 def test_who_starves_in_a_fetch_session_is_found_by_the_position_that_it_carries(found: Found) -> None:
@@ -305,8 +305,8 @@ def test_who_starves_is_told_once_it_has_asked_often_enough_and_the_offset_stood
 
 
 def test_a_stuck_commit_is_over_when_the_group_is_where_it_was_and_not_before(found: Found) -> None:
-    assert found["healed", STUCK].state == "closed"
-    assert found["comes back", STUCK].state == "open"
+    assert found["healed", STUCK].state == "resolved"
+    assert found["comes back", STUCK].state == "ongoing"
 
 
 def test_a_producer_that_is_always_aborted_has_no_usual_time(found: Found) -> None:
@@ -326,7 +326,7 @@ def test_a_stall_that_is_over_is_less_severe(found: Found) -> None:
 
 def test_finding_ids_differ_by_cluster_only_where_they_must() -> None:
     def made(cluster: str, summary: str) -> Finding:
-        return Finding("r", "info", "s", "open", cluster, "t", 0, None, 0, 0, summary, "")
+        return Finding("r", "info", "s", "ongoing", cluster, "t", 0, None, 0, 0, summary, "")
 
     assert made("C", "one").finding_id == made("C", "two").finding_id
     assert made("C", "one").finding_id != made("D", "one").finding_id

@@ -23,7 +23,7 @@ QUICK = ("stuck_commit.pcap", "mongodb/troubled_mongodb.pcap")
 
 def incident(number: int = 0, **values: Any) -> dict[str, Any]:
     told = {
-        "incident_id": f"i{number}", "severity": "critical", "state": "open", "headline": f"trouble {number}",
+        "incident_id": f"i{number}", "severity": "critical", "state": "ongoing", "headline": f"trouble {number}",
         "immediate_action": "Restart it.", "first_us": 40_000_000, "last_us": 60_000_000,
     }  # fmt: skip
     return told | values
@@ -106,14 +106,14 @@ def test_rows_are_ordered_as_asked(sort: Sort, group: str, api: str) -> None:
 
 
 def test_what_is_known_no_more_grows_no_older() -> None:
-    rows = [incident(0), incident(1, state="unknown"), incident(2, state="closed")]
+    rows = [incident(0), incident(1, state="unknown"), incident(2, state="resolved")]
     late = now(incidents=[row | {"last_us": 50_000_000} for row in rows], last_us=60_000_000)
     lines = drawn(late, Shown("-", silent_s=36_000.0), 80).splitlines()
     assert [line[13:22].strip() for line in lines if "trouble" in line] == ["20 s", "10 s", "10 s"]
 
 
 def test_incidents_are_marked_when_they_begin_and_the_first_says_what_to_do() -> None:
-    found = now(incidents=[incident(0), incident(1), incident(2, state="closed", severity="warning")])
+    found = now(incidents=[incident(0), incident(1), incident(2, state="resolved", severity="warning")])
     lines = drawn(found, Shown("-", silent_s=0.0), 80).splitlines()
     assert "NEW" not in drawn(found, Shown("-"), 80)
     assert "CRITICAL         20 s  trouble 0" in lines

@@ -81,7 +81,7 @@ def test_values_are_bound_and_never_read_as_sql(lake: duckdb.DuckDBPyConnection)
 def test_findings_that_are_open_come_first_by_severity(lake: duckdb.DuckDBPyConnection) -> None:
     found = findings.findings(lake, DAY)
     assert [row["rule"] for row in found] == ["stuck_commit", "stopped", "mongo_cursor_leak", "commit_rejected"]
-    assert findings.counts(lake, DAY) == {"critical": 1, "warning": 1, "info": 1, "closed": 1}
+    assert findings.counts(lake, DAY) == {"critical": 1, "warning": 1, "info": 1, "resolved": 1}
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_all_views_count_the_same(lake: Path, protocol: str | None, seconds: int
     scope = Scope(start, there.last, protocol)
     told, found = incidents(connection, scope), findings(connection, scope)
     assert sum(incident_counts(connection, scope).values()) == len(told)
-    assert incident_counts(connection, scope)["closed"] == sum(row["state"] == "closed" for row in told)
+    assert incident_counts(connection, scope)["resolved"] == sum(row["state"] == "resolved" for row in told)
     assert sum(counts(connection, scope).values()) == len(found)
     assert {row["incident_id"] for row in found if protocol is None} <= {row["incident_id"] for row in told}
     for row in told:

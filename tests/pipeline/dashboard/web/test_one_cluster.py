@@ -30,7 +30,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         server = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
         known = {
             "cluster": cluster, "server": server, "server_ip": ip, "server_port": port, "connection_id": f"c{number}",
-            "protocol": "mongodb" if cluster == MONGODB else "kafka", "first_ts": T0, "last_ts": T0, "state": "open",
+            "protocol": "mongodb" if cluster == MONGODB else "kafka", "first_ts": T0, "last_ts": T0, "state": "ongoing",
             "summary": f"of {cluster}", "rule": "stopped", "finding_id": cluster,
         }  # fmt: skip
         for name, table in TABLES.items():

@@ -119,10 +119,10 @@ def test_what_a_refresh_has_found_too_is_as_the_refresh_has_it(rows: Rows) -> No
         write(rows, new)
         ahead.look(rows, new)
     whole = findings_of(derive(decoded(landed().frames), landed().gaps, STREAM), STREAM.findings)
-    refreshed = replace(whole, findings=[replace(one, state="closed") for one in whole.findings])
+    refreshed = replace(whole, findings=[replace(one, state="resolved") for one in whole.findings])
     ahead.begin_refresh()
     ahead.finish_refresh(rows, refreshed, 0)
-    assert set(rules(rows).values()) == {"closed"}
+    assert set(rules(rows).values()) == {"resolved"}
 
 
 def test_of_too_much_at_once_nothing_is_judged(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,7 +227,7 @@ def finding(
     hurt = [name for name, _ in Counter(one.by for one in refused).most_common()]
     errors = sorted({one.error for one in refused})
     state: State = (
-        "closed" if healed_us else sources.state_unhealed(wave.cluster, first_us, last_us, len(refused))
+        "resolved" if healed_us else sources.state_unhealed(wave.cluster, first_us, last_us, len(refused))
     )  # fmt: skip
     parts = [
         f"{what} for {seconds((healed_us or last_us) - first_us)}, from {clock(first_us)} UTC on: "
@@ -237,11 +237,11 @@ def finding(
         f"It was over at {clock(healed_us)} UTC, when all of it was served again"
         if healed_us
         else "No success was seen since"
-        if state == "open"
+        if state == "ongoing"
         else f"It is unknown since {clock(last_us)} UTC: nobody has asked again, and no success was seen since",
     ]
     return Finding(
-        rule=rule.name, severity="warning" if state == "closed" else "critical", subject=subject, state=state,
+        rule=rule.name, severity="warning" if state == "resolved" else "critical", subject=subject, state=state,
         cluster=wave.cluster, topic=None, partition=None, group_id=None, first_us=first_us,
         last_us=last_us, summary=". ".join(part for part in parts if part) + ".", advice=advice,
         evidence=[*dict.fromkeys(one.exchange_id for one in refused)][:max_evidence],

@@ -109,7 +109,7 @@ def _not_read(sources: Sources, settings: FindingSettings) -> set[tuple[str, str
 def _state(episode: Episode, sources: Sources) -> State:
     """It is over once it was accepted; who has not asked again may still be refused."""
     if episode.healed_us is not None:
-        return "closed"
+        return "resolved"
     return sources.state_unhealed(episode.cluster, episode.first_us, episode.last_us, episode.times)
 
 

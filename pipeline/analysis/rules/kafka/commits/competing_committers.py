@@ -186,7 +186,7 @@ def _finding(
     rivals = _in_order(returning if len(returning) > 1 else bout.seen)
     place, returns = f"{topic}-{partition}", bout.returns
     first_us, last_us = bout.span
-    state: State = "closed"
+    state: State = "resolved"
     if bout.over_us is None:  # it goes on for as long as anybody commits
         state = sources.state_unhealed(cluster, first_us, bout.last_us, bout.seen.total())
     over = "" if bout.over_us is None else f" At {clock(bout.over_us)} UTC one of them had committed alone for a while."

@@ -325,7 +325,7 @@ def _state(cluster: str, repeat: _Repeat, real: int, last: Row, sources: Sources
     """Over is when the committed offset is where the group is, and the old one has not come again for a while."""
     times = [us for us, _ in repeat.commits]
     quiet = sources.state(cluster, min(times), max(times), len(times), server=last.server)
-    return "open" if quiet == "closed" and last.committed < real else quiet
+    return "ongoing" if quiet == "resolved" and last.committed < real else quiet
 
 
 def _finding(
@@ -360,7 +360,7 @@ def _finding(
     advice = ADVICE if severity != "info" else _PASSED if is_over else _SLOW
     return Finding(
         rule=NAME, severity=severity, subject=f"{group_id}/{place}",
-        state="closed" if is_over else _state(cluster, repeat, real, last, sources),
+        state="resolved" if is_over else _state(cluster, repeat, real, last, sources),
         cluster=cluster, topic=topic, partition=partition, group_id=group_id,
         first_us=first_us, last_us=last_us, summary=summary,
         advice=advice.format(who=stuck, offset=offset),

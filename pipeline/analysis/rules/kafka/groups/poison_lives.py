@@ -307,7 +307,7 @@ def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: 
     largest = max((row.size or 0 for row in batches), default=0)
     spread = f"offset {at} or one of those up to {until - 1}" if until - at > 1 else f"offset {at}"
     meanwhile = " Its other partitions get on." if get_on else ""
-    state: State = "closed"
+    state: State = "resolved"
     healed = "" if one.healed_us is None else f" At {clock(one.healed_us)} UTC it got over it."
     if one.healed_us is None:
         state = sources.state_unhealed(cluster, one.first_us, one.last_us, number)

@@ -353,9 +353,9 @@ def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettin
 def _state(last: Left, sources: Sources) -> State:
     end_us = sources.ends.get(last.step.cluster, last.step.us)
     if last.returned_us is not None:
-        return "closed" if _is_over(last, end_us) else "open"
+        return "resolved" if _is_over(last, end_us) else "ongoing"
     tried_us = max(last.step.us, last.tried_us)
-    return "open" if end_us - tried_us <= max(sources.still_open_us, 2 * last.limit_us) else "unknown"
+    return "ongoing" if end_us - tried_us <= max(sources.resolved_after_us, 2 * last.limit_us) else "unknown"
 
 
 def _work(unfinished: Sequence[Held]) -> str:

@@ -246,7 +246,7 @@ def _finding(
     let_in_us = None if None in let_in else max(us for us in let_in if us is not None)
     let_in_us = let_in_us or min((us for us in elsewhere if us > last_us), default=None)
     is_in = let_in_us is not None
-    state: State = "closed" if is_in else sources.state_unhealed(cluster, first_us, last_us, 1)
+    state: State = "resolved" if is_in else sources.state_unhealed(cluster, first_us, last_us, 1)
     clients = some(who(client_id, run.host) for run in same)
     before = [(run.tries[0][0], run.tries[-1][0]) for run in runs if run.tries[-1][0] < first_us]
     end = " Then it was let in." if is_in else " It reads nothing of the group."

@@ -225,7 +225,7 @@ def _enough_us(one: Beyond) -> int:
 
 def _state(some: list[Beyond], sources: Sources, cluster: str) -> State:
     if all(one.healed_us is not None for one in some):
-        return "closed"
+        return "resolved"
     last_us = max(one.last_us for one in some)
     return sources.state_unhealed(cluster, last_us, last_us, 1)
 

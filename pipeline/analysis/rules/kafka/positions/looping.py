@@ -306,7 +306,7 @@ def _finding(
     again = sum(loop.first_us <= us and (loop.healed_us is None or us <= loop.healed_us) for us in times)
     hit = loop.hits[-1]
     shape = _shape(loop, batches)
-    state: State = "closed"
+    state: State = "resolved"
     if loop.healed_us is None:
         state = sources.state_unhealed(cluster, loop.first_us, loop.last_us, len(loop.hits))
     enough = next(one.us for one in loop.hits if one.us - loop.first_us >= _patience_us(loop, settings))
@@ -321,7 +321,7 @@ def _finding(
         **({"known_until_us": loop.last_us} if state == "unknown" else {}),
     }  # fmt: skip
     return Finding(
-        rule=Stalled.name, severity="warning" if state == "closed" else "critical",
+        rule=Stalled.name, severity="warning" if state == "resolved" else "critical",
         subject=f"{group}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
         group_id=group, first_us=loop.first_us, last_us=loop.last_us,
         summary=words.summary(

@@ -222,5 +222,5 @@ def _finding(
 def _state(alike: Sequence[Reset], sources: Sources, cluster: str, last_us: int) -> State:
     """It is over once the group has committed what it reads now: nothing will bring it back by itself."""
     if all(one.committed_us is not None for one in alike):
-        return "closed"
+        return "resolved"
     return sources.state(cluster, last_us, last_us, 1)

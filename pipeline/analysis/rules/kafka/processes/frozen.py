@@ -341,7 +341,7 @@ def _finding(some_halts: Sequence[Halt], sources: Sources, settings: FindingSett
     often = f", {count(len(some_halts), 'time')}" if len(some_halts) > 1 else ""
     return Finding(
         rule=FrozenProcess.name, severity="warning", subject=f"{last.group}/{last.client_id or '?'}",
-        state="closed" if last.back_us else sources.state_unhealed(last.cluster, last.first_us, last.last_us, 1),
+        state="resolved" if last.back_us else sources.state_unhealed(last.cluster, last.first_us, last.last_us, 1),
         cluster=last.cluster, topic=None, partition=None, group_id=last.group, first_us=last.first_us, last_us=ends_us,
         summary=f"{name} sent nothing on any of its connections for {seconds(last.last_us - last.first_us)}, from "
         f"{clock(last.first_us)} to {clock(last.last_us)} UTC, longer than {timeout}: the coordinator put it out of "

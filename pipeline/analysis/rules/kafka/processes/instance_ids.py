@@ -223,7 +223,7 @@ def _finding(
             f"group.instance.id {instance}, too"
         )
     return Finding(
-        rule=InstanceIdShared.name, severity="warning" if state == "closed" else "critical",
+        rule=InstanceIdShared.name, severity="warning" if state == "resolved" else "critical",
         subject=f"{group}/{instance}", state=state, cluster=cluster, topic=None, partition=None, group_id=group,
         first_us=first_us, last_us=last_us,
         summary=f"{who}: {', '.join(kinds)} {times(len(run), first_us, last_us)}.",

@@ -158,7 +158,7 @@ def find(sources: Sources, _settings: FindingSettings) -> Iterator[Finding]:
     ends = _ends(sources.tables, [*fenced, *chain.from_iterable(introduced)])
     for episode, inits in zip(fenced, introduced, strict=True):
         taken, refused = _uses(inits, ends), _uses([episode], ends)
-        course = _course(episode, refused, taken, sources.still_open_us)
+        course = _course(episode, refused, taken, sources.resolved_after_us)
         yield _finding(episode, inits, course, sources)
 
 

@@ -226,7 +226,7 @@ def _judge(
         if not by_coordinator or introduced.is_taken_anew(row.transactional_id, row.first_us, row.end_us):
             return None
         why = f"The coordinator aborted it after transaction.timeout.ms ({seconds(timeout_us)})"
-        return _Hanging(row, row.end_us, why, "closed", timeout_us)
+        return _Hanging(row, row.end_us, why, "resolved", timeout_us)
     known_us = listening.until_us(row.cluster, row.last_us)
     host = (row.client or "").rpartition(":")[0].strip("[]")
     heir = introduced.heir(row.client_id, host, row.last_us)
@@ -254,7 +254,7 @@ def _judge(
         )
     else:
         return None
-    state: State = "open" if known_us == end_us and unheard_us is None else "unknown"
+    state: State = "ongoing" if known_us == end_us and unheard_us is None else "unknown"
     return _Hanging(row, known_us, why, state, timeout_us, heir, usual_us, unheard_us)
 
 
@@ -285,7 +285,7 @@ class _Hanging:
         since, span = clock(self.row.first_us), seconds(self.until_us - self.row.first_us)
         if self.state == "unknown":
             return f"was open for {span} from {since} UTC on"
-        return f"{'was' if self.state == 'closed' else 'is'} open for {span} since {since} UTC"
+        return f"{'was' if self.state == 'resolved' else 'is'} open for {span} since {since} UTC"
 
     @property
     def last_seen(self) -> str:
@@ -297,7 +297,7 @@ class _Hanging:
             )
         if self.state == "unknown":
             return f"; after {clock(self.until_us)} UTC nobody listened, so it is not known whether it has ended"
-        return f"; nothing of it was seen since {clock(self.row.last_us)} UTC" if self.state == "open" else ""
+        return f"; nothing of it was seen since {clock(self.row.last_us)} UTC" if self.state == "ongoing" else ""
 
 
 def _starts(hanging: Sequence[Row], sources: Sources) -> dict[int, dict[str, int]]:
@@ -342,12 +342,12 @@ def _finding(one: _Hanging, starts: Mapping[str, int], settings: FindingSettings
         f"{row.client_id or '?'} at {row.client or '?'}) {one.open_for}, with {count(row.records, 'record')} in "
         f"{places or 'no partition yet'}{one.last_seen}. {one.why}."
     )
-    known = {} if one.state == "closed" else starts
+    known = {} if one.state == "resolved" else starts
     topics = {place.rpartition("-")[0] for place in row.partitions}
     only = row.partitions[0].rpartition("-")[2] if len(row.partitions) == 1 else ""
     evidence = [row.first_exchange_id, row.end_exchange_id, heir.exchange_id if heir else None]
     return Finding(
-        rule=HangingTransaction.name, severity="warning" if one.state == "closed" else "critical",
+        rule=HangingTransaction.name, severity="warning" if one.state == "resolved" else "critical",
         subject=row.transactional_id, state=one.state, cluster=row.cluster,
         topic=topics.pop() if len(topics) == 1 else None, partition=int(only) if only.isdigit() else None,
         group_id=None, first_us=row.first_us, last_us=one.until_us, summary=summary,

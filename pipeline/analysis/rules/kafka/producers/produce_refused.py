@@ -262,7 +262,7 @@ def _finding(
     least = settings.produce_refused_times if lost else settings.produce_refused_retries
     own = [max((us for us, where in accepted if _is_own(where, one, twins)), default=0) for one in refused]
     is_over = all(us > one.tries[-1][0] for us, one in zip(own, refused, strict=True)) and not waiting
-    state: State = "closed" if is_over else sources.state_unhealed(cluster, first_us, last_us, 1)
+    state: State = "resolved" if is_over else sources.state_unhealed(cluster, first_us, last_us, 1)
     doubt = f" It is unknown since {clock(last_us)} UTC whether it may write there again: it has not tried."
     return Finding(
         rule=ProduceRefused.name, severity="critical" if lost else "warning", subject=f"{topic}/{client_id or '?'}",

@@ -84,10 +84,10 @@ class _End:
         """A transaction that committed was just long. Nobody knows what is long where too few were seen."""
         if stall.span < stall.last_span:
             words = "It was committed, and the offset has moved on since" if is_committed else "It has moved on since"
-            return cls("closed", "info" if is_committed else "warning", words)
-        is_seen = sources.state(stall.cluster, stall.first_us, stall.last_us, 1) == "open"
-        state: State = "open" if is_seen else "unknown"
-        words = "" if state == "open" else f"Nobody has fetched there since {clock(stall.last_us)} UTC"
+            return cls("resolved", "info" if is_committed else "warning", words)
+        is_seen = sources.state(stall.cluster, stall.first_us, stall.last_us, 1) == "ongoing"
+        state: State = "ongoing" if is_seen else "unknown"
+        words = "" if state == "ongoing" else f"Nobody has fetched there since {clock(stall.last_us)} UTC"
         if is_usual_known or stall.last_us - stall.first_us >= int(settings.transaction_seconds * 1_000_000):
             return cls(state, "critical", words)
         return cls(state, "info", words or "Too few transactions were seen here to know how long they usually are open")
@@ -198,7 +198,7 @@ def _finding(
         rule=NAME, severity=end.severity, subject=place, state=end.state, cluster=stall.cluster, topic=stall.topic,
         partition=stall.partition, group_id=None, first_us=stall.first_us, last_us=stall.last_us,
         summary=". ".join(part for part in parts if part) + ".",
-        advice=ADVICE.format(command=by_hand([place], {} if end.state == "closed" else {place: first_offset}, None)),
+        advice=ADVICE.format(command=by_hand([place], {} if end.state == "resolved" else {place: first_offset}, None)),
         evidence=evidence[: settings.max_evidence],
         details={
             "last_stable_offset": stall.lso, "high_watermark": stall.hw_last, "high_watermark_growth": grown,
@@ -212,7 +212,7 @@ def _finding(
                 {"client_id": r.client_id, "host": r.host, "group_id": r.reader_group, "fetches": r.fetches}
                 for r in starved
             ],
-            "resolved": end.state == "closed",
+            "resolved": end.state == "resolved",
             "enough_us": _enough_us(stall, settings),
             "recurrences": len(before), "first_of_all_us": min(s.first_us for s in (*before, stall)),
             "last_of_all_us": stall.last_us,

@@ -66,7 +66,7 @@ def end_transaction(case: Case) -> str:
 
 def is_over(case: Case) -> bool:
     """Whether it was seen to end."""
-    return case.lead.row.get("state") == "closed"
+    return case.lead.row.get("state") == "resolved"
 
 
 END = (

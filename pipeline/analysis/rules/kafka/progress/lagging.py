@@ -153,13 +153,13 @@ def _judged(one: _Found, seen: Mapping[str, int], sources: Sources) -> Finding:
     """A finding with its state: where the coordinator was not seen to the end, nobody knows what the group does."""
     trouble = one.trouble
     if not trouble.is_open:
-        return _finding(one, "closed")
+        return _finding(one, "resolved")
     seen_us = seen.get(trouble.evidence[-1]) if trouble.evidence else None
     # A silence began before it was seen last, or else it may be that of the coordinator.
     is_silence = trouble.rule == track.STOPPED
-    until_us = trouble.enough_us if is_silence else sources.ends.get(one.cluster, 0) - sources.still_open_us
+    until_us = trouble.enough_us if is_silence else sources.ends.get(one.cluster, 0) - sources.resolved_after_us
     if seen_us is None or seen_us >= until_us:
-        return _finding(one, "open")
+        return _finding(one, "ongoing")
     found = _finding(one, "unknown")
     doubt = (
         f" It is unknown since {clock(seen_us)} UTC, when its coordinator was heard last: that broker has ended, or "

@@ -244,7 +244,7 @@ def _finding(cluster: str, group: str, slow: Sequence[tuple[Round, Late]], setti
     )
     more = f" It is the last of {len(slow)} such waits." if len(slow) > 1 else ""
     return Finding(
-        rule=SlowRebalance.name, severity="warning", subject=group, state="closed", cluster=cluster, topic=None,
+        rule=SlowRebalance.name, severity="warning", subject=group, state="resolved", cluster=cluster, topic=None,
         partition=None, group_id=group, first_us=first_us, last_us=last_us,
         summary=f"Group {group} waited {seconds(last_us - first_us)} for an assignment, from {clock(first_us)} to "
         f"{clock(last_us)} UTC: {client} {did}, while {others} waited.{more}",
@@ -264,8 +264,8 @@ def _begun_finding(one: Begun, settings: FindingSettings) -> Finding:
     client = who(one.client_id, one.host)
     did = "did not join" if one.rejoined_us is None else f"joined at {clock(one.rejoined_us)} UTC only"
     return Finding(
-        rule=SlowRebalance.name, severity="warning", subject=one.group, state="closed", cluster=one.cluster, topic=None,
-        partition=None, group_id=one.group, first_us=one.first_us, last_us=one.last_us,
+        rule=SlowRebalance.name, severity="warning", subject=one.group, state="resolved", cluster=one.cluster,
+        topic=None, partition=None, group_id=one.group, first_us=one.first_us, last_us=one.last_us,
         summary=f"Group {one.group} waited for an assignment for {seconds(one.last_us - one.first_us)} at least, "
         f"{from_before(one.first_us, one.last_us)}: {client} went on with its work and {did}, while the others waited.",
         advice=BUSY.format(who=client), evidence=list(one.evidence)[: settings.max_evidence],

@@ -163,7 +163,7 @@ def _poisoned_by(
     shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.acknowledged)})
     return Finding(
         rule=PoisonRecord.name, severity="warning" if is_over else "critical", subject=str(place),
-        state="closed" if is_over else "open", cluster=place.cluster, topic=place.topic, partition=place.partition,
+        state="resolved" if is_over else "ongoing", cluster=place.cluster, topic=place.topic, partition=place.partition,
         group_id=place.group, first_us=first_us, last_us=last_us, summary=summary,
         advice=SHARE_ADVICE.format(
             topic=quote(place.topic), partition=place.partition, first=bad[0].offset, group=quote(place.group)
@@ -354,7 +354,7 @@ def _halt(
     last = max((one for one in some if one.what is not None and one.us <= from_us), key=lambda d: (d.us, d.exchange_id))
     return Finding(
         rule=STOPPED, severity="critical" if going_on or not left else "warning", subject=f"{group}/{topic}",
-        state="closed" if is_over else "open", cluster=cluster, topic=topic, partition=None, group_id=group,
+        state="resolved" if is_over else "ongoing", cluster=cluster, topic=topic, partition=None, group_id=group,
         first_us=from_us, last_us=to_us,
         summary=(
             f"Share group {group} acknowledged nothing of {topic} from {clock(from_us)} to {clock(to_us)} UTC "

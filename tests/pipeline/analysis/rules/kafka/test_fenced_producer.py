@@ -94,14 +94,14 @@ def test_nobody_is_told_to_end_who_has_no_rival() -> None:
 
 def test_it_is_over_once_the_id_was_taken_anew() -> None:
     one, _ = judged(asked(0, INIT, OLD), asked(100, END, OLD, 47), asked(101, INIT, OLD))
-    assert (one.state, one.details["healed_us"]) == ("closed", one.last_us + 1_000_000)
+    assert (one.state, one.details["healed_us"]) == ("resolved", one.last_us + 1_000_000)
 
 
 @pytest.mark.parametrize("max_evidence", [1, 20])
 def test_how_much_is_shown_decides_nothing(max_evidence: int) -> None:
     often = [asked(100 + n / 10, PRODUCE, OLD, 90) for n in range(6000)]
     one, _ = judged(asked(0, INIT, OLD), asked(99, INIT, NEW), *often, max_evidence=max_evidence)
-    assert (one.severity, one.state, one.details["course"]) == ("critical", "open", "writes on")
+    assert (one.severity, one.state, one.details["course"]) == ("critical", "ongoing", "writes on")
     anew = [asked(2 * n, INIT, OLD) for n in range(40)]
     one, _ = judged(*anew, asked(99, INIT, NEW), asked(100, END, OLD, 90), max_evidence=max_evidence)
     assert (one.details["course"], one.details["taken_by"]) == ("taken over", ["new at 10.0.0.2"])

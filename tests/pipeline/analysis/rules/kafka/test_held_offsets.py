@@ -57,5 +57,5 @@ def test_it_is_over_once_the_offsets_are_read() -> None:
         asks(story, number, reader)
     asks(story, 60, reader, 0)
     (row,) = story.found("request_refused")
-    assert row["state"] == "closed"
+    assert row["state"] == "resolved"
     assert "Group orders-app could not begin for 60 s" in row["summary"]

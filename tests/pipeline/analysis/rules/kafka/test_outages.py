@@ -67,7 +67,7 @@ PARTITION, COORDINATOR = leaderless, coordinators
 def test_a_partition_without_a_leader_is_found_and_over_when_somebody_is_served():
     (found,) = look(PARTITION, events=[served(0), *(refused(1 + n) for n in range(14)), served(20)])
     assert (found.rule, found.severity, found.state, found.subject) == (
-        "partition_unavailable", "warning", "closed", "t-0",
+        "partition_unavailable", "warning", "resolved", "t-0",
     )  # fmt: skip
     assert (found.topic, found.partition, found.details["times"]) == ("t", 0, 14)
     assert "was over at 12:00:20 UTC" in found.summary
@@ -75,7 +75,7 @@ def test_a_partition_without_a_leader_is_found_and_over_when_somebody_is_served(
 
 def test_it_is_critical_as_long_as_nobody_is_served():
     (found,) = look(PARTITION, events=[served(0), *(refused(1 + n) for n in range(14))])
-    assert (found.severity, found.state) == ("critical", "open")
+    assert (found.severity, found.state) == ("critical", "ongoing")
     assert found.summary.endswith("No success was seen since.")
 
 
@@ -132,7 +132,7 @@ def test_metadata_tells_of_partitions_that_nobody_uses():
 def test_a_group_without_a_coordinator_is_found():
     states = [heartbeat(-3), heartbeat(0), *(heartbeat(1 + n, 15) for n in range(14)), heartbeat(20)]
     (found,) = look(COORDINATOR, states=states)
-    assert (found.subject, found.group_id, found.state) == (SERVER, "g", "closed")
+    assert (found.subject, found.group_id, found.state) == (SERVER, "g", "resolved")
     assert found.details["groups"] == ["g"]
 
 
@@ -195,10 +195,10 @@ def test_a_coordinator_that_takes_heartbeats_and_no_commits_is_there(code: int):
     refused_from = [commits(0), *(commits(2 * n, code, error_name=KafkaError(code).name) for n in range(1, 15))]
     (found,) = look(COORDINATOR, states=beats, events=refused_from)
     assert found.summary.startswith("The coordinator of group g refused requests, and accepted others, for 26 s")
-    assert (found.severity, found.state, found.details["is_partly"]) == ("critical", "open", True)
+    assert (found.severity, found.state, found.details["is_partly"]) == ("critical", "ongoing", True)
     assert "accepts heartbeats and no commits" in found.advice
     (over,) = look(COORDINATOR, states=beats, events=[*refused_from, commits(29)])
-    assert (over.severity, over.state) == ("warning", "closed")
+    assert (over.severity, over.state) == ("warning", "resolved")
 
 
 def test_a_member_at_the_wrong_broker_is_found_beside_others_at_the_right_one():
@@ -279,9 +279,9 @@ def test_share_and_streams_groups_have_heartbeats_of_their_own(api_key: int):
 
     lost = [beat(n, 15) for n in range(14)]
     (found,) = look(COORDINATOR, states=lost)
-    assert (found.group_id, found.state) == ("g", "open")
+    assert (found.group_id, found.state) == ("g", "ongoing")
     (found,) = look(COORDINATOR, states=[*lost, beat(20)])
-    assert (found.group_id, found.state) == ("g", "closed")
+    assert (found.group_id, found.state) == ("g", "resolved")
     assert (
         len(group_statements(api_key, {"topology": {"subtopologies": [{"sourceTopics": ["t"]}]}}, {"errorCode": 15}))
         == 1

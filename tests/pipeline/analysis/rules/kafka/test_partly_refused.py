@@ -67,7 +67,7 @@ def refused(api: str, code: int, *, healed: bool = False) -> list[dict[str, Any]
 )  # fmt: skip
 def test_the_part_that_is_refused_is_reported(api: str, code: KafkaError, rule: str, subject: str) -> None:
     (row,) = refused(api, int(code))
-    assert (row["rule"], row["subject"], row["state"]) == (rule, subject, "open")
+    assert (row["rule"], row["subject"], row["state"]) == (rule, subject, "ongoing")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_part_that_is_refused_is_reported(api: str, code: KafkaError, rule: 
     [("OffsetFetch", KafkaError.GROUP_ID_NOT_FOUND), ("Fetch", KafkaError.UNKNOWN_TOPIC_OR_PARTITION)],
 )
 def test_what_is_accepted_again_is_over(api: str, code: KafkaError) -> None:
-    assert {row["state"] for row in refused(api, int(code), healed=True)} <= {"closed"}
+    assert {row["state"] for row in refused(api, int(code), healed=True)} <= {"resolved"}
 
 
 def test_a_partition_that_the_broker_does_not_know_is_no_unknown_topic() -> None:

@@ -59,16 +59,16 @@ def test_a_batch_that_is_tried_again_counts_once() -> None:
 
 def test_while_another_attempt_may_come_records_wait() -> None:
     (finding,) = found([writes(n, TOO_FEW) for n in range(9)], seen_s=9)
-    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "open", 0)
+    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "ongoing", 0)
     assert "10 records wait for an attempt" in finding.summary
 
 
 def test_what_was_written_after_a_while_is_a_warning_that_is_over() -> None:
     (finding,) = found([*(writes(n, TOO_FEW) for n in range(9)), writes(9)], seen_s=60)
-    assert (finding.severity, finding.state) == ("warning", "closed")
+    assert (finding.severity, finding.state) == ("warning", "resolved")
 
 
-@pytest.mark.parametrize(("seen_s", "state"), [(30, "open"), (600, "unknown")])
+@pytest.mark.parametrize(("seen_s", "state"), [(30, "ongoing"), (600, "unknown")])
 def test_who_writes_no_more_was_not_accepted(seen_s: float, state: str) -> None:
     (finding,) = found([writes(0, TOO_LARGE), writes(1, TOO_LARGE)], seen_s)
     assert (finding.severity, finding.state) == ("critical", state)
@@ -109,20 +109,20 @@ def beside(*, ends_s: int = 10) -> list[Pair]:
 def test_what_another_process_of_the_same_name_writes_is_no_success() -> None:
     refused = [writes(n, TOO_LARGE) for n in range(9)]
     (finding,) = found(in_order([*refused, *beside()]), seen_s=10)
-    assert (finding.severity, finding.state) == ("critical", "open")
+    assert (finding.severity, finding.state) == ("critical", "ongoing")
     assert (finding.details["records_lost"], finding.details["accepted_us"]) == (90, None)
 
 
 def test_its_own_success_counts_beside_it() -> None:
     refused = [*(writes(n, TOO_FEW) for n in range(9)), writes(9)]
     (finding,) = found(in_order([*refused, *beside(ends_s=20)]), seen_s=60)
-    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "closed", 0)
+    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "resolved", 0)
 
 
 def test_a_connection_that_begins_after_the_last_refusal_may_be_of_the_same_process() -> None:
     refused = [writes(n, TOO_FEW) for n in range(9)]
     (finding,) = found([*refused, writes(10, **TWIN)], seen_s=60)
-    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "closed", 0)
+    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "resolved", 0)
 
 
 def in_order(pairs: Sequence[Pair]) -> list[Pair]:

@@ -117,7 +117,7 @@ ZOMBIES = {
     "goes on": Play(put_out([0, 3, 6]), severity="warning"),
     "rejoins each time": Play(put_out([0, 20, 40, 60]), states=[accepted(n, "join") for n in (1, 21, 41, 61)]),
     "went on and rejoins": Play(
-        put_out([0, 3, 6]), states=[accepted(9, "join")], severity="warning", more={"state": "closed"}
+        put_out([0, 3, 6]), states=[accepted(9, "join")], severity="warning", more={"state": "resolved"}
     ),
     "commits by its old epoch": Play(put_out([0, 1, 2, 3]), states=[accepted(n + 0.5) for n in range(4)]),
     "another member is well": Play(put_out([0, 3, 6]), states=[accepted(4, who=OTHER)], severity="warning"),
@@ -137,7 +137,7 @@ def not_led(times: Sequence[float], rule: str = "stale_metadata", **more: Any) -
 LEADERS = {
     "a moment": Play(not_led([0, 0.1, 0.2])),
     "an election each five minutes": Play(not_led([0, 290, 580]), [served(n) for n in (1, 291, 581)], end_s=END_S),
-    "some seconds": Play(not_led([0, 1, 2]), [served(3)], severity="info", more={"state": "closed"}),
+    "some seconds": Play(not_led([0, 1, 2]), [served(3)], severity="info", more={"state": "resolved"}),
     "in vain": Play(not_led([0, 10, 20, 31]), severity="warning"),
     "another partition is served": Play(not_led([0, 10, 20, 31]), [served(32, partition=1)], severity="warning"),
     "was in vain": Play(not_led([0, 10, 20, 31]), [served(32)], severity="info"),
@@ -206,7 +206,7 @@ def asked(times: Sequence[float]) -> list[Shown]:
 
 TOPICS = {
     "starts before its topic": Play(
-        asked([n / 10 for n in range(9)]), [served(2, "produced")], severity="info", more={"state": "closed"}
+        asked([n / 10 for n in range(9)]), [served(2, "produced")], severity="info", more={"state": "resolved"}
     ),
     "a typo": Play(asked(list(range(32))), severity="warning"),
     "a short typo": Play(asked(list(range(9))), severity="info"),
@@ -238,7 +238,7 @@ LOGINS = {
         severity="critical",
     ),
     "a rotated password": Play(
-        turned_away([0, 1, 2, 3]), exchanges=[answered(4, "Fetch", 1)], severity="warning", more={"state": "closed"}
+        turned_away([0, 1, 2, 3]), exchanges=[answered(4, "Fetch", 1)], severity="warning", more={"state": "resolved"}
     ),
     "may log in and not read": Play(
         turned_away([0, 1, 2, 3], "TOPIC_AUTHORIZATION_FAILED"),
@@ -259,7 +259,7 @@ VERSIONS = {
     "a probe": Play(too_new([0]), severity="info"),
     "cannot do else": Play(too_new([0, 1, 2]), severity="critical"),
     "falls back": Play(
-        too_new([0, 1, 2]), exchanges=[answered(3, "Fetch", 1)], severity="warning", more={"state": "closed"}
+        too_new([0, 1, 2]), exchanges=[answered(3, "Fetch", 1)], severity="warning", more={"state": "resolved"}
     ),
     "another api is answered": Play(
         too_new([0, 1, 2]), exchanges=[answered(3, "Produce", 0)], severity="critical"
@@ -301,7 +301,7 @@ def test_the_wave_of_an_election_is_one_finding() -> None:
         for one in not_led([0.1 * n, 1, 2])
     ]
     (wave,) = judged(Play(refused, [served(3, partition=n) for n in range(8)]))
-    assert (wave.subject, wave.severity, wave.state, wave.topic) == ("b:1", "info", "closed", None)
+    assert (wave.subject, wave.severity, wave.state, wave.topic) == ("b:1", "info", "resolved", None)
     assert wave.details["partitions"] == [f"t-{n}" for n in range(8)]
     assert wave.details["times"] == 24
 

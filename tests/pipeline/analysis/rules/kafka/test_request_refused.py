@@ -71,7 +71,7 @@ def test_what_is_silent_is_declared_with_its_reason() -> None:
 
 def test_one_finding_says_who_is_refused_what_and_what_to_do() -> None:
     (row,) = found([TIMEOUT] * 4)
-    assert (row["severity"], row["state"]) == ("critical", "open")
+    assert (row["severity"], row["state"]) == ("critical", "ongoing")
     assert row["subject"] == "client/InitProducerId/INVALID_TRANSACTION_TIMEOUT/sink"
     assert "none was accepted since" in str(row["summary"])
     assert "transaction.max.timeout.ms" in str(row["advice"])
@@ -94,7 +94,7 @@ def test_what_passes_by_itself_has_time() -> None:
 
 def test_who_is_accepted_at_last_is_over() -> None:
     (row,) = found([TIMEOUT, TIMEOUT, TIMEOUT, 0])
-    assert (row["severity"], row["state"]) == ("warning", "closed")
+    assert (row["severity"], row["state"]) == ("warning", "resolved")
     assert [row["severity"] for row in found([TIMEOUT, TIMEOUT, TIMEOUT, 0], every_s=1)] == ["info"]
 
 
@@ -104,7 +104,7 @@ def test_an_accepted_request_between_begins_anew() -> None:
 
 def test_the_success_of_another_producer_heals_nothing() -> None:
     (row,) = found([TIMEOUT, 0] * 4, every_s=5, ids=("sink", "other"))
-    assert (row["state"], str(row["subject"]).endswith("/sink")) == ("open", True)
+    assert (row["state"], str(row["subject"]).endswith("/sink")) == ("ongoing", True)
 
 
 def test_a_partition_is_refused_beside_one_that_is_not() -> None:

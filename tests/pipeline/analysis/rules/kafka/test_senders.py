@@ -25,7 +25,7 @@ SHOWN = {
 
 def named(evidence: str, group: str | None = "g", subject: str = "g/t", **details: Any) -> dict[str, Any]:
     one = Finding(
-        rule="stopped", severity="critical", subject=subject, state="open", cluster="k", topic="t", partition=None,
+        rule="stopped", severity="critical", subject=subject, state="ongoing", cluster="k", topic="t", partition=None,
         group_id=group, first_us=0, last_us=1, summary="It stands.", advice="Now: wait.", evidence=list(evidence),
         details=details,
     )  # fmt: skip

@@ -87,7 +87,7 @@ REFUSED = {
 def test_the_success_of_a_twin_heals_nothing(rule: str) -> None:
     row = told(asked(int(REFUSED[rule])), rule)
     assert row["severity"] in ("critical", "warning")
-    assert row["state"] == "open"
+    assert row["state"] == "ongoing"
     assert FIRST in row["headline"]
     assert SECOND not in row["immediate_action"]
 
@@ -95,7 +95,7 @@ def test_the_success_of_a_twin_heals_nothing(rule: str) -> None:
 @pytest.mark.parametrize("rule", REFUSED)
 def test_its_own_success_does(rule: str) -> None:
     rows = asked(int(REFUSED[rule]), passes=True).found(rule)
-    assert [row["state"] for row in rows] == ["closed"]
+    assert [row["state"] for row in rows] == ["resolved"]
 
 
 def test_a_process_without_twins_is_named_by_its_host() -> None:

@@ -138,18 +138,18 @@ FAST = [ended(-10 * n, -10 * n + 1, "committed", client_id="other", first_exchan
 SLOW = [ended(-100 * n, -100 * n + 60, "committed", first_exchange_id=f"s{n}") for n in range(1, 4)]
 STATES = {
     "nothing known": ([transaction(0, 1)], [taken(0)], 100, None),
-    "came back as another": ([transaction(0, 1)], [taken(0), taken(5, "tx-2")], 40, "open"),
+    "came back as another": ([transaction(0, 1)], [taken(0), taken(5, "tx-2")], 40, "ongoing"),
     "another host has another id": ([transaction(0, 1)], [taken(0), taken(5, "tx-2", client_ip="10.0.0.8")], 40, None),
     "one process with two ids": ([transaction(0, 1)], [taken(-1, "tx-2"), taken(0), taken(5, "tx-2")], 40, None),
     "younger than the floor": ([transaction(0, 1)], [taken(0), taken(5, "tx-2")], 25, None),
-    "older than its timeout": ([transaction(0, 1)], [taken(0, timeout=60)], 90, "open"),
+    "older than its timeout": ([transaction(0, 1)], [taken(0, timeout=60)], 90, "ongoing"),
     "its coordinator was not seen": ([transaction(0, 1)], [], 900, None),
-    "others are fast": ([transaction(0, 1), *FAST], [taken(0)], 40, "open"),
+    "others are fast": ([transaction(0, 1), *FAST], [taken(0)], 40, "ongoing"),
     "writes on": ([transaction(0, 39), *FAST], [taken(0)], 40, None),
     "always takes a minute": ([transaction(0, 1), *SLOW, *FAST], [taken(0)], 200, None),
-    "five times a minute": ([transaction(0, 1), *SLOW, *FAST], [taken(0)], 310, "open"),
+    "five times a minute": ([transaction(0, 1), *SLOW, *FAST], [taken(0)], 310, "ongoing"),
     "aborted by its producer": ([ended(0, 70, "aborted")], [taken(0, timeout=60), asked(70)], 90, None),
-    "aborted by the coordinator": ([ended(0, 70, "aborted")], [taken(0, timeout=60)], 90, "closed"),
+    "aborted by the coordinator": ([ended(0, 70, "aborted")], [taken(0, timeout=60)], 90, "resolved"),
     "taken over": ([ended(0, 70, "aborted")], [taken(0, timeout=60), taken(69)], 90, None),
     "frames are missing": ([transaction(0, 1, complete=False), *FAST], [taken(0)], 90, None),
 }

@@ -108,8 +108,8 @@ def test_what_has_a_finding_is_not_healthy() -> None:
         Name("partition", "p-1", "k", "p", 1), Name("client", "a"), Name("client", "b"),
     ]  # fmt: skip
     found = [
-        _finding("open", group_id="billing", topic="p", partition=1),
-        _finding("closed", group_id="audit"),
+        _finding("ongoing", group_id="billing", topic="p", partition=1),
+        _finding("resolved", group_id="audit"),
         _finding("unknown", details='{"client_id": "a"}'),
     ]
     assert counted(known, found) == [Count("group", 2, 1), Count("partition", 2, 1), Count("client", 2, 1)]
@@ -117,8 +117,8 @@ def test_what_has_a_finding_is_not_healthy() -> None:
 
 def test_a_name_in_two_clusters_is_two_and_what_is_found_in_one_is_not_of_the_other() -> None:
     known = [Name("group", "g", "one"), Name("group", "g", "two")]
-    assert counted(known, [_finding("open", group_id="g", cluster="two")]) == [Count("group", 2, 1)]
+    assert counted(known, [_finding("ongoing", group_id="g", cluster="two")]) == [Count("group", 2, 1)]
 
 
 def test_nothing_is_counted_where_nothing_was_seen() -> None:
-    assert counted([], [_finding("open", group_id="g")]) == []
+    assert counted([], [_finding("ongoing", group_id="g")]) == []

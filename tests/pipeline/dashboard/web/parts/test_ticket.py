@@ -14,7 +14,7 @@ from pipeline.dashboard.web.words import literal
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 
 _INCIDENT = {
-    "headline": f"{HOSTILE} sets group g back", "severity": "critical", "state": "open", "impact": "5 records.",
+    "headline": f"{HOSTILE} sets group g back", "severity": "critical", "state": "ongoing", "impact": "5 records.",
     "immediate_action": "Run `kafka-consumer-groups.sh`.", "remediation": "Set `max.poll.interval.ms`.",
     "confidence": "certain", "reasoning": "It is on the wire.", "first_ts": at(0), "last_ts": at(9), "cluster": "k",
     "sql": "SELECT 1\n```\nx",

@@ -36,7 +36,7 @@ def found(events: Sequence[Row], seen_s: float | None = None) -> list[Finding]:
 
 def test_it_is_open_while_they_commit_by_turns() -> None:
     (finding,) = found([*alone("a", 0, 100), *turns(100, 20)])
-    assert (finding.state, finding.details["recurrences"]) == ("open", 0)
+    assert (finding.state, finding.details["recurrences"]) == ("ongoing", 0)
     assert [one["client_id"] for one in finding.details["committers"]] == ["a", "b"]  # type: ignore[attr-defined]
 
 
@@ -51,7 +51,7 @@ def test_two_bouts_hours_apart_are_two_and_each_is_over_when_one_commits_alone()
         *alone("a", 0, 100), *turns(100, 10), *alone("a", 150, 8 * HOUR, 60), *turns(8 * HOUR, 10),
         *alone("b", 8 * HOUR + 50, 8 * HOUR + 400),
     ])  # fmt: skip
-    assert (finding.state, finding.details["recurrences"]) == ("closed", 1)
+    assert (finding.state, finding.details["recurrences"]) == ("resolved", 1)
     assert finding.first_us == int(at(8 * HOUR + 10).timestamp() * 1_000_000)
     assert finding.details["first_of_all_us"] == int(at(110).timestamp() * 1_000_000)
     assert "one of them had committed alone for a while." in finding.summary
@@ -60,7 +60,7 @@ def test_two_bouts_hours_apart_are_two_and_each_is_over_when_one_commits_alone()
 def test_a_rival_that_commits_seldom_is_not_over_in_between() -> None:
     seldom = sorted([*alone("a", 0, 300, 1), *alone("b", 100.5, 300, 30)], key=lambda one: str(one["ts"]))
     (finding,) = found(seldom)
-    assert (finding.state, finding.details["recurrences"]) == ("open", 0)
+    assert (finding.state, finding.details["recurrences"]) == ("ongoing", 0)
 
 
 def test_where_nobody_commits_any_more_it_is_not_known() -> None:

@@ -40,7 +40,7 @@ def found(states: Sequence[Row], exchanges: Sequence[Row] = (), seen_s: float | 
 def test_it_names_what_it_offers_and_what_the_others_do() -> None:
     asked = [asks("old", 0, "range"), asks("new", INCONSISTENT, "cooperative-sticky")]
     (finding,) = found([knock(n * 5, INCONSISTENT) for n in range(4)], asked)
-    assert (finding.severity, finding.state, finding.subject) == ("critical", "open", "g/new")
+    assert (finding.severity, finding.state, finding.subject) == ("critical", "ongoing", "g/new")
     assert "(it offers cooperative-sticky, the others range)" in finding.summary
 
 
@@ -79,7 +79,7 @@ def test_nobody_of_a_full_group_was_captured() -> None:
 def test_a_twin_that_was_let_in_before_lets_nobody_in() -> None:
     inside = [knock(n * 5 + 1, 0, client="10.0.0.9:4001") | {"group_protocol": "consumer"} for n in range(-1, 4)]
     (finding,) = found([*inside, *(knock(n * 5, INCONSISTENT) for n in range(4))])
-    assert finding.state == "open"
+    assert finding.state == "ongoing"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_heartbeat_that_states_no_session_timeout_gets_the_brokers(every: int,
 
 def test_who_got_in_at_last_is_told_as_over() -> None:
     (finding,) = found([*(knock(n * 10, FULL) for n in range(4)), knock(40, 0)], [asks("new", FULL, session_s=10)])
-    assert (finding.severity, finding.state) == ("warning", "closed")
+    assert (finding.severity, finding.state) == ("warning", "resolved")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_what_is_in_order(states: list[Row]) -> None:
     ("more", "state", "severity"),
     [
         ([], "unknown", "critical"),
-        ([knock(60, 0)], "closed", "warning"),
-        ([knock(60, 0, client="10.0.0.8:4000")], "closed", "warning"),  # the mended one runs elsewhere
+        ([knock(60, 0)], "resolved", "warning"),
+        ([knock(60, 0, client="10.0.0.8:4000")], "resolved", "warning"),  # the mended one runs elsewhere
         ([knock(n, 0, client="10.0.0.8:4000") for n in (1, 60)], "unknown", "critical"),  # another one rejoins
     ],
 )

@@ -51,11 +51,11 @@ def test_without_any_commit_it_takes_more_lives() -> None:
 
 def test_it_is_over_once_the_group_has_got_over_it() -> None:
     (finding,) = found(lives(4, 6), [STANDS, *GETS_ON, *reads(4, 6, 40, 60), committed(40, "a", 90)])
-    assert finding.state == "closed"
+    assert finding.state == "resolved"
     assert "it got over it" in finding.summary
 
 
-@pytest.mark.parametrize(("seen_s", "state"), [(30, "open"), (600, "unknown")])
+@pytest.mark.parametrize(("seen_s", "state"), [(30, "ongoing"), (600, "unknown")])
 def test_that_nobody_tries_any_more_does_not_heal_it(seen_s: float, state: str) -> None:
     (finding,) = found(lives(4, 6), [STANDS, *GETS_ON, *reads(4, 6, 40, 60)], seen_s)
     assert finding.state == state

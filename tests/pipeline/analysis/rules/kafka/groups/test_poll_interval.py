@@ -120,7 +120,7 @@ def test_it_names_the_limit_the_period_and_what_it_was_at() -> None:
 LOST = [enters(0, "a"), enters(1, "b", connection="b", member="mb"), leaves(31, "a", reason=EXPIRED)]
 
 
-@pytest.mark.parametrize(("seen_s", "state"), [(60, "open"), (90, "open"), (93, "unknown"), (9000, "unknown")])
+@pytest.mark.parametrize(("seen_s", "state"), [(60, "ongoing"), (90, "ongoing"), (93, "unknown"), (9000, "unknown")])
 def test_who_never_came_back_is_not_over(seen_s: float, state: str) -> None:
     (finding,) = found(LOST, seen_s=seen_s)
     assert finding.state == state
@@ -130,15 +130,15 @@ def test_who_never_came_back_is_not_over(seen_s: float, state: str) -> None:
 
 def test_as_long_as_it_tries_to_commit_it_is_open() -> None:
     (finding,) = found(LOST, [*IN_HAND, refused(80)], seen_s=135)
-    assert finding.state == "open"
+    assert finding.state == "ongoing"
 
 
 @pytest.mark.parametrize(
     ("back", "state"),
     [
-        (enters(50, "a", connection="c2", member="m2"), "closed"),  # its process was restarted
-        (enters(50, "a", member="m2"), "closed"),
-        (enters(140, "a", member="m2"), "open"),  # it has not been back for long
+        (enters(50, "a", connection="c2", member="m2"), "resolved"),  # its process was restarted
+        (enters(50, "a", member="m2"), "resolved"),
+        (enters(140, "a", member="m2"), "ongoing"),  # it has not been back for long
         (enters(50, "b", connection="b", member="mb"), "unknown"),  # another one rejoins
         (enters(50, "a", connection="b", member="mb"), "unknown"),  # also where it bears the same name
     ],

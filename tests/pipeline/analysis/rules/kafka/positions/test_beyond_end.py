@@ -11,7 +11,7 @@ RESET = ("offset_reset", f"{GROUP}/orders")
 
 def test_each_restart_reads_all_again() -> None:
     row = beyond().findings()[RESET]
-    assert (row["severity"], row["state"], row["details"]["cause"]) == ("warning", "open", COMMITTED_BEYOND)
+    assert (row["severity"], row["state"], row["details"]["cause"]) == ("warning", "ongoing", COMMITTED_BEYOND)
     assert "its committed offset 5000 on orders-0 lies beyond the end of the log, 55" in row["summary"]
     assert "each restart reads all again, from offset 0 on (55 records)" in row["summary"]
     assert "OFFSET_OUT_OF_RANGE was answered 3 times" in row["summary"]
@@ -30,7 +30,7 @@ def test_a_start_that_is_reset_to_the_end() -> None:
 
 def test_who_commits_it_and_how_often() -> None:
     row = commits_beyond().findings()[RESET]
-    assert (row["state"], row["details"]["commits"]) == ("open", 12)
+    assert (row["state"], row["details"]["commits"]) == ("ongoing", 12)
     assert "the log, 180: a restart begins where auto.offset.reset says. worker at 10.0.0.5 committed" in row["summary"]
     assert "one of 12 commits beyond the end" in row["summary"]
     assert row["details"]["clients"] == ["worker at 10.0.0.5"]
@@ -44,7 +44,7 @@ def test_who_asks_for_its_commit_and_reads_on_has_not_begun_anew() -> None:
 
 def test_it_is_over_once_the_group_commits_inside_the_log() -> None:
     row = commits_beyond(heals=True).findings()[RESET]
-    assert row["state"] == "closed"
+    assert row["state"] == "resolved"
     assert "the group committed inside the log" in row["summary"]
 
 

@@ -16,7 +16,7 @@ STALLED = ("stalled", f"{GROUP}/orders-0")
 
 def details(stage: Stage) -> dict[str, Any]:
     row = stage.findings()[STALLED]
-    assert (row["state"], row["severity"]) == ("open", "critical")
+    assert (row["state"], row["severity"]) == ("ongoing", "critical")
     return dict(row["details"])
 
 
@@ -54,26 +54,26 @@ def test_it_need_not_commit() -> None:
 
 def test_once_it_goes_on_it_is_over() -> None:
     row = loops(ANSWERS[loop_words.SAME], after=20).findings()[STALLED]
-    assert (row["state"], row["severity"]) == ("closed", "warning")
+    assert (row["state"], row["severity"]) == ("resolved", "warning")
     assert "it went on" in row["summary"]
 
 
 def test_it_is_not_over_while_the_commit_stands_there() -> None:
     """Commits come each five seconds: none yet since it fetched further."""
     row = loops(ANSWERS[loop_words.SAME], after=3).findings()[STALLED]
-    assert (row["state"], row["severity"]) == ("open", "critical")
+    assert (row["state"], row["severity"]) == ("ongoing", "critical")
     assert f"fetched further, but the group has not committed beyond {AT} since" in row["summary"]
 
 
 def test_without_commits_the_position_shows_that_it_is_over() -> None:
     row = loops(ANSWERS[loop_words.SAME], after=3, committing=False).findings()[STALLED]
-    assert row["state"] == "closed"
+    assert row["state"] == "resolved"
 
 
 def test_a_commit_beyond_by_another_member_ends_it() -> None:
     stage = loops(ANSWERS[loop_words.SAME])
     stage.commit(WELL + ILL + 0.5, Client("other", GROUP, 43_000, "other-1", 2), {0: AT + 5})
-    assert stage.findings()[STALLED]["state"] == "closed"
+    assert stage.findings()[STALLED]["state"] == "resolved"
 
 
 def test_a_seek_back_after_each_failure() -> None:

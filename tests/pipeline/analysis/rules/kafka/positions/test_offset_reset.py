@@ -101,9 +101,9 @@ def test_a_topic_made_anew_has_a_rule_of_its_own() -> None:
 
 def test_it_is_over_once_the_group_has_committed_there() -> None:
     rows = [gone(0, 10), goes_on(1, 60, 60, 100)]
-    assert [finding.state for finding in found(rows)] == ["open"]
+    assert [finding.state for finding in found(rows)] == ["ongoing"]
     (over,) = found([*rows, known("committed", 5, event_offset=70)])
-    assert over.state == "closed"
+    assert over.state == "resolved"
 
 
 def test_partitions_of_one_topic_are_one_finding() -> None:

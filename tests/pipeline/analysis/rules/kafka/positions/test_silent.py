@@ -21,7 +21,7 @@ def of_shape(stage: Stage, shape: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("stage", [silent(), silent(other=False), silent().by_coordinator()])
 def test_a_member_that_never_fetches_is_reported_once(stage: Stage) -> None:
     row = stage.findings()[STOPPED]
-    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "open", words.NEVER_FETCHED)
+    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "ongoing", words.NEVER_FETCHED)
     assert row["summary"].startswith(
         "worker at 10.0.0.5 of group orders-app has held orders-0 since 09:40:00 UTC and has fetched nothing at all: "
         "420 records wait"

@@ -22,7 +22,7 @@ DROPPED, STOPPED = ("partition_dropped_from_commits", f"{GROUP}/orders-1"), ("st
 )
 def test_a_partition_is_not_fetched_since_a_refusal(request_: str, refused: str) -> None:
     row = since_refused(request=request_).findings()[DROPPED]
-    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "open", words.SINCE_REFUSED)
+    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "ongoing", words.SINCE_REFUSED)
     assert f"worker at 10.0.0.5 of group orders-app has not fetched orders-1 since {refused} at" in row["summary"]
     assert "although it fetches others: 267 records wait" in row["summary"]
 

@@ -45,7 +45,7 @@ def test_healthy_members_of_the_new_protocol_are_well() -> None:
 
 def test_read_on_and_never_committed() -> None:
     row = reads_on().findings()[DROPPED]
-    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "open", words.UNCOMMITTED)
+    assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "ongoing", words.UNCOMMITTED)
     assert "No commit of it is known" in row["summary"]
     assert row["details"]["records_behind"] == 450
 
@@ -86,7 +86,7 @@ def test_who_goes_on_elsewhere_is_no_standstill() -> None:
 
 def test_a_partition_that_its_owner_has_never_fetched() -> None:
     row = owned().findings()[DROPPED]
-    assert (row["state"], row["details"]["shape"]) == ("open", words.NEVER_FETCHED)
+    assert (row["state"], row["details"]["shape"]) == ("ongoing", words.NEVER_FETCHED)
     assert "worker at 10.0.0.5 of group orders-app has held orders-1 since" in row["summary"]
     assert DROPPED not in owned(fetched=True).findings()
     assert DROPPED not in owned(seconds=40).findings()

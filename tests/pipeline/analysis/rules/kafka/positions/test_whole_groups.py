@@ -14,7 +14,7 @@ STOPPED = ("stopped", f"{GROUP}/orders")
 
 def test_a_member_without_any_commit_reads_on() -> None:
     row = commits_nothing(stated=10, ahead=20).findings()[STOPPED]
-    assert (row["severity"], row["state"], row["details"]["shape"]) == ("info", "open", words.GROUP_UNCOMMITTED)
+    assert (row["severity"], row["state"], row["details"]["shape"]) == ("info", "ongoing", words.GROUP_UNCOMMITTED)
     assert "Group orders-app commits nothing: worker at 10.0.0.5 has read 340 records of orders" in row["summary"]
     assert "is 10, as OffsetFetch states: a restart would read 340 records again." in row["summary"]
 

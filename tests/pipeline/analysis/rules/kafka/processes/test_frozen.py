@@ -51,7 +51,7 @@ def test_what_it_commits_afterwards_is_refused(code: int) -> None:
     works(story, own, "m1", 97, 127)
     other(story, 127)
     (row,) = found(story)
-    assert (row["severity"], row["state"], row["subject"]) == ("warning", "closed", "orders-app/worker-1")
+    assert (row["severity"], row["state"], row["subject"]) == ("warning", "resolved", "orders-app/worker-1")
     assert "worker-1 at 10.0.0.5 sent nothing on any of its connections for 65 s" in row["summary"]
     assert "longer than the session timeout that it stated (10 s)" in row["summary"]
     assert "then 2 requests of it were refused" in row["summary"]
@@ -65,7 +65,7 @@ def test_it_joins_anew_on_the_same_connection() -> None:
     story.join(60, own, "m1", generation=3)
     works(story, own, "m1", 61, 91)
     (row,) = found(story)
-    assert (row["state"], "It was back" in row["summary"]) == ("closed", True)
+    assert (row["state"], "It was back" in row["summary"]) == ("resolved", True)
 
 
 def test_it_connects_to_the_coordinator_anew() -> None:
@@ -76,7 +76,7 @@ def test_it_connects_to_the_coordinator_anew() -> None:
     fetch(story, 70, data)
     story.beat(70.5, later, "m0", code=UNKNOWN)
     (row,) = found(story)
-    assert (row["state"], "It was back" in row["summary"]) == ("open", False)
+    assert (row["state"], "It was back" in row["summary"]) == ("ongoing", False)
 
 
 def test_in_the_consumer_protocol_it_states_no_timeout() -> None:

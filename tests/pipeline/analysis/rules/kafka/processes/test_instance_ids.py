@@ -41,7 +41,7 @@ def found(story: Story) -> list[dict[str, Any]]:
 def test_two_hosts_that_fence_each_other_are_both_named(by: str, names_it: bool) -> None:
     story = Story()
     (row,) = found(fight(story, story.peer("w-0"), story.peer("w-0", "10.0.0.6"), by=by, names_it=names_it))
-    assert (row["severity"], row["state"], row["subject"]) == ("critical", "open", "orders-app/w-0")
+    assert (row["severity"], row["state"], row["subject"]) == ("critical", "ongoing", "orders-app/w-0")
     assert "10.0.0.5 and 10.0.0.6 both use group.instance.id w-0" in row["summary"]
     assert "fence each other" in row["summary"]
 

@@ -172,7 +172,7 @@ def test_the_finding_names_client_host_and_partition() -> None:
     limit = Step(ENTERS, "C", "g", "m0", "app-0", "10.0.0.0", "10.0.0.0:4000", "c", "j", 0, 0, 60 * SEC)
     made = replace(sources(timeline=[*commits, *ends], states=beats), steps=[limit])
     (finding,) = lagging.find(made, FindingSettings())
-    assert (finding.rule, finding.subject, finding.severity, finding.state) == ("stopped", "g/t", "critical", "open")
+    assert (finding.rule, finding.subject, finding.severity, finding.state) == ("stopped", "g/t", "critical", "ongoing")
     assert finding.summary.startswith("app-0 at 10.0.0.0 of group g has committed nothing of t-0 from ")
     assert "The coordinator answered it last at" in finding.summary
     assert "app-0 at 10.0.0.0" in finding.advice

@@ -22,14 +22,14 @@ def test_both_partitions_are_found_by_the_rhythm_of_the_group(period: int, ill: 
     rows = found(period=period, ill=ill, rebalance=rebalance)
     assert set(rows) == set(DROPPED)
     for row in rows.values():
-        assert (row["severity"], row["state"]) == ("critical", "open")
+        assert (row["severity"], row["state"]) == ("critical", "ongoing")
         assert "app-1 at 10.0.0.5 of group tally keeps reading orders-" in row["summary"]
         assert "while the group commits other partitions" in row["summary"]
 
 
 def test_it_is_over_once_it_commits() -> None:
     rows = found(after=30)
-    assert {key: row["state"] for key, row in rows.items()} == dict.fromkeys(DROPPED, "closed")
+    assert {key: row["state"] for key, row in rows.items()} == dict.fromkeys(DROPPED, "resolved")
 
 
 @pytest.mark.parametrize("period", [1, 30])

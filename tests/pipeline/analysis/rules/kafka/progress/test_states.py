@@ -22,12 +22,12 @@ Row = dict[str, Any]
 @pytest.mark.parametrize(
     ("times", "end", "server_end", "state"),
     [
-        (10, 110, 110, "open"),  # seen every ten seconds, quiet for ten
-        (10, 125, 125, "open"),
-        (10, 140, 140, "closed"),
+        (10, 110, 110, "ongoing"),  # seen every ten seconds, quiet for ten
+        (10, 125, 125, "ongoing"),
+        (10, 140, 140, "resolved"),
         (10, 140, 105, "unknown"),
-        (1, 140, 140, "open"),
-        (1, 170, 170, "closed"),
+        (1, 140, 140, "ongoing"),
+        (1, 170, 170, "resolved"),
         (1, 170, 105, "unknown"),
     ],
 )
@@ -41,7 +41,7 @@ def test_quiet_counts_in_its_own_intervals_while_somebody_listens(
 
 def test_a_slow_rhythm_is_not_over_after_a_minute() -> None:
     made = replace(sources(), ends={"C": 400 * _S})
-    assert made.state("C", 0, 300 * _S, 6) == "open"
+    assert made.state("C", 0, 300 * _S, 6) == "ongoing"
 
 
 def at(second: int, kind: str, **more: Any) -> Row:
@@ -67,7 +67,7 @@ def silence(coordinator_until: int) -> list[Any]:
 
 def test_a_silence_is_open_while_its_coordinator_is_heard() -> None:
     (stopped,) = silence(120)
-    assert (stopped.rule, stopped.state, stopped.severity) == ("stopped", "open", "critical")
+    assert (stopped.rule, stopped.state, stopped.severity) == ("stopped", "ongoing", "critical")
 
 
 def test_where_the_coordinator_fell_silent_as_well_nobody_knows() -> None:

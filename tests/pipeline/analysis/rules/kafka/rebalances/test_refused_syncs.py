@@ -31,7 +31,7 @@ def test_members_whose_sync_is_refused_each_time_are_found(members: int, every_s
     found = refused(cannot_begin(members=members, times=max(6, 40 // every_s), every_s=every_s, code=code))
     assert set(found) == {subject(code, member) for member in range(members)}
     for member, (_, row) in enumerate(sorted(found.items())):
-        assert (row["severity"], row["state"], row["group_id"]) == ("critical", "open", GROUP)
+        assert (row["severity"], row["state"], row["group_id"]) == ("critical", "ongoing", GROUP)
         assert f"refused SyncGroup of worker-{member} at 10.0.0.{20 + member} for group {GROUP}" in row["summary"]
         assert "none was accepted since" in row["summary"]
         assert "Now: " in row["advice"]
@@ -52,7 +52,7 @@ def test_rebalances_that_end_within_ten_seconds_refuse_nobody(code: KafkaError) 
 
 def test_an_accepted_sync_is_the_end() -> None:
     rows = refused(cannot_begin(times=60, accepted=45)).values()
-    assert [(row["severity"], row["state"]) for row in rows] == [("warning", "closed")]
+    assert [(row["severity"], row["state"]) for row in rows] == [("warning", "resolved")]
 
 
 def test_that_its_member_joins_again_and_again_follows_from_it() -> None:

@@ -78,7 +78,7 @@ def test_a_member_that_never_joined_was_waited_for_as_well() -> None:
 
 def test_a_wait_that_began_before_the_capture_names_the_busy_member() -> None:
     (finding,) = found([*BUSY, joins("a", 2, 44.9, 45)])
-    assert (finding.subject, finding.state, finding.details["waited_us"]) == ("g", "closed", 15_000_000)
+    assert (finding.subject, finding.state, finding.details["waited_us"]) == ("g", "resolved", 15_000_000)
     assert (
         "from before 12:00:30 UTC, when the capture begins, to 12:00:45 UTC: a at 10.0.0.9 went on" in finding.summary
     )
@@ -132,14 +132,14 @@ TOLD = [*FIRST, *BUSY, beats("a", 1, 45, REBALANCING)]
 
 def test_while_all_stand_still_it_is_open_and_names_who_is_waited_for() -> None:
     (finding,) = found([*TOLD, beats("b", 1, 29.5, REBALANCING), waits("b", 29.6), waits("c", 29, new=True)], 46)
-    assert (finding.state, finding.severity, finding.details["client_id"]) == ("open", "warning", "a")
+    assert (finding.state, finding.severity, finding.details["client_id"]) == ("ongoing", "warning", "a")
     assert finding.summary.startswith("Group g waits for an assignment since 12:00:29 UTC, 17 s so far: a at 10.0.0.9 ")
     assert "goes on with its work and has not joined, while 2 other members wait." in finding.summary
 
 
 def test_those_who_wait_have_fallen_silent_where_their_joins_are_not_seen() -> None:
     (finding,) = found(TOLD, 46)
-    assert (finding.state, finding.details["client_id"], finding.details["waiting_members"]) == ("open", "a", 1)
+    assert (finding.state, finding.details["client_id"], finding.details["waiting_members"]) == ("ongoing", "a", 1)
     (later,) = found(TOLD, 400)
     assert later.state == "unknown"
 
@@ -147,7 +147,7 @@ def test_those_who_wait_have_fallen_silent_where_their_joins_are_not_seen() -> N
 def test_a_member_that_is_asked_to_rejoin_for_five_minutes_is_found_alone() -> None:
     beating = [joins("a", 1, 0, 0.5), *(beats("a", 1, 3 * n, REBALANCING) for n in range(1, 120))]
     (finding,) = found(beating, 358)
-    assert (finding.state, finding.details["client_id"], finding.details["waiting_members"]) == ("open", "a", 0)
+    assert (finding.state, finding.details["client_id"], finding.details["waiting_members"]) == ("ongoing", "a", 0)
     assert "has not joined, and no other member of the group was captured." in finding.summary
     assert found(beating[:100], 300) == []
     assert found([*beating, beats("a", 1, 361)], 362) == []
@@ -155,7 +155,7 @@ def test_a_member_that_is_asked_to_rejoin_for_five_minutes_is_found_alone() -> N
 
 def test_a_silent_member_holds_up_those_whose_joins_wait() -> None:
     (finding,) = found([*FIRST, waits("b", 25)], 40)
-    assert (finding.state, finding.details["client_id"], finding.details["is_silent"]) == ("open", "a", True)
+    assert (finding.state, finding.details["client_id"], finding.details["is_silent"]) == ("ongoing", "a", True)
     assert "is silent since 12:00:20 UTC and has not left, while 1 other member waits." in finding.summary
     assert finding.advice.startswith("Now: nothing brings it back sooner")
 
@@ -164,7 +164,7 @@ def test_a_wait_that_lasts_counts_those_that_are_over() -> None:
     late = [joins("c", 2, 29, 45), joins("b", 2, 31, 45), joins("a", 2, 44.9, 45)]
     again = [beats("a", 2, 100 + 3 * n, REBALANCING) for n in range(6)]
     (finding,) = found([*FIRST, *BUSY, *late, *again, waits("b", 99), waits("c", 101)], 116)
-    assert (finding.state, finding.details["recurrences"], finding.details["times"]) == ("open", 1, 2)
+    assert (finding.state, finding.details["recurrences"], finding.details["times"]) == ("ongoing", 1, 2)
 
 
 def test_of_joins_that_two_agents_saw_one_counts() -> None:

@@ -82,11 +82,11 @@ def again(*ends: int) -> list[Row]:
 
 
 POISONED: dict[str, tuple[list[Row], float, str | None]] = {
-    "released again and again": (again(RELEASE, RELEASE, RELEASE), 5, "open"),
-    "given up by the broker": (again(RELEASE, RELEASE, RELEASE), 60, "closed"),
-    "held until its lock ends": (again(0, 0, 0), 5, "open"),
-    "rejected at last": (again(RELEASE, RELEASE, REJECT), 60, "closed"),
-    "accepted at last": (again(RELEASE, RELEASE, ACCEPT), 60, "closed"),
+    "released again and again": (again(RELEASE, RELEASE, RELEASE), 5, "ongoing"),
+    "given up by the broker": (again(RELEASE, RELEASE, RELEASE), 60, "resolved"),
+    "held until its lock ends": (again(0, 0, 0), 5, "ongoing"),
+    "rejected at last": (again(RELEASE, RELEASE, REJECT), 60, "resolved"),
+    "accepted at last": (again(RELEASE, RELEASE, ACCEPT), 60, "resolved"),
     "released once": (again(ACCEPT), 60, None),
     "nothing gets on": ([got(n, 5, 5, n) for n in range(1, 5)], 10, None),
     "a crowd comes again": ([got(n, 0, 5000, n) for n in range(1, 5)] + [said(3.5, 9000, 9000, ACCEPT)], 10, None),
@@ -107,14 +107,14 @@ def test_a_record_that_comes_again_and_again_is_found(play: str):
 WORK = [one for n in range(20) for one in (got(n, 4 * n, 4 * n + 3), said(n + 0.5, 4 * n, 4 * n + 3, ACCEPT))]
 WRITTEN = [written(n, 4 * n + 4) for n in range(60)]
 SILENT: dict[str, tuple[list[Row], list[Row], float, tuple[str, str] | None]] = {
-    "hangs": ([*WORK, *(beat(n) for n in range(60))], WRITTEN, 60, ("open", "critical")),
-    "is gone": (WORK, WRITTEN, 60, ("open", "critical")),
-    "has left": ([*WORK, beat(20, -1)], WRITTEN, 60, ("open", "warning")),
+    "hangs": ([*WORK, *(beat(n) for n in range(60))], WRITTEN, 60, ("ongoing", "critical")),
+    "is gone": (WORK, WRITTEN, 60, ("ongoing", "critical")),
+    "has left": ([*WORK, beat(20, -1)], WRITTEN, 60, ("ongoing", "warning")),
     "hung and went on": (
         [*WORK, said(50, 80, 90, ACCEPT), said(51, 91, 99, ACCEPT)],
         WRITTEN,
         52,
-        ("closed", "critical"),
+        ("resolved", "critical"),
     ),
     "works": (WORK, WRITTEN, 21, None),
     "has nothing to read": (WORK, WRITTEN[:20], 60, None),
