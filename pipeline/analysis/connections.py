@@ -13,6 +13,7 @@ from decoder.model import CONNECTION
 from pipeline.analysis.copies.counted_connections import counted_by
 from pipeline.analysis.facts import FAR_AWAY_US
 from pipeline.analysis.fit import schema_of, table_of
+from pipeline.analysis.icmp import name_of
 from pipeline.other_protocols import TLS
 from pipeline.tables import CONNECTIONS, HOWS
 
@@ -23,7 +24,7 @@ _NOT_READY = ("refused", "unanswered")
 _SIDES = ("client", "server")
 _MOST = 2**62
 """No count or time is larger."""
-_MOST_PORT = 2**16 - 1
+_MOST_PORT, _MOST_BYTE = 2**16 - 1, 2**8 - 1
 _DAY_US = 86_400_000_000
 _AT_ONCE_US = 1_000_000
 """A server that closes within this time (µs) turns the client away."""
@@ -55,7 +56,9 @@ _PAIRS = {
 }  # fmt: skip
 """The same of those that both sides have."""
 _TIMES = tuple(
-    name for name in (*_NUMBERS.values(), *(name for pair in _PAIRS.values() for name in pair)) if name.endswith("_ts")
+    name
+    for name in (*_NUMBERS.values(), *(name for pair in _PAIRS.values() for name in pair), "icmp_first_ts")
+    if name.endswith("_ts")
 )
 
 
@@ -161,11 +164,27 @@ def _read(name: str, life: str) -> dict[str, Any] | None:
         pair = values.get(pairs)
         if type(pair) is list and len(pair) == len(_SIDES) and all(one is None or _is_count(one) for one in pair):
             row[client], row[server] = pair
+    row.update(_icmp(values.get("icmp")))
     for time in _TIMES:
         if row[time] is not None and row[time] > FAR_AWAY_US:
             row[time] = None
     row["is_failed"], row["ended"] = _is_failed(row), _ended(row)
     return row
+
+
+def _icmp(said: object) -> dict[str, Any]:
+    """The columns about ICMP errors; none where a field is missing that all have."""
+    if type(said) is not dict or type(said.get("by")) is not str or said.get("of") not in _SIDES:
+        return {}
+    kind, code, messages, first_us = (said.get(name, -1) for name in ("type", "code", "messages", "first_us"))
+    if not (_is_count(kind, _MOST_BYTE) and _is_count(code, _MOST_BYTE) and _is_count(messages)):
+        return {}
+    return {
+        "icmp": name_of(kind, code, is_v6=":" in said["by"]), "icmp_type": kind, "icmp_code": code,
+        "icmp_by": said["by"], "icmp_of": said["of"], "icmp_messages": messages,
+        "icmp_mtu": said["mtu"] if _is_count(said.get("mtu")) else None,
+        "icmp_first_ts": first_us if _is_count(first_us) else None,
+    }  # fmt: skip
 
 
 def _is_count(value: Any, most: Any = _MOST) -> bool:
@@ -204,7 +223,8 @@ def _is_failed(row: Row) -> bool:
 def _ended(row: Row) -> str:
     """How it ended, in a few words."""
     if row["how"] in _NOT_READY:
-        return "refused" if row["how"] == "refused" else "no answer to SYN"
+        rejected = f", ICMP: {row['icmp']}" if row["icmp"] else ""
+        return "refused" if row["how"] == "refused" else f"no answer to SYN{rejected}"
     if row["alert"]:
         side, _, name = row["alert"].partition(" ")
         return f"TLS alert {name} by the {side}"

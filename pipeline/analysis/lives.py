@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from pipeline.analysis.icmp import is_refusal
 from pipeline.analysis.tables import ADDRESS, Tables
 
 UNSPOKEN: Final = ("refused", "unanswered", "silent", "other")
@@ -17,6 +18,30 @@ TROUBLES: Final = (*UNSPOKEN, "spoke")
 
 SAME_US: Final = 2_000_000
 """Two agents that see one connection begin do so within this time, µs."""
+
+
+class Said(NamedTuple):
+    """What ICMP errors say of packets of a connection.
+
+    Attributes:
+        text: in words.
+        kind, code: type and code of the messages.
+        by: address of who sent the first.
+        of: ``client`` or ``server``: whose packets.
+        mtu: bytes that a packet may have there; None where it is not stated.
+    """
+
+    text: str
+    kind: int
+    code: int
+    by: str
+    of: str
+    mtu: int | None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether somebody does not want the packets, rather than that they found no way."""
+        return is_refusal(self.kind, self.code, is_v6=":" in self.by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +66,7 @@ class Life:
         tls_offered, tls_version: the newest TLS version that the client offers, and the one that the server chose.
         sent, packets: bytes and packets of client and server.
         isn: initial sequence numbers of client and server; None where no SYN showed it.
+        icmp: what ICMP errors say of its packets; None if none was captured.
         is_copy: whether another one counts in its place.
     """
 
@@ -73,6 +99,7 @@ class Life:
     sent: tuple[int, int] = (0, 0)
     packets: tuple[int, int] = (0, 0)
     isn: tuple[int | None, int | None] = (None, None)
+    icmp: Said | None = None
     is_copy: bool = False
 
 
@@ -97,12 +124,14 @@ def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
             {_pair("unacknowledged")}, {_pair("stalled_us")}, coalesce(syns, 0) AS syns, coalesce(state, '') AS state,
             coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version,
             coalesce(speaks, '') AS speaks, {_pair("bytes")}, {_pair("packets")}, (client_isn, server_isn) AS isn,
+            CASE WHEN icmp IS NOT NULL
+                THEN (icmp, icmp_type, icmp_code, icmp_by, icmp_of, icmp_mtu) END AS said,
             counted_connection_id IS NOT NULL AS is_copy
         FROM {name}
         WHERE how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0
         ORDER BY began_us, connection_id
     """, troubles=list(TROUBLES))  # fmt: skip
-    return [Life(*row) for row in rows]
+    return [Life(*row._replace(said=None if row.said is None else Said(*row.said))) for row in rows]
 
 
 def _pair(name: str) -> str:

@@ -18,7 +18,10 @@ class CaptureError(RuntimeError):
 
 
 class Tcpdump:
-    """Records TCP traffic of some loopback ports: `with Tcpdump(path, [9092]): …`; of all addresses, or of `hosts`."""
+    """Records TCP traffic of some loopback ports, and ICMP errors about it: `with Tcpdump(path, [9092]): …`.
+
+    Of all addresses, or of `hosts`.
+    """
 
     def __init__(self, path: Path, ports: list[int], buffer_kib: int = 4096, hosts: Sequence[str] = ()) -> None:
         self._path = path
@@ -38,7 +41,9 @@ class Tcpdump:
         Raises:
             CaptureError: if tcpdump ends or does not listen within 10 s.
         """
-        wanted = " or ".join(f"tcp port {port}" for port in self._ports)
+        ports = [f"tcp port {port}" for port in self._ports]
+        ports += [f"icmp[30:2] == {port} or icmp[28:2] == {port}" for port in self._ports]  # of the quoted segment
+        wanted = " or ".join(ports)
         if self._hosts:
             wanted = f"({wanted}) and ({' or '.join(f'host {host}' for host in self._hosts)})"
         # -Z root: Debian's tcpdump otherwise changes user and may not write here.

@@ -94,3 +94,14 @@ class FlowMarks:
             self._connections[flow] = connection
         else:
             self._connections.pop(flow, None)
+
+
+def over_at(segments: Segments, connection: Connection, ends: Ints) -> int:
+    """Number of the packet that ends a connection, of those that may."""
+    flip = int(connection.a > connection.b)
+    finished = {way for way in (0, 1) if connection.halves[way].fin is not None}
+    for number in ends.tolist():
+        finished.add(int(segments.side[number]) ^ flip)
+        if segments.flags[number] & (RST | SYN) or len(finished) == len(connection.halves):
+            return int(number)
+    return len(segments.kind)

@@ -262,7 +262,13 @@ def _other_kind(data, begin, end, linktype):
         return PLAIN
     if protocol == 44 and version == 6:
         return FRAGMENT
-    if protocol == 1 or protocol == 2 or protocol == 58:  # ICMP, IGMP, ICMPv6
+    if protocol == 1 or protocol == 58:  # ICMP and ICMPv6: errors that quote a TCP segment are not settled here
+        if (protocol == 1) != (version == 4) or end - at < (36 if version == 4 else 56):
+            return NOT_TCP
+        kind, quoted = data[at], data[at + (17 if version == 4 else 14)]
+        is_error = kind == 3 or kind == 11 if version == 4 else 1 <= kind <= 3
+        return PLAIN if is_error and quoted == 6 else NOT_TCP
+    if protocol == 2:  # IGMP
         return NOT_TCP
     if protocol == 17 and end - at >= 4:
         port = _uint16(data, at + 2)

@@ -12,15 +12,13 @@ from collections import Counter
 from typing import NamedTuple
 
 from pipeline.capture.network.fragments import Fragment, Fragments
+from pipeline.capture.network.icmp import ICMP, IcmpError, icmp_error
 from pipeline.capture.network.layers import IPV4, IPV6, LAYERS, LINKS, TUNNELS, Skip
 from pipeline.capture.packets.packet import Packet
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 ZERO_WINDOW = 0x100
 """Beside the flags of TCP: the sender has no room for more data."""
-
-Endpoint = tuple[bytes, int]
-"""IP address (4 or 16 bytes) and TCP port."""
 
 MAX_LAYERS = 16
 """Tags, labels and bridges in front of an IP packet, and extension headers behind it: a packet made of nothing else
@@ -40,6 +38,10 @@ _TCP = struct.Struct("!HHIIBBH")
 _IPV4 = struct.Struct("!BBHHHBB")
 _IPV6_FRAGMENT = struct.Struct("!BxHI")
 _UINT16 = struct.Struct("!H")
+
+
+Endpoint = tuple[bytes, int]
+"""IP address (4 or 16 bytes) and TCP port."""
 
 
 class Segment(NamedTuple):
@@ -67,10 +69,12 @@ class Dissector:
 
     Attributes:
         skipped: packets that gave no segment, by reason.
+        icmp: what the latest packet states of another segment, if it is an ICMP error.
     """
 
     def __init__(self) -> None:
         self.skipped: Counter[str] = Counter()
+        self.icmp: IcmpError | None = None
         self._fragments = Fragments(self.skipped)
         self._now = 0
 
@@ -80,7 +84,7 @@ class Dissector:
         if link is None:
             self.skipped[f"link_type_{packet.linktype}"] += 1
             return None
-        self._now = packet.ts_us
+        self._now, self.icmp = packet.ts_us, None
         try:
             ethertype, at = link(packet.data, 0)
             return self._network(packet.data, ethertype, at, packet.original_length, 0)
@@ -152,6 +156,9 @@ class Dissector:
                 if position & 0xFFF9:
                     part = Fragment(position & 0xFFF8, bool(position & 1), data[at:end], end - at)
                     return self._fragment(source, destination, identification, protocol, part, tunnels)
+            elif protocol == ICMP[len(source)]:
+                self.icmp = icmp_error(source, data, at, end)
+                raise Skip("not_tcp")
             else:
                 return self._tunnelled(protocol, data, at, end, tunnels)
         raise Skip("nested_too_deep")

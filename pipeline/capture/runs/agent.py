@@ -124,6 +124,8 @@ class Agent:
                 yield from self._counted(self._strangers.lost())
         else:
             self._budgets.charge_together(FRAGMENT_UNITS, packet.original_length)
+            if (icmp := self._dissector.icmp) is not None:
+                self.lives.take_icmp(self._tracker.find(icmp.source, icmp.destination), icmp, packet.ts_us)
 
     def _take_segment(self, segment: Segment, ts: int, wire_bytes: int) -> list[Frame | Gap]:
         """Read a segment at its connection's expense, or count it if that has used up what it may cost."""
@@ -351,8 +353,7 @@ class Agent:
         self.lives.end(event.connection, session, (last_us, event.ts), len(unanswered), is_closed=is_closed)
         ended = FrameFlags.UNANSWERED | session.closed_in_silence() if is_closed else 0
         for exchange_id in unanswered:
-            request = self._held.let_go(exchange_id)
-            if request is not None:
+            if (request := self._held.let_go(exchange_id)) is not None:
                 yield replace(request, flags=int(request.flags | ended))
 
     def _relieve_if_needed(self, kept: int, *, is_time: bool) -> Iterator[Frame | Gap]:
@@ -386,8 +387,7 @@ class Agent:
             is_answer = not frame.flags & _ORPHAN
             self._answers += is_answer
             self._paying_answers += is_answer and not carries_credentials(frame)
-            request = self._held.let_go(exchange_id)
-            if request is not None:
+            if (request := self._held.let_go(exchange_id)) is not None:
                 yield request
             yield frame
         elif frame.flags & _SILENT:

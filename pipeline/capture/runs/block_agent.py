@@ -17,10 +17,11 @@ from decoder.kafka.bulk import KafkaBulk
 from decoder.model import Frame, Gap
 from pipeline.capture.fast_path.block import Block, block_of
 from pipeline.capture.fast_path.columns import Row, tables_of
-from pipeline.capture.fast_path.flow_marks import FlowMarks, Ints
+from pipeline.capture.fast_path.flow_marks import FlowMarks, Ints, over_at
 from pipeline.capture.fast_path.lane_state import Harvest
 from pipeline.capture.fast_path.lanes import Lanes
 from pipeline.capture.fast_path.packet_kernel import FRAGMENT, NOT_IP, NOT_TCP, PLAIN, SEGMENT, Segments
+from pipeline.capture.network.icmp import IcmpError
 from pipeline.capture.network.link import ACK, FIN, RST, SYN, Segment
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.agent import ENDS, Agent
@@ -224,7 +225,7 @@ class BlockAgent(Agent):
         before = self._clock.wall_time(connection.last_ts)
         self._tracker.touch(connection, int(block.ts[numbers[-1]]))
         if ends is not None and len(ends):
-            numbers = numbers[numbers < self._over_at(segments, connection, ends)]
+            numbers = numbers[numbers < over_at(segments, connection, ends)]
             if not len(numbers):
                 return
         life, flip, times = connection.life, int(connection.a > connection.b), block.ts[numbers]
@@ -237,17 +238,6 @@ class BlockAgent(Agent):
             spoke = times[is_its][sizes > 0]
             life.pass_by(side ^ flip, len(sizes), int(sizes.sum()), int(spoke[-1]) if len(spoke) else None)
 
-    @staticmethod
-    def _over_at(segments: Segments, connection: Connection, ends: Ints) -> int:
-        """Number of the packet that ends a connection, of those that may."""
-        flip = int(connection.a > connection.b)
-        finished = {way for way in (0, 1) if connection.halves[way].fin is not None}
-        for number in ends.tolist():
-            finished.add(int(segments.side[number]) ^ flip)
-            if segments.flags[number] & (RST | SYN) or len(finished) == len(connection.halves):
-                return int(number)
-        return len(segments.kind)
-
     def _refuse(self, connection: Connection, ts: int) -> list[Frame | Gap]:
         self._refused = connection
         return super()._refuse(connection, ts)
@@ -257,7 +247,7 @@ class BlockAgent(Agent):
         return super()._redact(frame) if sealed is None else sealed
 
     def _take_rest(
-        self, block: Block, segments: Segments, others: dict[int, Segment], numbers: list[int]
+        self, block: Block, segments: Segments, others: dict[int, Segment | IcmpError], numbers: list[int]
     ) -> Generator[Frame | Gap, None, dict[Connection, None]]:
         """Take the packets that no lane takes; gives the connections that they brought news of."""
         touched: dict[Connection, None] = {}
@@ -277,6 +267,9 @@ class BlockAgent(Agent):
             numbers, *(column.tolist() for column in columns), strict=True
         ):
             segment = next(plain) if is_one else others.get(number)
+            if isinstance(segment, IcmpError):
+                self.lives.take_icmp(self._tracker.find(segment.source, segment.destination), segment, ts)
+                continue
             if segment is None or unread.takes(number, segment, flow if is_one else None):
                 continue
             if is_one and self._budgets.is_dry and self._tracker.find(segment.source, segment.destination) is None:
@@ -344,7 +337,7 @@ class BlockAgent(Agent):
             kept = self._memory.kept
         yield from self._relieve_if_needed(kept, is_time=True)
 
-    def _other_segments(self, block: Block, segments: Segments) -> dict[int, Segment]:
+    def _other_segments(self, block: Block, segments: Segments) -> dict[int, Segment | IcmpError]:
         """By number of the packet those that are not the plain sort."""
         for kind, reason in ((NOT_TCP, "not_tcp"), (NOT_IP, "not_ip")):
             count = int(np.count_nonzero(segments.kind == kind))
@@ -352,13 +345,14 @@ class BlockAgent(Agent):
                 self._dissector.skipped[reason] += count
         found = {}
         for number in np.flatnonzero((segments.kind == PLAIN) | (segments.kind == FRAGMENT)).tolist():
-            segment = self._other_segment(block, number, is_fragment=segments.kind[number] == FRAGMENT)
-            if segment is not None:
+            if segment := self._other_segment(block, number, is_fragment=segments.kind[number] == FRAGMENT):
                 found[number] = segment
         return found
 
-    def _other_segment(self, block: Block, number: int, *, is_fragment: bool) -> Segment | None:
-        """A packet's segment that is not of the plain sort. Who sends what holds none pays as strangers do.
+    def _other_segment(self, block: Block, number: int, *, is_fragment: bool) -> Segment | IcmpError | None:
+        """A segment of a packet that is not of the plain sort, or its ICMP error.
+
+        Who sends what holds no segment pays as strangers do.
 
         While these are not read, neither are fragments, nor tunnels and broken headers if no connection came by them
         that was answered.
@@ -371,7 +365,8 @@ class BlockAgent(Agent):
         segment = self._dissector.segment(block.packet(number))
         if segment is None or is_fragment:
             self._budgets.charge_together(FRAGMENT_UNITS if is_fragment else PACKET_UNITS, wire_bytes)
-        elif not self._is_known_beside:
+            return segment or self._dissector.icmp
+        if not self._is_known_beside:
             connection = self._tracker.find(segment.source, segment.destination)
             self._is_known_beside = connection is not None and self._budgets.is_known(connection)
         return segment

@@ -58,6 +58,11 @@ LOOK_EVERY_S = 10.0
 """How often tcpdump is asked what the kernel has dropped, s, so that the loss has a time. dumpcap reports it last."""
 
 _PROGRAMS = ("tcpdump", "dumpcap")
+_ICMP_ERRORS = (
+    "(icmp and (icmp[0] == 3 or icmp[0] == 11) and icmp[17] == 6) or (icmp6 and ip6[40] <= 3 and ip6[54] == 6)"
+)
+"""Of ICMP what :mod:`pipeline.capture.network.icmp` reads: errors that quote a TCP segment."""
+
 _MOST_WORDS = 4096
 """Bytes of its log that are looked at: the last reports."""
 
@@ -83,8 +88,8 @@ class Tap:
 
     @property
     def filter(self) -> str:
-        """In the language of pcap-filter(7)."""
-        return " or ".join(f"tcp port {port}" for port in self.ports) or "tcp"
+        """In the language of pcap-filter(7); with ICMP errors, which state why connections fail."""
+        return " or ".join([*(f"tcp port {port}" for port in self.ports)] or ["tcp"]) + f" or {_ICMP_ERRORS}"
 
     def command(self) -> list[str]:
         """The program that captures, writing whole packets to its standard output.

@@ -7,16 +7,18 @@ others are counted, by server and by how they ended: neither the memory nor the 
 from __future__ import annotations
 
 from collections import Counter
+from ipaddress import ip_address
 from typing import Any
 
 import orjson
 
 from decoder.model import CONNECTION, Gap
+from pipeline.capture.network.icmp import IcmpError
 from pipeline.capture.sessions.labels import connection_id, flow_id
 from pipeline.capture.sessions.recognition import readable
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.tcp.connection import Connection
-from pipeline.capture.tcp.life import Life, Looked, opened, unacknowledged
+from pipeline.capture.tcp.life import Icmp, Life, Looked, opened, unacknowledged
 
 MOST_OF_A_KIND, MOST_ROWS = 100, 1_000
 """Connections that have a row each within PERIOD_US: to one server with one end, and all together."""
@@ -91,17 +93,37 @@ class Lives:
         Or one whose client sends its SYN again and again although the server answers.
         """
         life = connection.life
-        if life.is_reported or (connection.reset_by is None and life.syns < MANY_SYNS):
+        if life.is_reported or (connection.reset_by is None and life.icmp is None and life.syns < MANY_SYNS):
             return
         how = opened(connection)
         if how in ("refused", "unanswered"):
             life.is_reported = True
             self._add(connection, how, self._begun(connection, how, ts, connection.client or 0), ts)
-        elif how == "yes" and connection.client is not None and life.packets[connection.client] == life.syns:
+        elif (
+            how == "yes"
+            and life.syns > 1
+            and connection.client is not None
+            and life.packets[connection.client] == life.syns
+        ):
             life.is_reported = True
             values = self._begun(connection, "silent", ts, connection.client)
             values.update(_counts(life, connection.client, ts), closed=False, is_interim=True)
             self._add(connection, "silent", values, ts)
+
+    def take_icmp(self, connection: Connection | None, icmp: IcmpError, ts: int) -> None:
+        """An ICMP error was captured at ``ts`` (µs). It counts if its connection has sent the segment that it quotes.
+
+        RFC 5927, 4.1: whoever cannot see the connection must guess the number.
+        """
+        if connection is None or connection.is_over():
+            return
+        way = 0 if icmp.source == connection.a else 1
+        half = connection.halves[way]
+        if half.next is None or half.first is None or not half.first - 1 <= half.position(icmp.seq) <= half.next:
+            return
+        by = str(ip_address(icmp.by))
+        connection.life.note_icmp(Icmp(way, icmp.kind, icmp.code, by, icmp.mtu, 1, ts))
+        self.look(connection, ts)
 
     def look_at_close(self, connection: Connection, session: Session, ts: int) -> None:
         """One side has closed, and the other may never do so: report what it gave up waiting for.
@@ -167,7 +189,7 @@ class Lives:
         values = self._begun(connection, how, ts, client)
         values.update(
             closed_by=_end_of(connection.closed_by, client),
-            reset_by=_end_of(connection.reset_by, client),
+            reset_by=None if connection.life.is_half_seen else _end_of(connection.reset_by, client),
             unacknowledged=[unacknowledged(connection, client), unacknowledged(connection, 1 - client)],
             unanswered=unanswered,
         )
@@ -217,7 +239,9 @@ class Lives:
         how = opened(connection)
         life = connection.life
         if how == "unanswered":
-            return how if life.syns > 1 or now - (life.syn_us or now) >= WAITED_US else "unknown"
+            return (
+                how if life.syns > 1 or life.icmp is not None or now - (life.syn_us or now) >= WAITED_US else "unknown"
+            )
         return {"yes": "silent", "refused": "refused"}.get(how, "unknown")
 
     def _begun(self, connection: Connection, how: str, ts: int, client: int) -> dict[str, Any]:
@@ -231,6 +255,7 @@ class Lives:
             "began_us": connection.first_ts, "ended_us": ts, "syns": life.syns,
             "isn": [connection.halves[client].isn, connection.halves[1 - client].isn],
             "round_trip_us": (life.answer_us or 0) - (life.syn_us or 0) if is_timed else None,
+            "icmp": None if life.icmp is None else _said(life.icmp, client),
         }  # fmt: skip
 
     def _add(self, connection: Connection, how: str, values: dict[str, Any], ts: int) -> None:
@@ -302,6 +327,13 @@ def _counts(life: Life, client: int, ended_us: int) -> dict[str, Any]:
         "silent_until_us": life.silence[1] or None,
         **{name: counts for name, counts in seldom.items() if any(counts)},
     }
+
+
+def _said(icmp: Icmp, client: int) -> dict[str, Any]:
+    """What ICMP errors state, of whose packets."""
+    mtu = {} if icmp.mtu is None else {"mtu": icmp.mtu}
+    ends = {"by": icmp.by, "of": _ENDS[icmp.way != client]}
+    return {"type": icmp.kind, "code": icmp.code, **ends, "messages": icmp.number, "first_us": icmp.first_us, **mtu}
 
 
 def _state(connection: Connection, session: Session, unanswered: int) -> str:

@@ -89,7 +89,7 @@ class Connection:
         connection._over = state.over
         connection._first_fin = state.first_fin
         if state.life is not None:
-            connection.life.resume(state.life, state.tally, state.times)
+            connection.life.resume(state.life, state.tally, state.times, state.icmp)
         for half, (isn, first, following, fin), sent in zip(
             connection.halves, state.halves, state.under_way, strict=True
         ):
@@ -120,6 +120,7 @@ class Connection:
             self.life.state(),
             self.life.tally(),
             self.life.times(),
+            self.life.icmp,
         )
 
     def held_since(self) -> int | None:

@@ -30,6 +30,9 @@ SAME_SYN_US = 100_000
 """A SYN that follows the one before so soon is its copy, which another port or interface shows: whoever gets no answer
 waits longer, half a second and more (RFC 6298: 1 s), µs."""
 
+IcmpState = tuple[int, int, int, str, int | None, int, int]
+"""Fields of :class:`Icmp`."""
+
 _MODULUS = 1 << 32
 _HALF = 1 << 31
 _OPENS_OR_ENDS = SYN | FIN | RST
@@ -45,6 +48,27 @@ class Looked(NamedTuple):
 
 
 NEVER = Looked(None, None, False, 0)
+
+
+class Icmp(NamedTuple):
+    """What ICMP errors state of segments of a connection.
+
+    Attributes:
+        way: direction of the segments.
+        kind, code: type and code of the messages.
+        by: address of who sent the first.
+        mtu: bytes that a packet may have on the next hop, the smallest that a message states; None: none does.
+        number: how many messages of this type and code there were.
+        first_us: capture time of the first, µs.
+    """
+
+    way: int
+    kind: int
+    code: int
+    by: str
+    mtu: int | None
+    number: int
+    first_us: int
 
 
 _NO_TIMES: _Times = (None, None)
@@ -71,12 +95,13 @@ class Life:
         silence: how long no packet came at most, and the capture time after it, µs.
         looked: of each direction what stood at the last look while the connection was open: bytes sent, bytes
             acknowledged, whether that was reported, and the time for which it had asked to be sent nothing, µs.
+        icmp: what ICMP errors state of its segments; those of another type or code than the first are left out.
         is_foreign: it speaks no protocol of ours. Packets, bytes and times are counted, and nothing else: most of it
             is not read.
     """
 
     __slots__ = (
-        "_last_syn_us", "_way", "again", "again_from", "again_until", "answer_us", "is_foreign", "is_odd",
+        "_last_syn_us", "_way", "again", "again_from", "again_until", "answer_us", "icmp", "is_foreign", "is_odd",
         "is_reported", "looked", "packets", "probes", "sent", "silence", "spoke_us", "stalled_since", "stalled_us",
         "syn_us", "syns", "zero_from", "zero_windows",
     )  # fmt: skip
@@ -97,6 +122,7 @@ class Life:
         self.spoke_us: list[int | None] = [None, None]
         self.silence = (0, 0)
         self.looked: list[Looked] = [NEVER, NEVER]
+        self.icmp: Icmp | None = None
         self.is_foreign = False
 
     def take(self, direction: int, segment: Segment, half: HalfStream, ts: int, quiet_us: int) -> None:
@@ -152,6 +178,15 @@ class Life:
         """A side asked to be sent nothing, first at ``first_us`` (capture time, µs)."""
         if self.zero_from[direction] is None:
             self.zero_from = _with(self.zero_from, direction, first_us)
+
+    def note_icmp(self, new: Icmp) -> None:
+        """An ICMP error about a segment was captured."""
+        known = self.icmp
+        if known is None:
+            self.icmp = new
+        elif known[:3] == new[:3]:
+            mtu = min(filter(None, (known.mtu, new.mtu)), default=None)
+            self.icmp = known._replace(number=known.number + 1, mtu=mtu)
 
     @property
     def is_in_trouble(self) -> bool:
@@ -221,8 +256,11 @@ class Life:
         """The same of when some was sent again, and when a side first asked to be sent nothing."""
         return self.again_from, self.again_until, self.zero_from
 
-    def resume(self, state: LifeState, tally: TallyState | None, times: TimesState | None) -> None:
+    def resume(
+        self, state: LifeState, tally: TallyState | None, times: TimesState | None, icmp: IcmpState | None
+    ) -> None:
         """Go on where another one stood; ``tally``, ``times``: None, it was of a release that did not keep them."""
+        self.icmp = None if icmp is None else Icmp(*icmp)
         self.syns, self.syn_us, self.answer_us, self._way, self.is_odd, self.is_reported, again = state
         self.again, self._last_syn_us = list(again), self.syn_us
         if tally is not None:

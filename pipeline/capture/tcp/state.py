@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decoder.protocol import FramerState
-from pipeline.capture.tcp.life import LifeState, TallyState, TimesState
+from pipeline.capture.tcp.life import IcmpState, LifeState, TallyState, TimesState
 
 HalfState = tuple[int | None, int | None, int | None, int | None]
 """One direction: isn, first, next and fin of pipeline.capture.tcp.reassembly.HalfStream."""
@@ -39,6 +39,7 @@ class ConnectionState:
     life: LifeState | None = None
     tally: TallyState | None = None
     times: TimesState | None = None
+    icmp: IcmpState | None = None
 
 
 @dataclass(frozen=True, slots=True)

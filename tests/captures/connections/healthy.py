@@ -78,6 +78,21 @@ def short_outage(stage: Stage) -> None:
     )
 
 
+def rejected_briefly(stage: Stage) -> None:
+    """A firewall rejects by ICMP for eight seconds, then all go on."""
+
+    def outage() -> None:
+        time.sleep(5)
+        with network.filtered(f"{stage.to} reject"):
+            time.sleep(8)
+
+    together(
+        lambda: write(stage.server, "steady", 30, every=0.5, socket_timeout_ms=4000),
+        lambda: java_in_order(stage.server, "steady-java", 30),
+        outage,
+    )
+
+
 def answers_lost(stage: Stage) -> None:
     """Two answers to each SYN are lost, then librdkafka and Java connect and work."""
 

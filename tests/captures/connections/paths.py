@@ -18,6 +18,33 @@ _CUT_S = 6.0
 """Until then all is well."""
 
 
+def rejected(stage: Stage) -> None:
+    """A firewall rejects the SYNs of librdkafka, Java and kafka-python by ICMP: administratively prohibited."""
+    network.filters(f"{stage.to} reject with icmp type admin-prohibited")
+    three_write(stage.server, "barred", 14)
+
+
+def mongodb_rejected(stage: Stage) -> None:
+    """A firewall rejects the SYNs of pymongo by ICMP as iptables does unless told otherwise: port unreachable."""
+    network.filters(f"{stage.to} reject")
+    pymongo_asks(stage.server, "barred", 14)
+
+
+def no_route(stage: Stage) -> None:
+    """A router answers the SYNs of librdkafka, Java and kafka-python by ICMP: host unreachable."""
+    network.filters(f"{stage.to} reject with icmp type host-unreachable")
+    three_write(stage.server, "stranded", 14)
+
+
+def rejected_amid_work(stage: Stage) -> None:
+    """A firewall begins to reject by ICMP what librdkafka and Java send on connections that work."""
+    together(
+        lambda: write(stage.server, "shut", _AWAY_S, every=0.5),
+        lambda: java(stage.server, "shut-java", _AWAY_S),
+        lambda: _cut(f"{stage.to} reject with icmp type admin-prohibited"),
+    )
+
+
 def one_way(stage: Stage) -> None:
     """A firewall drops the broker's answers to the SYNs of librdkafka, Java and kafka-python."""
     network.filters(f"{stage.back} tcp flags & (syn | ack) == syn | ack drop")

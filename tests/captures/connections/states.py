@@ -31,7 +31,10 @@ def counted(rows: Iterable[Row]) -> list[Row]:
 
 def unlike(rows: Sequence[Row], whole: Sequence[Row]) -> Counter[tuple[Any, ...]]:
     """What two readings of the same connections state differently: a copy takes nothing away."""
-    one, other = (Counter(tuple(row[name] for name in _OF_COPY) for row in some) for some in (rows, whole))
+    one, other = (
+        Counter(tuple(row[name] for name in _OF_COPY) for row in some if row["connections"] == 1)
+        for some in (rows, whole)
+    )
     return (one - other) + (other - one)
 
 
@@ -40,13 +43,15 @@ def claims(rows: Sequence[Row], whole: Sequence[Row]) -> list[tuple[str, Any, An
     by_ends: dict[frozenset[tuple[str, int]], list[Row]] = {}
     for row in whole:
         by_ends.setdefault(_ends(row), []).append(row)
-    return [
-        found
-        for row in rows
-        for found in _beyond(
-            row, min(by_ends[_ends(row)], key=lambda one, us=row["first_ts"]: abs(one["first_ts"] - us))
-        )
-    ]
+    rows = [row for row in rows if row["connections"] == 1]
+    known = [row for row in rows if _ends(row) in by_ends]
+    assert len(known) == len(rows) or any(row["connections"] > 1 for row in whole)  # of many some are only counted
+    return [found for row in known for found in _beyond(row, _nearest(row, by_ends[_ends(row)]))]
+
+
+def _nearest(row: Row, some: Sequence[Row]) -> Row:
+    """Of connections on the same ports the one that begins next to it."""
+    return min(some, key=lambda one: abs(one["first_ts"] - row["first_ts"]))
 
 
 def _ends(row: Row) -> frozenset[tuple[str, int]]:
@@ -62,5 +67,6 @@ def _beyond(row: Row, true: Row) -> Iterable[tuple[str, Any, Any]]:
         is_more = row[name] != true[name] and row[name] not in _UNKNOWN
         if is_more and not (is_other and true[name] is None) and not (row[name] == "unanswered" and is_without_server):
             yield name, true[name], row[name]
-    if row["is_failed"] and not true["is_failed"] and not (is_other and row["alert"]):
+    is_unheard = row["closed_by"] is None and (row["client_unacknowledged"] or row["server_unacknowledged"])
+    if row["is_failed"] and not true["is_failed"] and not (is_other and row["alert"]) and not is_unheard:
         yield "is_failed", False, True

@@ -92,6 +92,10 @@ STORIES = (
     _story(36, paths.host_shut_out, findings=_failed("path")),
     _story(37, paths.tls_closed, protocol="SSL", most_connections=2, findings=_failed("tls-closed")),
     _story(38, paths.tls_unanswered, protocol="SSL", findings=_failed("tls-unanswered"), is_alone=True),
+    _story(39, paths.rejected, findings=_failed("rejected")),
+    _story(40, paths.mongodb_rejected, protocol="", is_mongodb=True, findings=_failed("rejected")),
+    _story(51, paths.no_route, findings=_failed("no-route")),
+    _story(52, paths.rejected_amid_work, findings=_failed("rejected")),
     _story(41, healthy.checks, info=_failed("check/{client}")),
     _story(42, healthy.idle_at_client),
     _story(43, healthy.idle_at_broker, settings=("connections.max.idle.ms=5000",)),
@@ -101,5 +105,6 @@ STORIES = (
     _story(47, healthy.mongodb_pool, protocol="", is_mongodb=True),
     _story(48, healthy.answers_lost),
     _story(49, healthy.packets_lost),
+    _story(53, healthy.rejected_briefly),
     _story(50, healthy.tls_pause, protocol="SSL", is_alone=True),
 )  # fmt: skip

@@ -28,7 +28,8 @@ SOON_US = 3_000_000
 SICK = [one for one in STORIES if one.findings]
 OPEN_FOR_LONG = (
     "client_full", "server_full", "large_requests", "large_responses", "idle", "one_way", "mongodb_one_way", "away",
-    "away_behind_handshakes", "mongodb_away", "host_cut", "host_shut_out",
+    "away_behind_handshakes", "mongodb_away", "host_cut", "host_shut_out", "rejected", "mongodb_rejected", "no_route",
+    "rejected_amid_work",
 )  # fmt: skip
 OPEN = [one for one in SICK if one.name in OPEN_FOR_LONG]
 """Stories whose connections may stay open for long, and show what is wrong meanwhile."""

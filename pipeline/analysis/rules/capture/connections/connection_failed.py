@@ -61,6 +61,8 @@ _LIKELY = frozenset(
 _FAILED = {
     "refused": f"{SEEN}a reset answers each SYN.",
     "unanswered": f"{SEEN}nothing answered a SYN of these connections.",
+    "rejected": f"{SEEN}the messages by ICMP, which quote the SYNs. Whose rule it is is not on the wire.",
+    "no-route": f"{SEEN}the messages by ICMP, which quote the SYNs, and that nothing else answered.",
     "one-way": f"{SEEN}the server's answers to SYNs, and that the client sent the same SYNs again.",
     "no-tls": f"{SEEN}what the server did as soon as it got the handshake. {not_why('server')}",
     "tls-closed": f"{SEEN}how the server ended these handshakes, and that it continued others. {not_why('server')}",

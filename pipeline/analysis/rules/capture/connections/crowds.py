@@ -121,7 +121,7 @@ _BEGUN = f"""
 
 def _floods(sources: Sources, known: Seen) -> Iterator[Trouble]:
     """A capture of SYNs alone looks alike: so it does no harm as far as is known."""
-    for server, lives in known.by_server(lambda one: one.how == "unanswered").items():
+    for server, lives in known.by_server(lambda one: one.how == "unanswered" and one.icmp is None).items():
         number, times = number_of(lives), times_of(lives)
         if number < FLOOD_SYNS or not are_sent_once(lives) or server in known.answered:
             continue

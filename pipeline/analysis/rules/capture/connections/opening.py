@@ -13,6 +13,7 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     Trouble,
     are_sent_once,
     number_of,
+    said_by,
     times_of,
 )
 from pipeline.analysis.rules.model import clock
@@ -39,7 +40,17 @@ ONE_WAY: Final = (
     "the client's own firewall. Fix: let answers take the way of the requests (routes, rp_filter, a translation that "
     "sees one direction only), or let the firewall on the way back pass them."
 )
-ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ONE_WAY)
+REJECTED: Final = (
+    "Now: look at the rules of the firewall that has the address from which the ICMP messages come (iptables or "
+    "nftables `reject`, a security appliance, a network policy). Fix: let that rule pass these clients to this port, "
+    "or correct the address that they connect to; Kubernetes has such a rule for a service without ready pods."
+)
+NO_ROUTE: Final = (
+    "Now: ask for the route where the ICMP messages come from (`ip route get` with the server's address): there is "
+    "none, the next host does not answer, or packets go round in a loop (time to live exceeded). Fix: bring the route "
+    "or the host back, or correct the address that clients connect to."
+)
+ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ONE_WAY, REJECTED, NO_ROUTE)
 
 FLOOD: Final = 1_000
 """SYNs that are sent once each to one server, from which on that is nobody's ordinary work."""
@@ -52,9 +63,11 @@ def troubles(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """All of these shapes."""
     for server, failed in known.by_server(lambda one: one.how in ("refused", "unanswered")).items():
         for how in ("refused", "unanswered"):
-            found = _unreachable(server, how, [one for one in failed if one.how == how], known, settings)
+            some_of = [one for one in failed if one.how == how and one.icmp is None]
+            found = _unreachable(server, how, some_of, known, settings)
             if found is not None:
                 yield found
+        yield from _said(server, [one for one in failed if one.how == "unanswered"], known, settings)
     yield from _one_way(known, settings)
     yield from _closed_at_once(known, settings)
 
@@ -100,6 +113,38 @@ def _unreachable(
         how, server, "", times, number, answered is None, summary, REFUSED if how == "refused" else UNANSWERED,
         details={"hosts": hosts, "connections": _ids(failed)},
     )  # fmt: skip
+
+
+def _said(server: str, failed: Sequence[Life], known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+    """Whose SYNs somebody answers by ICMP: a firewall that rejects them, or a router that knows no way.
+
+    Kubernetes rejects so what comes for a service without ready pods: a restart, unless it lasts.
+    """
+    for is_refused in (True, False):
+        said = [
+            one
+            for one in failed
+            if one.icmp is not None and one.icmp.of == "client" and one.icmp.is_refusal == is_refused
+            and one.began_us > known.asked.get((server, one.client_ip), 0)
+        ]  # fmt: skip
+        times = times_of(said)
+        if len(said) < settings.connection_failures or not _is_ours(said[0], known):
+            continue
+        patience_us = settings.connection_restart_seconds * 1_000_000 if server in known.answered else _LEAST_US
+        if times[-1] - said[0].began_us < patience_us:
+            continue
+        hosts = sorted({one.client_ip for one in said})
+        span = f"{count(len(said), 'connection')} from {clock(said[0].began_us)} to {clock(times[-1])} UTC"
+        summary = (
+            f"A firewall rejects the connections of {some(hosts)} to {server}: {said_by(said)} ({span})."
+            if is_refused
+            else f"{some(hosts)} has no way to {server}: {said_by(said)} ({span})."
+        )
+        yield Trouble(
+            "rejected" if is_refused else "no-route", server, "", times, len(said),
+            not known.answers_after(server, said[0].began_us),
+            summary, REJECTED if is_refused else NO_ROUTE, details={"hosts": hosts, "connections": _ids(said)},
+        )  # fmt: skip
 
 
 def _one_way(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:

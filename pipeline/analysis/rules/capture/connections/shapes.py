@@ -103,7 +103,7 @@ class Seen:
 
     @cached_property
     def _shut(self) -> Mapping[str, Sequence[Life]]:
-        return self.by_server(lambda one: one.how == "unanswered" and one.syns != 1)
+        return self.by_server(lambda one: one.how == "unanswered" and one.syns != 1 and one.icmp is None)
 
     def answers_after(self, server: str, us: int) -> bool:
         """Whether a server accepted a connection, or answered, after a time."""
@@ -203,3 +203,15 @@ def times_of(some: Iterable[Life]) -> list[int]:
     return sorted(
         us for one in some for us in ({one.ended_us} if one.connections == 1 else {one.began_us, one.ended_us})
     )
+
+
+def said_by(some: Iterable[Life]) -> str:
+    """Who says what of these connections by ICMP, in words; empty if nobody does."""
+    said = sorted({(one.icmp.by, one.icmp.text) for one in some if one.icmp is not None})
+    return " and ".join(f"{by} reports by ICMP: {text}" for by, text in said[:2])
+
+
+def heard_of(some: Iterable[Life]) -> str:
+    """The same behind a semicolon, for the end of a list of what was seen."""
+    said = said_by(some)
+    return f"; {said}" if said else ""

@@ -112,7 +112,8 @@ def _trouble(
     summary = (
         f"{ends[1 - way]} never receives the {' and '.join(kinds[:2])}s of {ends[way]} of {least:,} bytes or more, up "
         f"to {passed:,} bytes pass ({count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC, "
-        f"{count(again, 'segment')} sent again, never acknowledged): the path carries no packets of full size (MTU)."
+        f"{count(again, 'segment')} sent again, never acknowledged): "
+        f"{_mtu_of([stuck[row.connection_id] for row in rows])}."
     )
     return Trouble(
         "too-large", server, f"{client}/{host}", times, len(rows), True, summary, ADVICE,
@@ -123,6 +124,14 @@ def _trouble(
         },
         ids=frozenset(row.connection_id for row in rows),
     )  # fmt: skip
+
+
+def _mtu_of(some: Sequence[Life]) -> str:
+    """What the path carries."""
+    mtu, by = min(((one.icmp.mtu, one.icmp.by) for one in some if one.icmp and one.icmp.mtu), default=(0, ""))
+    if not mtu:
+        return "the path carries no packets of full size (MTU)"
+    return f"{by} reports by ICMP that the path carries {mtu:,} bytes a packet (MTU), and the sender does not heed it"
 
 
 _ENDS: Final = ("client", "server")
