@@ -24,7 +24,7 @@ from pipeline.terminal import Console, log_to_terminal
 app = typer.Typer(
     name="wirelake",
     cls=CommandsOnDemand,
-    help="Captured Kafka traffic as Delta tables that answer: what really happened on the wire?",
+    help="Turn captured Kafka and MongoDB traffic into findings and tables: what really happened on the wire?",
     no_args_is_help=True,
     context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,

@@ -104,7 +104,9 @@ class _Chosen(NamedTuple):
 
 @capture_app.callback()
 def capture() -> None:
-    """Capture traffic: packets into the landing zone. For a diagnosis alone `wirelake diagnose FILE` needs none.
+    """Capture packets into the landing zone.
+
+    For a diagnosis alone `wirelake diagnose FILE` needs none.
 
     Examples:
 

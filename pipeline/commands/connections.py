@@ -40,7 +40,9 @@ def connections(
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
-    """List TCP connections: who opened them, what they carried, who ended them and in what state.
+    """List TCP connections, and how those that failed ended.
+
+    It states who opened each, what it carried, who ended it and in what state.
 
     The exit code is 2 if something cannot be read, else 0.
 

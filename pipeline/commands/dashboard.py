@@ -55,7 +55,9 @@ def dashboard(
     conf: Conf = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only serve; open no browser.")] = False,
 ) -> None:
-    """Show the lake as a web page: findings, groups and partitions, transactions, clients, latency, exchanges, SQL.
+    """Show the lake as a web page.
+
+    It has findings, groups and partitions, transactions, clients, latency, exchanges and SQL.
 
     On this machine's loopback address it asks for nothing, unless a token is set. Ctrl-C ends it. The exit code is 2 if
     there is no lake, or the page cannot listen there.

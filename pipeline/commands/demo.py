@@ -65,7 +65,9 @@ def demo(
         Path, typer.Option(help="Folder with the sample captures.", show_default="the samples of this installation")
     ] = _CAPTURES,
 ) -> None:
-    """Read the sample captures, build a lake, check it, and show what is wrong. Running it again changes nothing.
+    """Build a lake from sample captures, and show what is wrong.
+
+    Running it again changes nothing.
 
     The exit code is 1 if a critical check fails, 2 if the samples are not there or this machine lacks what Spark needs.
 

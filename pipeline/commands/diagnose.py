@@ -63,7 +63,9 @@ def diagnose(
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
-    """Show what is wrong in a capture and what to do, the first thing first, with evidence. Needs no Java.
+    """Show what is wrong in a capture, who causes it and what to do.
+
+    Needs no Java.
 
     The exit code is 1 if a finding is critical, else 2 if nothing could be read or judged, if a rule failed, or if a
     pipe was cut off or a landing zone has damaged files.

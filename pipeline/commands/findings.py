@@ -52,7 +52,9 @@ def findings(
     ] = None,
     severity: Annotated[list[str] | None, typer.Option(help="Only what is critical, warning or info; several.")] = None,
 ) -> None:
-    """Show what is wrong and what to do, the first thing first: incidents, with the findings that they follow from.
+    """Show what is wrong in a lake, who causes it and what to do.
+
+    It lists incidents, the most urgent first, with the findings behind them.
 
     The exit code is 1 if one of them is critical, else 2 if there is no lake, if nothing in it was judged, or if a rule
     failed.

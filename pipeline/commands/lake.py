@@ -42,7 +42,9 @@ def stream(
     log_format: LogFormatOption = LogFormat.TEXT,
     conf: Conf = None,
 ) -> None:
-    """Decode what lands into the lake's tables, and keep the findings up to date. Running it again changes nothing.
+    """Decode what lands into the lake's tables.
+
+    It keeps findings up to date. Running it again changes nothing.
 
     The exit code is 2 if the landing zone or the lake cannot be used, this machine lacks what Spark needs, or a rule or
     table failed: `ops.internal_errors` names it, everything else is up to date. With --once it is 3 if landing files
@@ -87,7 +89,9 @@ def backfill(
     recode: Annotated[bool, typer.Option("--recode", help="Decode the raw frames anew first.")] = False,
     conf: Conf = None,
 ) -> None:
-    """Derive the tables of some days anew from the raw frames. Gives what the stream would have written.
+    """Rebuild the tables of a range of days from raw frames.
+
+    The result is what the stream would have written.
 
     Where a stream runs on the lake, it does this between two of its batches. The exit code is 2 if there is no lake,
     the days are none, this machine lacks what Spark needs, or a step failed: `ops.internal_errors` names it,
@@ -120,7 +124,7 @@ def maintain(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     conf: Conf = None,
 ) -> None:
-    """Bring small files together, drop rows that are older than their table keeps, remove files that nobody needs.
+    """Compact small files, expire old rows, vacuum unused files.
 
     How long a table keeps its rows stands in pipeline/tables, and in the settings under `maintain:`. Ages count
     from the newest frame. Where a stream runs on the lake, it does this between two of its batches.
@@ -175,7 +179,9 @@ def check(
     ] = None,
     conf: Conf = None,
 ) -> None:
-    """Check the data's quality; the results go to ops.quality_results.
+    """Check the quality of a lake's tables.
+
+    The results go to ops.quality_results.
 
     Each table is checked by itself, and what tables state of each other is compared: of all days, or with --since of
     those from then on, which on a large lake takes less time and memory.

@@ -57,7 +57,9 @@ def notify(
         typer.Option(metavar="FILE", help="Keeps what was sent; by default one in ~/.local/state/wirelake."),
     ] = None,
 ) -> None:
-    """Send incidents that begin, come again, get worse or end to a webhook, Slack or Alertmanager.
+    """Send incidents to a webhook, Slack or Alertmanager.
+
+    It sends those that begin, come again, get worse or end.
 
     Each change is sent once: what was sent is kept in a file, also over restarts. The first time what is open is sent,
     what is over is not. A message that is not taken is tried again, four times at once and then at each look. Messages

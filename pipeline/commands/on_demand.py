@@ -15,27 +15,37 @@ from pipeline.commands.plain_help import make_plain
 from pipeline.errors import UserError
 from pipeline.plain_words import plain_words
 
-MODULES = {
-    "diagnose": "pipeline.commands.diagnose",
-    "top": "pipeline.commands.watching.top",
-    "decode": "pipeline.commands.messages.decode",
-    "explain": "pipeline.commands.messages.explain",
-    "connections": "pipeline.commands.connections",
-    "stream": "pipeline.commands.lake",
-    "check": "pipeline.commands.lake",
-    "findings": "pipeline.commands.findings",
-    "notify": "pipeline.commands.notify",
-    "dashboard": "pipeline.commands.dashboard",
-    "sql": "pipeline.commands.asking.sql",
-    "tables": "pipeline.commands.asking.sql_catalog",
-    "describe": "pipeline.commands.asking.sql_catalog",
-    "backfill": "pipeline.commands.lake",
-    "maintain": "pipeline.commands.lake",
-    "demo": "pipeline.commands.demo",
-    "setup": "pipeline.commands.setup",
-    "doctor": "pipeline.commands.doctor",
-    "capture": "pipeline.capture.cli",
+_GROUPS = {
+    "Investigate a capture": {
+        "diagnose": "pipeline.commands.diagnose",
+        "top": "pipeline.commands.watching.top",
+        "decode": "pipeline.commands.messages.decode",
+        "explain": "pipeline.commands.messages.explain",
+        "connections": "pipeline.commands.connections",
+    },
+    "Ask a lake": {
+        "findings": "pipeline.commands.findings",
+        "dashboard": "pipeline.commands.dashboard",
+        "sql": "pipeline.commands.asking.sql",
+        "tables": "pipeline.commands.asking.sql_catalog",
+        "describe": "pipeline.commands.asking.sql_catalog",
+        "notify": "pipeline.commands.notify",
+    },
+    "Keep a lake": {
+        "capture": "pipeline.capture.cli",
+        "stream": "pipeline.commands.lake",
+        "check": "pipeline.commands.lake",
+        "maintain": "pipeline.commands.lake",
+        "backfill": "pipeline.commands.lake",
+    },
+    "Begin": {
+        "demo": "pipeline.commands.demo",
+        "setup": "pipeline.commands.setup",
+        "doctor": "pipeline.commands.doctor",
+    },
 }
+"""The commands as the overview lists them, and the module of each."""
+MODULES = {name: module for group in _GROUPS.values() for name, module in group.items()}
 """Where each command is: the function of its name, with further commands of its own in ``<name>_app``."""
 
 WITH_PANDAS = frozenset({"stream", "check", "dashboard", "backfill", "maintain", "demo"})
@@ -68,9 +78,10 @@ class CommandsOnDemand(TyperGroup):
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List all commands, and load none."""
-        listed = [TyperCommand(name, help=_description(name)) for name in MODULES]
-        TyperGroup(commands=listed).format_commands(ctx, formatter)
+        """List all commands by group, and load none."""
+        for title, group in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, _description(name)) for name in group])
 
 
 def _load(name: str) -> Any:
@@ -86,10 +97,11 @@ def _load(name: str) -> Any:
 
 
 def _description(name: str) -> str:
-    """The docstring of a command's function, read from its source."""
+    """The first sentence of the docstring of a command's function, read from its source."""
     source = _PACKAGES.joinpath(*MODULES[name].split(".")).with_suffix(".py").read_text(encoding="utf-8")
-    return next(
+    text = next(
         ast.get_docstring(part) or ""
         for part in ast.parse(source).body
         if isinstance(part, ast.FunctionDef) and part.name == name
     )
+    return text.partition("\n\n")[0].partition(". ")[0].removesuffix(".")

@@ -21,7 +21,9 @@ def setup(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Install system packages without asking.")] = False,
 ) -> None:
-    """Download Delta Lake's two jars into Spark, and check them against their pinned SHA-256.
+    """Download the two jars that the Spark job needs.
+
+    They are those of Delta Lake, checked against their pinned SHA-256.
 
     The Spark job (`stream`, `check`, `backfill`, `maintain`, `demo`) needs them; all other commands run without.
     Nothing else is installed, unless --system asks for it. Running it again downloads only what is missing.

@@ -37,7 +37,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line
 
 
 def tables(lake: LakeOption = None, as_json: JsonOption = False) -> None:
-    """List the tables and views of a lake, with what each row of them is.
+    """List the tables and views of a lake.
 
     The exit code is 2 if there is no lake, or a table of it cannot be read.
 
@@ -68,7 +68,9 @@ def describe(
     as_sql: Annotated[bool, typer.Option("--sql", help="Of a view the query that it is, alone.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Describe a table or a view: its columns, their types and what they mean; of a table what identifies a row.
+    """List the columns of a table or view, and what they mean.
+
+    Of a table it also states what identifies a row.
 
     The exit code is 2 if there is no such table or view.
 

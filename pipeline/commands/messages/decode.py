@@ -108,7 +108,9 @@ def decode(
     tls_embedded_keys: TlsEmbeddedKeys = False,
     conf: Conf = None,
 ) -> None:
-    """Print every Kafka and MongoDB message of a capture, requests and responses in the order of time.
+    """Print every Kafka and MongoDB message of a capture.
+
+    Requests and responses are in the order of time.
 
     A line says what matters: what was asked, and behind an arrow what the server answered. A response is shown, and
     looked for, together with its request. Lines are cut to the terminal's width and go through a pager (PAGER, by

@@ -73,7 +73,9 @@ def explain(
     tls_embedded_keys: TlsEmbeddedKeys = False,
     conf: Conf = None,
 ) -> None:
-    """Show what each byte of one message means, and the exact byte where it stops making sense.
+    """Explain one message of a capture, byte by byte.
+
+    Of a message that does not decode, it names the exact byte at which it stops making sense.
 
     With --follow-offset: who wrote the record, who asked for it and got it, who committed it or was refused. A commit
     speaks of the offset that it names (the next to read), and of the one before it (read).

@@ -51,7 +51,7 @@ def top(
     tls_keylog: TlsKeyLog = None,
     tls_embedded_keys: TlsEmbeddedKeys = False,
 ) -> None:
-    """Watch consumer groups, apis, MongoDB commands, clients and incidents while traffic goes on. Needs no Java.
+    """Watch groups, apis, clients and incidents live. Needs no Java.
 
     Groups stand by lag, with its trend from commit to commit and its history; apis and commands by rate, with their
     latency: in parentheses where answers wait by design. Incidents come as they begin, the first with what to do now.
