@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from pipeline.errors import UserError
 from pipeline.folders import why_unreadable
+from pipeline.former_layout import column_sql, current_rows, current_schema, is_former, name_in
 from pipeline.layout import demand_layout, demand_types
 from pipeline.tables import Table
 
@@ -69,11 +70,13 @@ class OpenTable:
         schema: of its columns, in the order of the table.
         files: what it consists of; None if it must be read as ``dataset``.
         dataset: the same as a ``pyarrow.dataset.Dataset``; None if ``files`` are to be read.
+        is_former: whether it was written in layout 1, so that columns and values may have their former names.
     """
 
     schema: pa.Schema
     files: DataFiles | None
     dataset: Any | None
+    is_former: bool = False
 
     def rows_sql(self, table: Table, files: DataFiles) -> str:
         """A query for the rows in its ``files``; ``$paths`` in it stands for their list."""
@@ -81,8 +84,15 @@ class OpenTable:
 
     def columns_sql(self, table: Table) -> str:
         """The columns of ``table`` for a SELECT; those that the files of an older release lack are null."""
-        there = ['"' + name.replace('"', '""') + '"' for name in self.schema.names]
         known = set(self.schema.names)
+        renamed = {name: one for one in table.columns if one.has_former and (name := name_in(known, one))}
+        there = [
+            column_sql(name, renamed[name])
+            if self.is_former and name in renamed
+            else '"' + name.replace('"', '""') + '"'
+            for name in self.schema.names
+        ]
+        known |= {one.name for one in renamed.values()}
         lacking = [f'NULL::{duckdb_type(one.type)} AS "{one.name}"' for one in table.columns if one.name not in known]
         return ", ".join([*there, *lacking])
 
@@ -110,18 +120,22 @@ def open_table(lake: str, table: Table) -> OpenTable | None:
     found = _found(lake, table)
     if found is None:
         return None
-    plain = _plain_files(found, table)
+    plain = _plain_files(found)
     if plain is not None:
         return plain
-    dataset = _dataset(found, lake, table)
-    return OpenTable(dataset.schema, None, dataset)
+    dataset = _dataset(found, lake)
+    return OpenTable(dataset.schema, None, dataset, found.is_former)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """A table with its log, under the name by which it lies in the lake."""
+
     delta: DeltaTable
     actions: pa.Table
     folder: str | None
+    table: Table
+    is_former: bool
 
 
 def open_dataset(lake: str, table: Table) -> Any | None:
@@ -143,7 +157,7 @@ def open_dataset(lake: str, table: Table) -> Any | None:
         UserError: it cannot be read, it leads out of its folder, or see :func:`pipeline.layout.demand_layout`.
     """
     found = _found(lake, table)
-    return None if found is None else _dataset(found, lake, table)
+    return None if found is None else _dataset(found, lake)
 
 
 def read_table(lake: str, table: Table) -> pa.Table | None:
@@ -156,7 +170,8 @@ def read_table(lake: str, table: Table) -> pa.Table | None:
     Raises:
         UserError: as :func:`open_dataset`, or one of its files is damaged or missing.
     """
-    return _read(lake, table, lambda dataset: dataset.to_table())
+    rows = _read(lake, table, lambda dataset: dataset.to_table())
+    return None if rows is None else current_rows(rows, table)
 
 
 def count_rows(lake: str, table: Table) -> int | None:
@@ -186,10 +201,11 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
         held = DeltaTable(f"{lake}/{table.path}")
         schema, properties = pa.schema(held.schema().to_arrow()), held.metadata().configuration
     except TableNotFoundError:
-        return None
+        return schema_stated(lake, table.former) if table.former else None
     except Exception as error:  # delta-rs has one error for each kind of what it does not read
         raise _unreadable(lake, table, error) from error
     demand_layout(lake, properties)
+    schema = current_schema(schema, table) if is_former(properties) else schema
     demand_types(lake, table, schema)
     return schema
 
@@ -209,6 +225,11 @@ def _unreadable(lake: str, table: Table, error: Exception) -> UserError:
 
 
 def _found(lake: str, table: Table) -> _Found | None:
+    found = _found_as(lake, table)
+    return _found_as(lake, table.former) if found is None and table.former else found
+
+
+def _found_as(lake: str, table: Table) -> _Found | None:
     folder = _local(lake)
     try:
         if folder is not None:
@@ -216,14 +237,15 @@ def _found(lake: str, table: Table) -> _Found | None:
                 return None
             _demand_own_log(folder, table)
         delta = DeltaTable(f"{folder or lake}/{table.path}")
-        demand_layout(lake, delta.metadata().configuration)
+        properties = delta.metadata().configuration
+        demand_layout(lake, properties)
         actions = pa.table(delta.get_add_actions())
         _demand_own_files(actions, folder, table)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(lake, table, error) from error
-    return _Found(delta, actions, folder)
+    return _Found(delta, actions, folder, table, is_former(properties))
 
 
 def _has_log(folder: str, table: Table) -> bool:
@@ -257,7 +279,7 @@ def _data_files(place: str) -> Iterator[str]:
         raise UserError(why_unreadable(place) or f"cannot read {place}: permission denied") from error
 
 
-def _plain_files(found: _Found, table: Table) -> OpenTable | None:
+def _plain_files(found: _Found) -> OpenTable | None:
     """The table as its files; None if they are not all of it, or cannot be opened: then Arrow says why."""
     try:
         protocol, partitions = found.delta.protocol(), found.delta.metadata().partition_columns
@@ -277,24 +299,24 @@ def _plain_files(found: _Found, table: Table) -> OpenTable | None:
         if str(path.parent) != day or _READ_AS_PATTERN.search(f"{found.folder}/{path.name}"):
             return None
     actions.sort(key=lambda action: (action["modification_time"], action["path"]), reverse=True)
-    paths = tuple(f"{found.folder}/{table.path}/{action['path']}" for action in actions)
+    paths = tuple(f"{found.folder}/{found.table.path}/{action['path']}" for action in actions)
     try:
         newest, oldest = (set(pq.read_schema(path).names) for path in (paths[0], paths[-1]))
     except (OSError, pa.ArrowException):
         return None
     there = newest | oldest | set(partitions)
     files = DataFiles(paths, bool(partitions), newest != oldest)
-    return OpenTable(pa.schema([field for field in schema if field.name in there]), files, None)
+    return OpenTable(pa.schema([field for field in schema if field.name in there]), files, None, found.is_former)
 
 
-def _dataset(found: _Found, lake: str, table: Table) -> Any:
+def _dataset(found: _Found, lake: str) -> Any:
     try:
         if found.folder is None:
             return found.delta.to_pyarrow_dataset()
-        files = fs.SubTreeFileSystem(f"{found.folder}/{table.path}", fs.LocalFileSystem())
+        files = fs.SubTreeFileSystem(f"{found.folder}/{found.table.path}", fs.LocalFileSystem())
         return found.delta.to_pyarrow_dataset(filesystem=files)
     except Exception as error:  # e.g. a feature that delta-rs does not read: it has one error for each kind
-        raise _unreadable(lake, table, error) from error
+        raise _unreadable(lake, found.table, error) from error
 
 
 def _local(lake: str) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.tables import TABLES
+
 FORMER_NAMES = {
     "stream.rows_in_one_process": "local_row_limit",
     "stream.answer_timeout": "response_timeout",
@@ -23,6 +25,7 @@ FORMER_NAMES = {
     "work.units_per_answer": "units_per_response",
     "work.live_known_units": "live_answered_units",
     "work.live_known_units_per_second": "live_answered_units_per_second",
+    **{f"maintain.keep_days.{one.former.full_name}": one.full_name for one in TABLES.values() if one.former},
 }
 """The name today, in the same section, by the former name with its sections."""
 

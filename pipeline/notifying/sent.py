@@ -13,7 +13,9 @@ import orjson
 
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.errors import UserError
+from pipeline.former_layout import current_row
 from pipeline.notifying.shapes import COLUMNS
+from pipeline.tables import INCIDENTS
 
 VERSION = 1
 _KEPT = (*COLUMNS, "page", "root_id", "findings")
@@ -84,7 +86,8 @@ class Sent:
             raise UserError(f"{self._file} cannot be written: {error.strerror}; name another by --state") from error
 
 
-def _restored(row: Mapping[str, Any]) -> dict[str, Any]:
+def _restored(kept: Mapping[str, Any]) -> dict[str, Any]:
+    row = current_row(kept, INCIDENTS)  # an earlier release may have kept it
     missing = [name for name in _KEPT if name not in row]
     if missing:
         raise KeyError(missing[0])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pipeline.tables.bronze import DATE
 from pipeline.tables.model import DERIVED_DAYS, Table, optional, required
 
+_FORMER_STATES = (("open", "ongoing"), ("closed", "resolved"))
+
 LOG_STATE = ("log_start_offset", "last_stable_offset", "high_watermark", "produced_offset")
 """Columns of the timeline that hold what was last known of a partition."""
 OFFSET_STATE = (
@@ -113,6 +115,7 @@ OFFSET_SNAPSHOTS = Table(
     key=("hour", "cluster", "topic", "incarnation", "partition", "group_id", "client_id"),
     keep_days=DERIVED_DAYS,
     aged_by="ts",
+    former_name="offsets_before",
 )
 
 API_LATENCY = Table(
@@ -226,6 +229,7 @@ FINDINGS = Table(
             "state",
             "string",
             "ongoing: held at the end of the data; resolved: seen to end; unknown: its end was not seen",
+            former_values=_FORMER_STATES,
         ),
         required("cluster", "string", "Kafka cluster"),
         optional("topic", "string", "Topic"),
@@ -256,16 +260,26 @@ INCIDENTS = Table(
     (
         required("incident_id", "string", "Stable as long as its root is the same"),
         required("severity", "string", "info, warning or critical: the most severe of its findings"),
-        required("state", "string", "ongoing while one of its findings is, else unknown if one is, else resolved"),
+        required(
+            "state",
+            "string",
+            "ongoing while one of its findings is, else unknown if one is, else resolved",
+            former_values=_FORMER_STATES,
+        ),
         required("urgency", "int", "ORDER BY urgency gives what a person must do first"),
         required("headline", "string", "Who does what to whom, in a line"),
         required("impact", "string", "How bad it is and since when, in a line"),
-        required("immediate_action", "string", "What stops the damage"),
-        required("remediation", "string", "What keeps it from coming again"),
-        required("confidence", "string", "certain; likely; or cause not seen: only that something is wrong"),
-        required("reasoning", "string", "What that rests on, and how the other findings follow"),
-        optional("source", "string", "Who causes it; null if nobody is named"),
-        optional("affected", "string", "Who is affected: groups, clients or topics"),
+        required("immediate_action", "string", "What stops the damage", former_name="do_now"),
+        required("remediation", "string", "What keeps it from coming again", former_name="fix"),
+        required(
+            "confidence",
+            "string",
+            "certain; likely; or cause not seen: only that something is wrong",
+            former_name="certainty",
+        ),
+        required("reasoning", "string", "What that rests on, and how the other findings follow", former_name="why"),
+        optional("source", "string", "Who causes it; null if nobody is named", former_name="culprit"),
+        optional("affected", "string", "Who is affected: groups, clients or topics", former_name="hurt"),
         required("rule", "string", "Rule of the root"),
         required("root_id", "string", "finding_id of the root"),
         required("rules", "array<string>", "Rules of all its findings, the root's first"),

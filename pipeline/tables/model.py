@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 FRAMES_DAYS = 30
 """Raw frames are most of the lake; what follows from them stays longer."""
@@ -10,8 +11,11 @@ DERIVED_DAYS = 180
 """Of silver and gold alike: gold is derived from silver, also anew when a late frame arrives."""
 OPS_DAYS = 90
 
-LAYOUT = 1
-"""How tables lie in a lake: it grows where an older release would misread what this one writes, or undo it."""
+LAYOUT = 2
+"""How tables lie in a lake: it grows where an older release would misread what this one writes, or undo it.
+
+Layout 2 has other names of some tables, columns and values; those of layout 1 are the ``former`` ones below.
+"""
 LAYOUT_PROPERTY = "wirelake.layout"
 """Property of each table that states it; a table without is of layout 1."""
 
@@ -34,12 +38,24 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: Spark SQL type, what it means, and whether null is allowed."""
+    """A column: Spark SQL type, what it means, and whether null is allowed.
+
+    Attributes:
+        former_name: in lakes of layout 1; None: the same.
+        former_values: values of layout 1, each with what it is called now; those that are not listed are the same.
+    """
 
     name: str
     type: str
     comment: str
     nullable: bool = True
+    former_name: str | None = None
+    former_values: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def has_former(self) -> bool:
+        """Whether a lake of layout 1 has another name of it, or of some of its values."""
+        return self.former_name is not None or bool(self.former_values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +69,7 @@ class Table:
         keep_days: days after which `wirelake maintain` drops a row, unless the settings state otherwise; None: never.
         aged_by: the date or timestamp that determines a row's age.
         cluster_by: what `wirelake maintain` orders the rows of a day by, so that readers skip files.
+        former_name: in lakes of layout 1; None: the same.
     """
 
     schema: str
@@ -65,6 +82,12 @@ class Table:
     keep_days: int | None = None
     aged_by: str = "date"
     cluster_by: tuple[str, ...] = ()
+    former_name: str | None = None
+
+    @property
+    def former(self) -> Table | None:
+        """The table under its name in lakes of layout 1; None: it has the same name there."""
+        return replace(self, name=self.former_name, former_name=None) if self.former_name else None
 
     @property
     def full_name(self) -> str:
@@ -102,11 +125,11 @@ class Table:
         )
 
 
-def optional(name: str, type_: str, comment: str) -> Column:
-    """A column that may be null."""
-    return Column(name, type_, comment)
+def optional(name: str, type_: str, comment: str, **former: Any) -> Column:
+    """A column that may be null; ``former``: see :class:`Column`."""
+    return Column(name, type_, comment, **former)
 
 
-def required(name: str, type_: str, comment: str) -> Column:
-    """A column that is never null."""
-    return Column(name, type_, comment, nullable=False)
+def required(name: str, type_: str, comment: str, **former: Any) -> Column:
+    """A column that is never null; ``former``: see :class:`Column`."""
+    return Column(name, type_, comment, nullable=False, **former)

@@ -40,6 +40,7 @@ CHANGE_LOG = Table(
     key=("noted_at", "about"),
     keep_days=OPS_DAYS,
     aged_by="noted_at",
+    former_name="news",
 )
 
 LANDING_FILES = Table(

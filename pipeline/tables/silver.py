@@ -107,6 +107,7 @@ DUPLICATE_FLOWS = Table(
     key=("connection_id", "hour"),
     partition_by=("date",),
     keep_days=DERIVED_DAYS,
+    former_name="copies",
 )
 
 PENDING_EXCHANGES = Table(
@@ -115,6 +116,7 @@ PENDING_EXCHANGES = Table(
     "Requests and responses that wait for their other half; rewritten by each batch",
     tuple(c for c in FRAMES.columns if c.name not in {"frame", "record_batches"}),
     key=("exchange_id", "direction"),
+    former_name="open_exchanges",
 )
 
 OFFSET_EVENTS = Table(

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from pipeline.errors import UserError
 from pipeline.layout import demand_layout
 from pipeline.streaming.spark.side_by_side import side_by_side
+from pipeline.streaming.storage.carry_over import carry_over
 from pipeline.streaming.storage.new_tables import is_complete, without_spaces, write_first_commit
 from pipeline.tables import FRAMES, LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_DIAGNOSE, Column, Table, quoted
 
@@ -118,12 +119,13 @@ def note_frames_kept_from(spark: SparkSession, lake: Lake, day: date) -> None:
 
 
 def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | None = None) -> None:
-    """Create those of ``tables`` (by default all of the registry) that do not exist yet.
+    """Create those of ``tables`` (by default all of the registry) that do not exist yet; carry over what layout 1 has.
 
     Raises:
         LakeError: the lake cannot be written to.
     """
     check_lake(lake)
+    carry_over(spark, lake.root, is_local=lake.is_local)
     wanted = TABLES.values() if tables is None else tables
     side_by_side(*(partial(_ensure, spark, lake, table) for table in wanted))
 
@@ -192,8 +194,9 @@ def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
     """Add the columns and constraints that are newer than the table; replace constraints that were changed."""
     place = f"delta.`{lake.path(table)}`"
     metadata = snapshot(spark, lake, table).metadata()
-    layout = metadata.configuration().get(LAYOUT_PROPERTY)
-    demand_layout(lake.root, {LAYOUT_PROPERTY: layout.get() if layout.isDefined() else None})
+    stated = metadata.configuration().get(LAYOUT_PROPERTY)
+    layout = stated.get() if stated.isDefined() else None
+    demand_layout(lake.root, {LAYOUT_PROPERTY: layout})
     present = set(metadata.schema().fieldNames())
     for column in table.columns:
         if column.name not in present:
@@ -206,6 +209,8 @@ def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
         if known.isDefined():
             spark.sql(f"ALTER TABLE {place} DROP CONSTRAINT {name}")
         spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT {name} CHECK ({condition})")
+    if layout != str(LAYOUT):
+        spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('{LAYOUT_PROPERTY}' = '{LAYOUT}')")
 
 
 def register(spark: SparkSession, lake: Lake) -> None:
@@ -214,6 +219,8 @@ def register(spark: SparkSession, lake: Lake) -> None:
         if not DeltaTable.isDeltaTable(spark, lake.path(table)):
             continue
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS `{table.schema}`")
+        if table.former is not None:
+            spark.sql(f"DROP TABLE IF EXISTS {table.former.full_name}")
         spark.sql(f"DROP TABLE IF EXISTS {table.full_name}")  # another lake may be registered; external: data stay
         spark.sql(f"CREATE TABLE {table.full_name} USING delta LOCATION '{lake.path(table)}'")
 

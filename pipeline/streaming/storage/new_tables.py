@@ -65,9 +65,8 @@ def is_complete(folder: Path, table: Table) -> bool:
         columns, properties = {field.name for field in held.schema().fields}, held.metadata().configuration
     except (DeltaError, OSError, ValueError):
         return False
-    is_ours = (properties.get(LAYOUT_PROPERTY) or str(LAYOUT)) == str(LAYOUT)
     return (
-        is_ours
+        properties.get(LAYOUT_PROPERTY) == str(LAYOUT)
         and columns >= set(table.column_names)
         and all(
             without_spaces(properties.get(f"delta.constraints.{name}") or "") == without_spaces(condition)

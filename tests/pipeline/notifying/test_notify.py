@@ -157,6 +157,16 @@ def test_a_damaged_state_is_a_sentence(tmp_path: Path, content: str) -> None:
         Sent(file)
 
 
+def test_what_a_release_with_former_names_has_sent_is_known(there: Receiver, tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    assert look(there, file).take([incident(1), incident(2)]) == (2, True)
+    text = file.read_text()
+    for column in INCIDENTS.columns:
+        text = text.replace(f'"{column.name}":', f'"{column.former_name or column.name}":')
+    file.write_text(text.replace('"state":"ongoing"', '"state":"open"'))
+    assert look(there, file).take([incident(1), incident(2, state="resolved")]) == (1, True)
+
+
 def test_alertmanager_gets_what_is_open_each_time_and_what_ended_once(there: Receiver, tmp_path: Path) -> None:
     one, other = incident(1), incident(2)
     process = look(there, tmp_path / "state", Shape.ALERTMANAGER)
