@@ -1,6 +1,6 @@
 """Speed beside peers: ``python -m benchmarks [PART]``, a part of PARTS; else all.
 
-``capture`` may name a FILE, ``endless`` a number of exchanges, ``pipeline`` a number of frames.
+``capture`` and ``questions`` may name a FILE, ``endless`` a number of exchanges, ``pipeline`` a number of frames.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from benchmarks import (
     once,
     picture,
     pipeline,
+    questions,
     records,
     skewed,
     spark,
@@ -37,12 +38,14 @@ PARTS = {
     "once": once.main,
     "picture": picture.main,
     "pipeline": pipeline.main,
+    "questions": questions.main,
     "records": records.main,
     "skewed": skewed.main,
     "spark": spark.main,
     "through_lake": through_lake.main,
     "variant": variant.main,
 }
+_OF_FILES = {"capture": capture.main, "questions": questions.main}
 _NUMBERED = {"endless": endless.main, "pipeline": pipeline.main}
 
 
@@ -51,8 +54,8 @@ def main(arguments: list[str]) -> int:
     if arguments and arguments[0] not in PARTS:
         print(f"unknown part {arguments[0]!r}; known: {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    if len(arguments) == 2 and arguments[0] == "capture":
-        capture.main(Path(arguments[1]))
+    if len(arguments) == 2 and arguments[0] in _OF_FILES:
+        _OF_FILES[arguments[0]](Path(arguments[1]))
         return 0
     if len(arguments) == 2 and arguments[0] in _NUMBERED:
         _NUMBERED[arguments[0]](int(arguments[1]))

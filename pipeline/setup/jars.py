@@ -140,5 +140,6 @@ def install_jars(directory: Path | None = None, jars: Sequence[Jar] = DELTA_JARS
                 raise JarError(f"{jar.file_name} has SHA-256 {got}, pinned is {jar.sha256}: not installed")
             part = target / f".{jar.file_name}.part"
             shutil.copyfile(fetched, part)
+            part.chmod(0o644)  # the job may run as another user than the one who installs
             os.replace(part, target / jar.file_name)  # noqa: PTH105 - atomic, so that no half jar is ever seen
     return missing

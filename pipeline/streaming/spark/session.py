@@ -15,14 +15,18 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from pipeline.errors import UserError
 from pipeline.file_access import current_umask
 from pipeline.tables import UNLIKE
 
 _SOURCES = Path(__file__).parents[3]
-_QUIET_LOG = _SOURCES / "conf" / "log4j2.properties"
+_QUIET_LOGS = tuple(
+    folder / "conf" / "log4j2.properties" for folder in (_SOURCES, Path(sys.prefix, "share", "wirelake"))
+)
+"""Settings of the JVM's log: of a checkout, of an installed wheel."""
 
 _FIXED = {
-    # Delta Lake; its two jars lie beside Spark's own (`python -m pipeline.setup`).
+    # Delta Lake; its two jars lie beside Spark's own (`wirelake setup`).
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # delta-rs and DuckDB read neither deletion vectors nor column mapping.
@@ -87,6 +91,9 @@ def build_session(app_name: str, *, extra_conf: Mapping[str, str] | None = None)
     Args:
         app_name: shown in Spark's logs and UI.
         extra_conf: Spark settings by name.
+
+    Raises:
+        UserError: the JVM does not find Delta Lake.
     """
     given, extra = _submitted(), extra_conf or {}
     settings = _settings(given, extra)
@@ -101,6 +108,12 @@ def build_session(app_name: str, *, extra_conf: Mapping[str, str] | None = None)
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if not callable(session.sparkContext._jvm.io.delta.tables.DeltaTable):  # a package of that name, and no class
+        session.stop()
+        raise UserError(
+            "Spark does not find Delta Lake: its two jars are missing, or this user cannot read them. Run "
+            "`wirelake setup` as the user who installed pyspark."
+        )
     return session
 
 
@@ -153,8 +166,8 @@ def _environment(master: str) -> dict[str, str]:
         chosen |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": _LOOPBACK}
     else:  # ours lies where no worker has it; what was packed for them fits this minor version only
         chosen |= {"PYSPARK_PYTHON": f"python{sys.version_info.major}.{sys.version_info.minor}"}
-    if _QUIET_LOG.exists():
-        chosen["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={_QUIET_LOG}"
+    if quiet := next(filter(Path.exists, _QUIET_LOGS), None):
+        chosen["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={quiet}"
     return chosen
 
 

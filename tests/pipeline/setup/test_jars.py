@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from importlib.metadata import version
 from pathlib import Path
 
@@ -44,6 +45,16 @@ def test_a_missing_jar_is_fetched_once(tmp_path: Path, served: list[str]) -> Non
     assert install_jars(tmp_path, [JAR]) == []
     assert served == ["org.example:thing:1.0"]
     assert [path.name for path in tmp_path.iterdir()] == ["thing-1.0.jar"]
+
+
+def test_every_user_can_read_what_one_installed_for_all(tmp_path: Path, served: list[str]) -> None:
+    before = os.umask(0o077)
+    try:
+        install_jars(tmp_path, [JAR])
+    finally:
+        os.umask(before)
+    assert (tmp_path / JAR.file_name).stat().st_mode & 0o777 == 0o644
+    assert served
 
 
 def test_a_damaged_jar_is_fetched_again(tmp_path: Path, served: list[str]) -> None:

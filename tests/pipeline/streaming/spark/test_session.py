@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -140,3 +141,21 @@ def test_tables_are_compressed_by_zstd(spark: SparkSession, tmp_path: Path) -> N
     spark.range(10).write.format("delta").save(str(tmp_path / "rows"))
     file = next((tmp_path / "rows").glob("*.parquet"))
     assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+@pytest.mark.spark
+def test_a_spark_without_delta_is_a_sentence(tmp_path: Path) -> None:
+    require_java()
+    spark, home = Path(pyspark.__file__).parent, tmp_path / "spark"
+    (home / "jars").mkdir(parents=True)
+    for path in (path for path in spark.iterdir() if path.name != "jars"):
+        (home / path.name).symlink_to(path)
+    for path in (path for path in (spark / "jars").iterdir() if not path.name.startswith("delta-")):
+        (home / "jars" / path.name).symlink_to(path)
+    code = "from pipeline.streaming.spark.session import build_session; build_session('test')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "SPARK_HOME": str(home), "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "UserError: Spark does not find Delta Lake" in done.stderr
