@@ -246,7 +246,8 @@ def findings_of(derived: Derived, settings: FindingSettings) -> Found:
             "commands": counted(derived.of(MONGO_COMMANDS), others),
             "waiting": derived.pending,
             "all_copies": others,
-        }
+        },
+        asked_often=True,
     )
     try:
         return find_all(tables, derived.facts, settings)

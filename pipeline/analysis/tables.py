@@ -66,6 +66,8 @@ SPARK_NAMES = (
 """Functions of Spark that views and checks use, as DuckDB makes them."""
 _HOST_OF = r"CREATE MACRO host_of(address) AS regexp_replace(address, ':\d+$', '')"
 _ROWS_AT_ONCE = 20_000
+_SMALL = 10_000
+"""Up to so many rows are copied where they are asked often: a copy costs less than what queries save by it."""
 
 Row = Any
 """A named tuple with the columns of a query. Times are µs since the epoch: a query never returns a timestamp."""
@@ -99,6 +101,14 @@ Some: TypeAlias = "pa.Table | ds.Dataset | InFiles"
 """Rows in memory, or such that are read as queries ask for them. Files are read several times as fast as a dataset."""
 
 
+_FRESH, _REGISTERED = "fresh_rows", "REGISTERED"
+
+
+def _is_typed(schema: pa.Schema) -> bool:
+    """Whether each column has a type: columns that are null alone become numbers in DuckDB's own tables."""
+    return not any("null" in str(field.type).replace("not null", "") for field in schema)
+
+
 def _connected(paths: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
     """A connection that reads these files, and nothing else that lies outside."""
     connection = duckdb.connect(":memory:", config=_SETTINGS)
@@ -116,14 +126,19 @@ class Tables:
 
     Nulls come first where the order ascends and last where it descends, as in Spark. A query that needs an order asks
     for one: without, rows come in any.
+
+    Args:
+        tables: rows by name.
+        asked_often: many queries will follow. DuckDB plans those over tables of its own in half the time, so small ones
+            are copied.
     """
 
-    def __init__(self, tables: Mapping[str, Some]) -> None:
+    def __init__(self, tables: Mapping[str, Some], *, asked_often: bool = False) -> None:
         paths = [path for some in tables.values() if isinstance(some, InFiles) for path in some.paths]
         self._reads_files = bool(paths)
         self._connection = _IDLE.pop() if _IDLE and not paths else _connected(paths)
-        self._names: list[str] = []
-        self._views: list[str] = []
+        self._asked_often = asked_often
+        self._kinds: dict[str, str] = {}
         for name, table in tables.items():
             self.add(name, table)
 
@@ -133,13 +148,36 @@ class Tables:
             self._connection.execute(f"SET VARIABLE files_{name} = $paths", {"paths": list(table.paths)})
             self.view(name, table.sql.replace("$paths", f"getvariable('files_{name}')"))
             return
+        self._free(name)
+        if self._asked_often and isinstance(table, pa.Table) and table.num_rows <= _SMALL and _is_typed(table.schema):
+            self._connection.register(_FRESH, table)
+            try:
+                self._create(name, f"FROM {_FRESH}")
+            finally:
+                self._connection.unregister(_FRESH)
+            return
         self._connection.register(name, table)
-        self._names.append(name)
+        self._kinds[name] = _REGISTERED
 
     def view(self, name: str, sql: str) -> None:
         """Name a query."""
-        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}")
-        self._views.append(name)
+        self._free(name)
+        self._connection.execute(f"CREATE VIEW {name} AS {sql}")
+        self._kinds[name] = "VIEW"
+
+    def _create(self, name: str, sql: str, **parameters: object) -> int:
+        """Keep the rows of a query as a table of DuckDB's own; return how many there are."""
+        (count,) = self._connection.execute(f"CREATE TABLE {name} AS {sql}", parameters or None).fetchall()[0]
+        self._kinds[name] = "TABLE"
+        return int(count)
+
+    def _free(self, name: str) -> None:
+        """Give up what has this name, if anything."""
+        kind = self._kinds.pop(name, None)
+        if kind == _REGISTERED:
+            self._connection.unregister(name)
+        elif kind:
+            self._connection.execute(f"DROP {kind} {name}")
 
     def define(self, macro: str) -> None:
         """Let queries call a function: ``name(arguments) AS expression``."""
@@ -157,9 +195,8 @@ class Tables:
 
     def keep(self, name: str, sql: str, **parameters: object) -> bool:
         """Name the rows that a query gives as a table, for further queries; False if there are none."""
-        found = self.table(sql, **parameters)
-        self.add(name, found)
-        return bool(found.num_rows)
+        self._free(name)
+        return self._create(name, sql, **parameters) > 0
 
     def of_each(self, sql: str, questions: Iterable[Mapping[str, Any]]) -> list[list[Row]]:
         """What a query gives for each of many questions, in the order of its columns.
@@ -200,10 +237,8 @@ class Tables:
         if self._reads_files:
             self._connection.close()
             return
-        for name in reversed(self._views):
-            self._connection.execute(f"DROP VIEW IF EXISTS {name}")
-        for name in set(self._names):
-            self._connection.unregister(name)
+        for name in reversed(list(self._kinds)):
+            self._free(name)
         _IDLE.append(self._connection)
 
 

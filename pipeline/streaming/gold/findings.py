@@ -92,7 +92,7 @@ def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int
 
 def _of_few(found: Mapping[str, pa.Table], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
     """In memory. Copies are left out at once: each of many queries would do it again."""
-    tables = Tables(beside)
+    tables = Tables(beside, asked_often=True)
     for name, some in found.items():
         once = counted(some, copies) if name in _OF_EXCHANGES else some
         tables.add(name, with_topics(once) if name in _NAMED else once)
@@ -102,7 +102,9 @@ def _of_few(found: Mapping[str, pa.Table], copies: pa.Table, beside: Mapping[str
 def _of_many(rows: Rows, lying: Mapping[str, Wanted], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
     """Where they lie."""
     read = side_by_side(*(partial(rows.lying, one) for one in lying.values()))
-    tables = Tables({**beside, **{f"all_{name}": some for name, some in zip(lying, read, strict=True)}})
+    tables = Tables(
+        {**beside, **{f"all_{name}": some for name, some in zip(lying, read, strict=True)}}, asked_often=True
+    )
     for name in lying:
         has_copies = copies.num_rows and name in _OF_EXCHANGES
         chosen = counted_sql(f"all_{name}", "all_copies") if has_copies else f"SELECT * FROM all_{name}"

@@ -70,6 +70,11 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
 
 def _asking(sources: Sources) -> list[Row]:
     """Clients that ask for nothing but the brokers, and soon again."""
+    used: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for one in sources.traffic:
+        used[one.client_ip, one.client_id or ""].add(one.api_key)
+    if not any(apis.issubset(_HANDSHAKE) and ApiKey.METADATA in apis for apis in used.values()):
+        return []
     rows = sources.tables.rows(f"""
         WITH whole AS (
             SELECT client_ip, coalesce(client_id, '') AS client FROM exchanges

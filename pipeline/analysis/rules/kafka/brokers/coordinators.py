@@ -17,6 +17,7 @@ from operator import attrgetter
 from decoder.fields import Json, integer, items, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import (
@@ -45,7 +46,7 @@ _MEMBERS, _COMMITS = "members", "commits"
 @finds(CoordinatorUnavailable)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
-    by_kind = _refused(sources.tables)
+    by_kind = _refused(sources)
     by_kind[_COMMITS] += _offsets_refused(sources)
     refused = [*(attempt for some in by_kind.values() for attempt in some), *_not_found(sources)]
     waves = list(lasting_waves(refused, partial(_served, sources.tables), settings))
@@ -76,19 +77,22 @@ _ACCEPTED = ("committed", "txn_committed", "fetched_commit")
 _BY_COORDINATORS = "kind <> 'txn_marker' AND coalesce(group_id, transactional_id) IS NOT NULL"
 
 
-def _refused(tables: Tables) -> dict[str, list[Attempt]]:
+def _refused(sources: Sources) -> dict[str, list[Attempt]]:
     """What coordinators refused of requests in the name of a group or transactional id: of members, and of commits."""
     columns = f"""
         epoch_us(ts) AS us, exchange_id, error_name AS error, server, {BY} AS "by"
     """
-    rows = tables.rows(f"""
+    found: dict[str, list[Attempt]] = {_MEMBERS: [], _COMMITS: []}
+    came = kinds(sources)
+    if (came.codes_of_states | came.codes_of_events).isdisjoint(REFUSALS):
+        return found
+    rows = sources.tables.rows(f"""
         SELECT cluster, {_PLACE} AS place, {columns}, '{_MEMBERS}' AS kind FROM states
         WHERE error_code IN {REFUSALS} AND {_BY_COORDINATORS}
         UNION ALL SELECT cluster, {_OF_GROUP}, {columns}, '{_COMMITS}' FROM events
         WHERE error_code IN {REFUSALS} AND group_id IS NOT NULL
             AND kind IN ('commit_rejected', 'txn_commit_rejected', 'fetched_commit')
     """)
-    found: dict[str, list[Attempt]] = {_MEMBERS: [], _COMMITS: []}
     for *attempt, kind in rows:
         found[kind].append(Attempt(*attempt))
     return found

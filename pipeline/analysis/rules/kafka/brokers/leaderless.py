@@ -15,6 +15,7 @@ from shlex import quote
 from decoder.fields import integer, items, natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
@@ -37,7 +38,7 @@ _BELIEVED = 2
 @finds(PartitionUnavailable)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
-    refused = (*_refused(sources.tables), *_without_leader(sources))
+    refused = (*_refused(sources), *_without_leader(sources))
     found = lasting_waves(refused, partial(_served, sources.tables), settings)
     leaderless = (Wave(tuple(filter(_has_no_leader, wave.outages))) for wave in found)
     return last_of_each(_finding(wave, sources, settings) for wave in leaderless if wave.outages)
@@ -54,8 +55,10 @@ def _has_no_leader(outage: Outage) -> bool:
 _PLACE = "topic || '-' || partition"
 
 
-def _refused(tables: Tables) -> Iterator[Attempt]:
-    rows = tables.rows(f"""
+def _refused(sources: Sources) -> Iterator[Attempt]:
+    if kinds(sources).codes_of_events.isdisjoint(REFUSALS):
+        return iter(())
+    rows = sources.tables.rows(f"""
         SELECT cluster, {_PLACE} AS place, epoch_us(ts) AS us, exchange_id,
             CASE error_code WHEN {_NOT_LEADER} THEN '{error_name(_NOT_LEADER)}' ELSE error_name END AS error,
             server, {BY} AS "by"

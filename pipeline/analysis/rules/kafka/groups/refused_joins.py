@@ -17,6 +17,7 @@ from shlex import quote
 
 from decoder.fields import items, natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.kafka.groups.join_refused import (
@@ -158,7 +159,8 @@ def is_enough(run: Knocking, session_us: int, settings: FindingSettings) -> bool
 @finds(JoinRefused)
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
-    if not sources.tables.any(_ANY, times=settings.join_refused_times):
+    is_refused = not kinds(sources).codes_of_states.isdisjoint(_CODES)
+    if not is_refused or not sources.tables.any(_ANY, times=settings.join_refused_times):
         return []
     rows = sources.tables.rows(_JOINS)
     asked = _asked(sources.tables, {(row.group_id, row.client_id) for row in rows if row.error_code})

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.processes.frozen_process import ADVICE, FrozenProcess
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
@@ -115,13 +116,9 @@ _SIGNS = f"""
     ORDER BY s.us, exchange_id
 """
 """Members that were accepted, then long not, and are then refused, or join anew on the same connection."""
-_ANY = f"""
-    SELECT 1 AS one FROM states WHERE error_code IN {_PUT_OUT}
-    UNION ALL SELECT 1 AS one FROM events WHERE error_code IN {_PUT_OUT}
-    UNION ALL SELECT 1 AS one FROM (
-        SELECT client FROM states WHERE kind = 'join' AND error_code = 0 AND coalesce(generation, -1) >= 0
-        GROUP BY client HAVING count(DISTINCT member_id) > 1
-    ) LIMIT 1
+_ANEW = """
+    SELECT client FROM states WHERE kind = 'join' AND error_code = 0 AND coalesce(generation, -1) >= 0
+    GROUP BY client HAVING count(DISTINCT member_id) > 1
 """
 _SESSIONS = f"""
     SELECT client_id, client_ip, request_body FROM exchanges
@@ -157,10 +154,17 @@ _UNHEARD = """
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each group and client."""
     by_client: defaultdict[tuple[str, str, str | None], list[Halt]] = defaultdict(list)
-    for halt in halts(sources.tables) if sources.tables.any(_ANY) else ():
+    for halt in halts(sources.tables) if _may_be(sources) else ():
         by_client[halt.cluster, halt.group, halt.client_id].append(halt)
     for some_halts in by_client.values():
         yield _finding(some_halts, sources, settings)
+
+
+def _may_be(sources: Sources) -> bool:
+    """Whether any member was put out, or entered again by the same connection."""
+    came = kinds(sources)
+    is_put_out = not (came.codes_of_states | came.codes_of_events).isdisjoint(_PUT_OUT)
+    return is_put_out or (came.has_state("join") and sources.tables.any(_ANEW))
 
 
 def halts(tables: Tables) -> list[Halt]:

@@ -17,6 +17,7 @@ from shlex import quote
 from decoder.fields import Json, integer, items, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import NO_ERROR, error_name
+from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
@@ -166,7 +167,7 @@ def _lasts(own: Sequence[Use], settings: FindingSettings) -> bool:
 @finds(InstanceIdShared)
 def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
     """Apply the rule: one finding for each instance id."""
-    if not sources.tables.any(_ANY):
+    if not refused_apis(sources) or not sources.tables.any(_ANY):
         return
     pause_us = settings.silence_periods * settings.episode_pause_seconds * 1_000_000
     for place, some_uses in uses(sources.tables, sources.facts).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
@@ -12,6 +12,7 @@ from pipeline.analysis.holders.tasks import WITH_TOPICS
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import Row, Tables
 
@@ -128,16 +129,19 @@ def markers_of(tables: Tables) -> dict[tuple[str, str], dict[int, list[int]]]:
 
 def lives_of(sources: Sources) -> dict[tuple[str, str], Life]:
     """:func:`lives` of what rules look at, which several of them ask for."""
-    return sources.once("lives of groups", lambda: lives(sources.tables, sources.facts, sources.steps))
+    return sources.once("lives of groups", lambda: lives(sources))
 
 
-def lives(tables: Tables, facts: Facts, steps: Sequence[Step] = ()) -> dict[tuple[str, str], Life]:
+def lives(sources: Sources) -> dict[tuple[str, str], Life]:
     """What is known of the members of each group, by cluster and group.
 
     Of what members were given only partitions count that were written to, read or committed: others may be many.
     """
-    given, changes = _given(tables, facts)
-    ended, unasked, (begun, alive) = _ended(tables), _unasked(tables), _begun(tables)
+    tables, steps, came = sources.tables, sources.steps, kinds(sources)
+    given, changes = _given(tables, sources.facts)
+    ended = _ended(tables) if came.has_state("leave") else {}
+    unasked = _unasked(tables) if "consumer" in came.protocols else set()
+    begun, alive = _begun(tables)
     newcomers = _newcomers(steps, alive)
     for cluster, group, member in alive:
         if (cluster, group) in newcomers:  # a rollout may have begun before the capture

@@ -13,8 +13,10 @@ from operator import attrgetter
 
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.kafka.rebalances.held_up import ASKED_TO_REJOIN
+from pipeline.analysis.rules.kinds import kinds
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.rules.people import host_of
-from pipeline.analysis.tables import Row, Tables
+from pipeline.analysis.tables import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,11 @@ _QUERY = f"""
 """
 
 
-def begun_rebalances(tables: Tables, least_us: int) -> Iterator[Begun]:
+def begun_rebalances(sources: Sources, least_us: int) -> Iterator[Begun]:
     """Those that lasted for so long after the capture began."""
-    if not tables.any(ASKED_TO_REJOIN):
+    if ASKED_TO_REJOIN not in kinds(sources).states:
         return
-    for _, rows in groupby(tables.rows(_QUERY, least_us=least_us), key=attrgetter("cluster", "group_id")):
+    for _, rows in groupby(sources.tables.rows(_QUERY, least_us=least_us), key=attrgetter("cluster", "group_id")):
         some = list(rows)
         late = _late(some)
         if late and late[0].end_us - late[0].us >= least_us:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.rules.kinds import kinds
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.rules.people import host_of
-from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.analysis.tables import ADDRESS, Row
 
 _BEFORE_US = 600_000_000
 """From so long before the end of what was seen of a cluster heartbeats are looked at."""
@@ -91,8 +92,8 @@ _MEMBERS = f"""
     ORDER BY cluster, group_id, us, exchange_id, ordinal
 """
 """What members did of groups in which somebody was asked to rejoin at last, or waits for its answer."""
-ASKED_TO_REJOIN = f"FROM states WHERE kind = 'heartbeat' AND error_code = {int(KafkaError.REBALANCE_IN_PROGRESS)}"
-"""Heartbeats that asked a member to rejoin."""
+ASKED_TO_REJOIN = "heartbeat", int(KafkaError.REBALANCE_IN_PROGRESS)
+"""Kind and error code of states: heartbeats that asked a member to rejoin."""
 _WAITING = f"""
     SELECT {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, exchange_id,
         epoch_us(request_ts) AS us, request_body
@@ -106,27 +107,26 @@ _WAITING = f"""
 """Each once: of a connection that two agents saw, nothing may be whole that would show which copy counts."""
 
 
-def waiting_joins(tables: Tables, facts: Facts) -> dict[tuple[str, str], list[Waiting]]:
+def waiting_joins(sources: Sources) -> dict[tuple[str, str], list[Waiting]]:
     """By cluster and group the joins that had no answer when the data ended."""
     found: dict[tuple[str, str], list[Waiting]] = {}
-    for row in tables.rows(_WAITING):
+    for row in sources.tables.rows(_WAITING):
         body = parsed(row.request_body)
         limit_us = (natural(body, "rebalanceTimeoutMs") or 0) * 1000
         one = Waiting(
             text(body, "memberId") or "", row.client_id, host_of(row.client), row.us, row.exchange_id or "", limit_us
         )  # fmt: skip
-        found.setdefault((facts.cluster_at(row.server, row.us), text(body, "groupId") or ""), []).append(one)
+        found.setdefault((sources.facts.cluster_at(row.server, row.us), text(body, "groupId") or ""), []).append(one)
     return found
 
 
-def members_of(
-    tables: Tables, joins: Iterable[tuple[str, str]], ends: Mapping[str, int]
-) -> dict[tuple[str, str], list[Row]]:
+def members_of(sources: Sources, joins: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[Row]]:
     """By cluster and group what members did lately, in the order of time, of groups that may stand still."""
     places = sorted(joins)
-    if not places and not tables.any(ASKED_TO_REJOIN):
+    if not places and ASKED_TO_REJOIN not in kinds(sources).states:
         return {}
-    rows = tables.rows(
+    ends = sources.ends
+    rows = sources.tables.rows(
         _MEMBERS, clusters=[cluster for cluster, _ in places], groups=[group for _, group in places],
         ended=list(ends), ends_us=list(ends.values()), before_us=_BEFORE_US,
     )  # fmt: skip

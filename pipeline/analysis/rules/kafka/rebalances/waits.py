@@ -121,7 +121,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
                 over[cluster, group] = slow
     lasting = dict(_lasting(sources, over, settings))
     ended = [_finding(*place, slow, settings) for place, slow in over.items() if place not in lasting]
-    begun = begun_rebalances(sources.tables, least_us)
+    begun = begun_rebalances(sources, least_us)
     older = [_begun_finding(one, settings) for one in begun if (one.cluster, one.group) not in {*over, *lasting}]
     return [*ended, *lasting.values(), *older]
 
@@ -130,8 +130,8 @@ def _lasting(
     sources: Sources, over: Mapping[tuple[str, str], Sequence[tuple[Round, Late]]], settings: FindingSettings
 ) -> Iterator[tuple[tuple[str, str], Finding]]:
     """The rebalances that had not ended when the data did."""
-    joins = waiting_joins(sources.tables, sources.facts)
-    for place, rows in members_of(sources.tables, joins, sources.ends).items():
+    joins = waiting_joins(sources)
+    for place, rows in members_of(sources, joins).items():
         end_us = sources.ends.get(place[0], rows[-1].us)
         one = held_up(rows, joins.get(place, ()), end_us)
         if one is not None and one.last_us - one.begun_us >= _least_us(_with_late(rows), settings):

@@ -177,9 +177,9 @@ def test_a_cluster_that_ended_long_before_others_keeps_its_heartbeats() -> None:
     states = [state for state, _ in TOLD if state is not None]
     us = int(at(0).timestamp() * 1_000_000)
     made = sources(states=states)
-    rows = members_of(made.tables, [("C", "g")], {"C": us + 46_000_000, "D": us + 3_600_000_000})
+    rows = members_of(replace(made, ends={"C": us + 46_000_000, "D": us + 3_600_000_000}), [("C", "g")])
     assert len(rows["C", "g"]) == len(states)
-    later = members_of(made.tables, [("C", "g")], {"C": us + 3_600_000_000})
+    later = members_of(replace(made, ends={"C": us + 3_600_000_000}), [("C", "g")])
     assert {row.kind for row in later["C", "g"]} == {"join"}
 
 
