@@ -14,6 +14,7 @@ UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
     "since_refused",
 )  # fmt: skip
+UNASSIGNED = "unassigned"
 SILENT: Mapping[str, str] = {
     shape: f"silent_{shape}" for shape in (SINCE_REFUSED, OUT_OF_RANGE, NEVER_FETCHED)
 }  # fmt: skip
@@ -57,6 +58,12 @@ ADVICE: Mapping[str, str] = {
         "since that refusal. Fix: repeat what was refused if the error passes by itself, else drop what is in hand and "
         "read on from the last commit; poll again, so that a member that was put out joins anew; and end the process "
         "when the worker of a partition ends, so that another member takes it."
+    ),
+    UNASSIGNED: (
+        "Now: restart {who}, which leads the group and assigns: it asks again which partitions the topic has. If the "
+        f"partition stays without a member (`{_DESCRIBE}` shows none), change the assignor. Fix: use an assignor of "
+        "the library (partition.assignment.strategy), or let your own give each partition of every topic that is "
+        "subscribed to; a leader notices added partitions after metadata.max.age.ms."
     ),
     SILENT[OUT_OF_RANGE]: (
         "Now: restart {who}: it sends heartbeats, but has fetched nothing since it was out of range, so that nobody "
@@ -160,6 +167,13 @@ def _since_refused(group: str, place: str, details: Details) -> str:
     return f"{details['clients']} of group {group} has not fetched {place} since {refused}, {others}: {waits}"
 
 
+def _unassigned(group: str, place: str, details: Details) -> str:
+    return (
+        f"No member of group {group} was given {place} by {details['clients']}, its leader, at "
+        f"{clock(details['since_us'])} UTC, although members read other partitions of the topic: {_waiting(details)}"
+    )
+
+
 def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_whole: bool) -> str:
     """One line about members that fetch nothing at all, and since when.
 
@@ -221,6 +235,7 @@ _SEEN: Mapping[str, str] = {
     NEVER_COMMITS: "the offset at which each start begins to fetch, and that no commit follows",
     GROUP_UNCOMMITTED: "its fetches, and that no commit of the group follows",
     SINCE_REFUSED: "the refusal, later heartbeats, and that no fetch follows",
+    UNASSIGNED: "all that the leader gave to members with SyncGroup, records written since, and that no fetch follows",
 }
 
 
@@ -237,6 +252,7 @@ _HEADLINES: Mapping[str, Callable[[str, str, Details], str]] = {
     NEVER_COMMITS: _never_committed,
     GROUP_UNCOMMITTED: _nothing_committed,
     SINCE_REFUSED: _since_refused,
+    UNASSIGNED: _unassigned,
 }
 
 
@@ -284,4 +300,5 @@ _MORE: Mapping[str, Callable[[Details], str]] = {
     NEVER_COMMITS: lambda details: f" In all {count(details['read_again'], 'record')} were read again.",
     GROUP_UNCOMMITTED: _begun,
     SINCE_REFUSED: lambda _: " Its heartbeats go on.",
+    UNASSIGNED: lambda _: "",
 }

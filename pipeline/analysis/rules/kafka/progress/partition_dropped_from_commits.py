@@ -67,6 +67,7 @@ class PartitionDroppedFromCommits(Rule):
         unread_words.ADVICE[unread_words.UNCOMMITTED],
         unread_words.ADVICE[unread_words.OUT_OF_RANGE],
         unread_words.ADVICE[unread_words.NEVER_FETCHED],
+        unread_words.ADVICE[unread_words.UNASSIGNED],
         unread_words.ADVICE[unread_words.SINCE_REFUSED],
     )
     urgency = STANDS

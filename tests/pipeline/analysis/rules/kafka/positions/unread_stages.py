@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.pipeline.analysis.rules.kafka.positions.stage import Client, Stage, records
 
 GROUP = "orders-app"
@@ -189,4 +191,21 @@ def rolled_out(*, begins: float | None = 20, seconds: int = 200) -> Stage:
             stage.heartbeat(second + 0.9, next_one)
         if second % 5 == 4:
             stage.commit(second + 0.7, old, {0: end})
+    return stage
+
+
+def unassigned(*, seconds: int = 400, later: tuple[int, ...] = (0,), fetches: tuple[int, ...] = (0,)) -> Stage:
+    """A member holds two partitions; from 30 s on it is given `later`, and fetches `fetches`."""
+    stage, first = Stage(), Client("worker", GROUP, 42_000, "worker-1")
+    second = replace(first, generation=2)
+    stage.join(0.1, first, [0, 1])
+    for at in range(0, seconds, 5):
+        who, own = (first, (0, 1)) if at < 30 else (second, fetches)
+        if at == 30:
+            stage.join(at + 0.1, second, later)
+        for partition in (0, 1):
+            stage.produce(at + 0.3 + partition / 50, partition, 3 * at, 15)
+        stage.fetch(at + 0.5, who, *((number, 3 * at, 3 * at + 15, records(3 * at, 15)) for number in own))
+        stage.commit(at + 0.7, who, dict.fromkeys(own, 3 * at + 15))
+        stage.heartbeat(at + 0.8, who)
     return stage
