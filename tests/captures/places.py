@@ -66,7 +66,7 @@ def two_brokers(host: str, *_: Any) -> Iterator[Place]:
 def two_clusters(host: str, *_: Any) -> Iterator[Place]:
     """Two clusters of one broker each, the second at the next address."""
     with Kafka4(host, PORT) as near, Kafka4(_next(host), PORT, cluster_id=_OTHER_CLUSTER) as far:
-        yield Place((host, far.host), PORT, near.bootstrap, KAFKA, near.version, {"far": far.bootstrap})
+        yield Place((host, far.host), PORT, near.bootstrap, KAFKA, near.version, {"far": far})
 
 
 @contextmanager

@@ -92,6 +92,7 @@ SCENARIOS = {
     "sick_jvm_1s": "clients.jvm.play_1s",
     "sick_jvm_30s": "clients.jvm.play_30s",
     "sick_node_mongodb": "clients.node_mongodb.play_sick",
+    "sick_mirror_maker": "clients.mirror_maker.play_sick",
 }
 """Recordings, and who plays them: a function of `tests.scenarios`."""
 CLUSTERED = {"healthy_restarts"}

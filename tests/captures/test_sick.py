@@ -36,6 +36,9 @@ OPEN = {
     ("sick_refused_1s", "rebalance_storm", "seats"),
     # The session that it began with counts, too, and makes its intervals longer.
     ("sick_metadata_30s", "fetch_session_churn", "raw-churn"),
+    # MirrorMaker was not yet copying again when the recording ends.
+    ("sick_mirror_maker", "produce_refused", "near.orders/connector-producer-MirrorSourceConnector-0"),
+    ("sick_mirror_maker", "oversized_or_tiny_batches", "near.orders/connector-producer-MirrorSourceConnector-0"),
 }
 ONCE = {
     # After the first time a rebalance of 45 s stands for its rhythm, too, and few commits say otherwise.

@@ -6,7 +6,15 @@ from typing import Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.rows import row
-from pipeline.analysis.codes.model import APPLICATION, CONFIGURATION, OPERATOR, REFUSAL, CodeFacts
+from pipeline.analysis.codes.model import (
+    APPLICATION,
+    CONFIGURATION,
+    HEALTH,
+    NOBODY,
+    OPERATOR,
+    REFUSAL,
+    CodeFacts,
+)
 
 _ACLS: Final = "kafka-acls.sh --bootstrap-server BROKER --add --allow-principal User:NAME"
 _RIGHT_FIX: Final = (
@@ -201,6 +209,16 @@ ROWS: Final = (
         "set authorizer.class.name (KRaft: org.apache.kafka.metadata.authorizer.StandardAuthorizer) on every broker "
         "and controller, if ACLs are wanted.",
         area="authorizer",
+    ),
+    row(
+        KafkaError.SECURITY_DISABLED,
+        HEALTH,
+        NOBODY,
+        "The broker has no authorizer, so that there are no ACLs to list: MirrorMaker asks at each start whether there "
+        "are, and continues without.",
+        fix="set sync.topic.acls.enabled=false, if MirrorMaker asks.",
+        area="authorizer",
+        api=ApiKey.DESCRIBE_ACLS,
     ),
     row(
         KafkaError.DELEGATION_TOKEN_AUTH_DISABLED,

@@ -100,6 +100,20 @@ def test_a_server_that_is_down_for_longer_is_a_warning(tmp_path):
     assert found(tmp_path, packets(*some)) == {f"{SERVER}:9092/refused": "warning"}
 
 
+@pytest.mark.parametrize(
+    ("meanwhile", "expected"),
+    [
+        pytest.param([], {f"{SERVER}:9092/refused": "warning"}, id="nobody is answered"),
+        pytest.param([served(40, 45)], {}, id="somebody is answered"),
+    ],
+)
+def test_a_server_that_was_down_for_longer_and_is_back(
+    meanwhile: list[Flow], expected: dict[str, str], tmp_path: Path
+) -> None:
+    some = [served(0, 0), *(refused(n, 5 + 4 * n) for n in range(1, 20)), *meanwhile, served(30, 90)]
+    assert found(tmp_path, packets(*some)) == expected
+
+
 def test_a_port_of_something_else_is_none_of_ours(tmp_path):
     some = [served(0, 0), *(refused(n, n, port=8080) for n in range(1, 20))]
     assert found(tmp_path, packets(*some)) == {}

@@ -44,7 +44,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
     known = seen(sources)
     ended: frozenset[str] = frozenset()
     if known.lives:
-        closed = list(opening.troubles(known, settings))
+        closed = list(opening.troubles(sources, known, settings))
         yield from handshakes.troubles(known, settings)
         crowd = list(crowds.troubles(sources, known, settings))
         yield from crowd

@@ -16,8 +16,10 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     said_by,
     times_of,
 )
-from pipeline.analysis.rules.model import clock
+from pipeline.analysis.rules.coming_again import apart, earlier
+from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
+from pipeline.analysis.tables import ADDRESS
 from pipeline.finding_settings import FindingSettings
 
 REFUSED: Final = (
@@ -50,7 +52,13 @@ NO_ROUTE: Final = (
     "none, the next host does not answer, or packets go round in a loop (time to live exceeded). Fix: bring the route "
     "or the host back, or correct the address that clients connect to."
 )
-ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ONE_WAY, REJECTED, NO_ROUTE)
+WAS_AWAY: Final = (
+    "Now: check that the clients that worked there before work again: it listens again, but some clients give up for "
+    "good (tasks of Kafka Connect and MirrorMaker that failed stay so until they are restarted). Fix: find in the "
+    "server's log why it was away for so long (after an unclean stop a broker recovers its logs); stop it in good "
+    "order, and keep more than one replica of what must be reached meanwhile."
+)
+ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ONE_WAY, REJECTED, NO_ROUTE, WAS_AWAY)
 
 FLOOD: Final = 1_000
 """SYNs that are sent once each to one server, from which on that is nobody's ordinary work."""
@@ -59,7 +67,7 @@ _MONGODB: Final = frozenset({*range(27017, 27021)})
 _LEAST_US: Final = 2_000_000
 
 
-def troubles(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """All of these shapes."""
     for server, failed in known.by_server(lambda one: one.how in ("refused", "unanswered")).items():
         for how in ("refused", "unanswered"):
@@ -68,6 +76,9 @@ def troubles(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
             if found is not None:
                 yield found
         yield from _said(server, [one for one in failed if one.how == "unanswered"], known, settings)
+        away = _was_away(server, [one for one in failed if one.how == "refused"], sources, known, settings)
+        if away is not None:
+            yield away
     yield from _one_way(known, settings)
     yield from _closed_at_once(known, settings)
 
@@ -145,6 +156,49 @@ def _said(server: str, failed: Sequence[Life], known: Seen, settings: FindingSet
             not known.answers_after(server, said[0].began_us),
             summary, REJECTED if is_refused else NO_ROUTE, details={"hosts": hosts, "connections": _ids(said)},
         )  # fmt: skip
+_ANSWERS: Final = f"""
+    SELECT count(*) AS answers FROM exchanges
+    WHERE {ADDRESS["server"]} = $server AND epoch_us(response_ts) BETWEEN $since AND $until
+"""
+
+
+def _was_away(
+    server: str, failed: Sequence[Life], sources: Sources, known: Seen, settings: FindingSettings
+) -> Trouble | None:
+    """A server that answered, then refused all for longer than a restart takes, and answers again."""
+    restart_us = int(settings.connection_restart_seconds * 1_000_000)
+    if not failed or server not in known.answered or not known.answers_after(server, times_of(failed)[-1]):
+        return None
+    spans = [(one.began_us, one.ended_us) for one in failed]
+    bouts = [(bout[0][0], max(until_us for _, until_us in bout)) for bout in apart(spans, restart_us)]
+    long = [(since, until) for since, until in bouts if until - since >= restart_us]
+    asked = [{"server": server, "since": since, "until": until} for since, until in long]
+    answered = sources.tables.of_each(_ANSWERS, asked)
+    accepted = [one.began_us for one in known.lives if one.server == server and one.opened == "yes"]
+    away = [
+        (since, until)
+        for (since, until), ((answers,),) in zip(long, answered, strict=True)
+        if not answers and not any(since <= us <= until for us in accepted)
+    ]
+    if not away:
+        return None
+    since_us, until_us = away[-1]
+    refused = [one for one in failed if since_us <= one.began_us <= until_us]
+    number, times = number_of(refused), times_of(refused)
+    if number < settings.connection_failures:
+        return None
+    hosts = sorted({one.client_ip for one in refused if one.client_ip})
+    summary = (
+        f"Nobody listened at {server} from {clock(since_us)} to {clock(until_us)} UTC "
+        f"({seconds(until_us - since_us)}): {count(number, 'connection')} of {some(hosts)} "
+        f"{'was' if number == 1 else 'were'} refused. Then it answered again."
+    )
+    return Trouble(
+        "refused", server, "", times, number, False, summary, WAS_AWAY,
+        details={
+            "hosts": hosts, "connections": _ids(refused), "enough_us": since_us + restart_us, **earlier(away),
+        },
+    )  # fmt: skip
 
 
 def _one_way(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:

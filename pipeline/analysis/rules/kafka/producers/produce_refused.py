@@ -23,10 +23,11 @@ from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, wait_or_waits, who
 from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule, finds
-from pipeline.analysis.tables import Row, Tables
+from pipeline.analysis.tables import Row
 from pipeline.finding_settings import FindingSettings
 
 _JUDGED = (
@@ -87,9 +88,10 @@ _ATTEMPTS = f"""
 """Each batch that such a client wrote to such a topic, with the broker's verdict: the first where a request has two."""
 _MOST_WAITING = 200
 """Batches refused last, of one client and partition, that an accepted one may carry: its pieces follow it at once."""
+_IN_FLIGHT_US = 500_000
+"""What is accepted within so many µs was under way beside the refused batch: it does not show that all is well."""
 _MOST_TWINS = 100
 """Processes of one client id on one host that one connection is compared with."""
-_ANY = "FROM events WHERE kind = 'produce_rejected'"
 
 
 @dataclass(slots=True)
@@ -156,14 +158,15 @@ def refused_batches(attempts: Iterable[Row], twins: Twins) -> tuple[list[Refused
             continue
         if row.error_code not in (*REPEATED, *FINAL):
             continue
-        same = (row.records, row.size, spans, row.base_sequence)
-        one = again.get(same) if row.error_code in REPEATED else None
-        if one is None:
+        # Clients repeat nothing after a final refusal; a process that is started again reads and sends the same.
+        is_repeated = row.error_code in REPEATED
+        same = (row.records, row.size, spans, row.base_sequence if is_repeated else None)
+        one = again.get(same)
+        if one is None or not (is_repeated or _is_of_another_life(row, one, twins)):
             one = Refused(row.host, row.records, row.size, row.records, row.error_code, row.error_name, spans)
             refused.append(one)
             waiting.append(one)
-            if one.is_repeated:
-                again[same] = one
+            again[same] = one
         one.tries.append((row.us, row.exchange_id))
         one.connections.add(row.client)
     return refused, list(accepted.values())
@@ -191,6 +194,11 @@ def twins_of(attempts: Iterable[Row]) -> Twins:
     return found
 
 
+def _is_of_another_life(row: Row, one: Refused, twins: Twins) -> bool:
+    """Whether a batch with the records of one that was refused for good comes of the same process, started again."""
+    return one.spans is not None and row.client not in one.connections and _is_own(row.client, one, twins)
+
+
 def _is_own(connection: str, one: Refused, twins: Twins) -> bool:
     """Whether what comes by a connection may be of the process that was refused."""
     return connection in one.connections or one.connections.isdisjoint(twins.get(connection, ()))
@@ -208,7 +216,7 @@ def _carry(refused: Iterable[Refused], records: int, spans: tuple[int, int] | No
 def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     """Apply the rule."""
     found = []
-    for (cluster, topic, client_id), rows in groupby(_attempts(sources.tables), key=_OF_CLIENT):
+    for (cluster, topic, client_id), rows in groupby(_attempts(sources), key=_OF_CLIENT):
         refused: list[Refused] = []
         accepted: list[Accepted] = []
         twins: dict[str, Collection[str]] = {}
@@ -230,8 +238,8 @@ _OF_HOST = attrgetter("host")
 _OF_PARTITION = attrgetter("partition")
 
 
-def _attempts(tables: Tables) -> list[Row]:
-    return tables.rows(_ATTEMPTS) if tables.any(_ANY) else []
+def _attempts(sources: Sources) -> list[Row]:
+    return sources.tables.rows(_ATTEMPTS) if kinds(sources).has_event("produce_rejected") else []
 
 
 def _finding(
@@ -253,15 +261,17 @@ def _finding(
     lost = [one for one in refused if one.missing and one not in waiting]
     if lost and len(tries) < settings.produce_refused_times:
         return None
-    if not lost and (len(tries) < settings.produce_refused_retries or last_us - first_us < patience_us):
+    is_started_again = any(len(one.tries) > 1 for one in refused if not one.is_repeated)
+    retries = settings.produce_refused_times if is_started_again else settings.produce_refused_retries
+    if not lost and (len(tries) < retries or last_us - first_us < patience_us):
         return None
     missing, held = sum(one.missing for one in lost), sum(one.missing for one in waiting)
     worst = max(lost or refused, key=lambda one: (one.missing, one.size, one.code))
     errors = some(one.error for one in refused)
     clients = some(who(client_id, one.host) for one in refused)
-    least = settings.produce_refused_times if lost else settings.produce_refused_retries
+    least = settings.produce_refused_times if lost else retries
     own = [max((us for us, where in accepted if _is_own(where, one, twins)), default=0) for one in refused]
-    is_over = all(us > one.tries[-1][0] for us, one in zip(own, refused, strict=True)) and not waiting
+    is_over = all(us - one.tries[-1][0] >= _IN_FLIGHT_US for us, one in zip(own, refused, strict=True)) and not waiting
     state: State = "resolved" if is_over else sources.state_unhealed(cluster, first_us, last_us, 1)
     doubt = f" It is unknown since {clock(last_us)} UTC whether it may write there again: it has not tried."
     return Finding(

@@ -93,6 +93,30 @@ def test_what_is_in_order(attempts: list[Pair]) -> None:
     assert found(attempts, seen_s=60) == []
 
 
+LIVES = [writes(60 * n, TOO_LARGE, 1, 500, client=f"10.0.0.9:{n}") for n in range(3)]
+"""What a task reads and sends again each time that it is started again."""
+
+
+def test_what_is_refused_again_after_each_start_is_one_batch() -> None:
+    (finding,) = found(LIVES, seen_s=130)
+    assert (finding.severity, finding.details["records_lost"], finding.details["times"]) == ("critical", 1, 3)
+
+
+def test_what_is_accepted_after_a_start_is_not_lost() -> None:
+    (finding,) = found([*LIVES, writes(180, 0, 1, 500, client="10.0.0.9:3")], seen_s=240)
+    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "closed", 0)
+
+
+def test_what_was_under_way_beside_the_refused_batch_shows_no_end() -> None:
+    (finding,) = found([writes(0, TOO_LARGE, 1, 500), writes(0.001, first_ms=900)], seen_s=300)
+    assert (finding.severity, finding.state) == ("critical", "unknown")
+
+
+def test_records_of_one_moment_on_one_connection_are_several() -> None:
+    (finding,) = found([writes(n / 1000, TOO_LARGE, 1, 500) for n in range(3)], seen_s=60)
+    assert finding.details["records_lost"] == 3
+
+
 def test_another_partition_does_not_carry_them() -> None:
     (finding,) = found([writes(0, TOO_LARGE), writes(1, partition=1)], seen_s=60)
     assert finding.details["records_lost"] == 10
