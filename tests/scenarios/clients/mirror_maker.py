@@ -111,10 +111,10 @@ def play_sick(bootstrap: str, truth: Truth, clock: Clock, far: Kafka4) -> None:
             _limit(far.bootstrap, LIMIT)
             with mirror_maker:
                 clock.until(away[0])
-                truth.add("mirror-maker", "incident", error="the cluster that it copies to goes away")
+                truth.add("setup", "incident", error="the cluster that is copied to goes away")
                 with far.down():
                     clock.until(away[1])
-                truth.add("mirror-maker", "healed")
+                truth.add("setup", "healed")
                 clock.until(refused[0])
                 truth.add("mirror-maker", "incident", error="a record that is too large for the other cluster")
                 producer = Producer({"bootstrap.servers": bootstrap, "client.id": "orders-import"})
