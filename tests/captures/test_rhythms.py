@@ -100,7 +100,7 @@ def test_delays_count_from_the_last_begin_before_and_in_periods() -> None:
     assert matrix.delay_s(recording, row) == 45
     assert matrix.delay_s(recording, a_row("stopped", "g/t")) is None
     text = matrix.tables([matrix.Judged(recording, (row,))])
-    assert "| `stopped` | sick_made_30s | 1 | 45 s | 1.5 | open |" in text
+    assert "| `stopped` | sick_made_30s | 1 | 45 s | 1.5 | ongoing |" in text
     assert "| `stalled` | sick_made_30s | **not found** | | | |" in text
 
 

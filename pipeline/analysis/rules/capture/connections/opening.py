@@ -156,6 +156,8 @@ def _said(server: str, failed: Sequence[Life], known: Seen, settings: FindingSet
             not known.answers_after(server, said[0].began_us),
             summary, REJECTED if is_refused else NO_ROUTE, details={"hosts": hosts, "connections": _ids(said)},
         )  # fmt: skip
+
+
 _ANSWERS: Final = f"""
     SELECT count(*) AS answers FROM exchanges
     WHERE {ADDRESS["server"]} = $server AND epoch_us(response_ts) BETWEEN $since AND $until

@@ -17,7 +17,6 @@ from operator import attrgetter
 from decoder.fields import Json, integer, items, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import (
@@ -29,6 +28,7 @@ from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import (
 )
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, finding, lasting, lasting_waves
 from pipeline.analysis.rules.kafka.refused_apis import refused_requests
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import finds

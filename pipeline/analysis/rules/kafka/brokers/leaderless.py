@@ -15,12 +15,12 @@ from shlex import quote
 from decoder.fields import integer, items, natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
 from pipeline.analysis.rules.kafka.brokers.partition_unavailable import ADVICE, PartitionUnavailable
 from pipeline.analysis.rules.kafka.refused_apis import refused_requests
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import count, joined
 from pipeline.analysis.rules.rule import finds

@@ -17,7 +17,6 @@ from shlex import quote
 
 from decoder.fields import items, natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.kafka.groups.join_refused import (
@@ -29,6 +28,7 @@ from pipeline.analysis.rules.kafka.groups.join_refused import (
     facts,
     unseen,
 )
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import finds

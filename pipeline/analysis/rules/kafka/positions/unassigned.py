@@ -87,4 +87,6 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             "client_id": row.client_id, "clients": who(row.client_id, row.host),
             "enough_us": row.first_us + _NOTICED_US,
         }  # fmt: skip
-        yield finding_of(PartitionDroppedFromCommits, "critical", row, (row.since_us, until_us), details, sources, settings)
+        yield finding_of(
+            PartitionDroppedFromCommits, "critical", row, (row.since_us, until_us), details, sources, settings
+        )

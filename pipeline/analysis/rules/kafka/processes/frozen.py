@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.processes.frozen_process import ADVICE, FrozenProcess
+from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import finds

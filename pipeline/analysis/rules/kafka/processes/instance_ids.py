@@ -17,11 +17,11 @@ from shlex import quote
 from decoder.fields import Json, integer, items, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import NO_ERROR, error_name
-from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.kafka.processes.instance_id_shared import ADVICE, ALONE, InstanceIdShared
+from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import host_of, joined, times
 from pipeline.analysis.rules.rule import finds

@@ -104,7 +104,7 @@ def test_what_is_refused_again_after_each_start_is_one_batch() -> None:
 
 def test_what_is_accepted_after_a_start_is_not_lost() -> None:
     (finding,) = found([*LIVES, writes(180, 0, 1, 500, client="10.0.0.9:3")], seen_s=240)
-    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "closed", 0)
+    assert (finding.severity, finding.state, finding.details["records_lost"]) == ("warning", "resolved", 0)
 
 
 def test_what_was_under_way_beside_the_refused_batch_shows_no_end() -> None:
