@@ -20,9 +20,9 @@ from rich.table import Table
 from benchmarks.candidates import CONSOLE
 from benchmarks.follow import FRAMES_PER_S, NAMES, RECORDING
 from pipeline.commands.diagnose_follow import MOST_JUDGING_S
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 
 EXCHANGES = 2_000_000
 STEPS = 10

@@ -25,11 +25,11 @@ from rich.table import Table as Grid
 
 from benchmarks.browser import watch
 from benchmarks.candidates import CONSOLE
-from pipeline.arrow import arrow_type
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
 from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
+from pipeline.lake.arrow import arrow_type
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES, Table
 
 COMMITS, TIMES = 1_000_000, 5

@@ -23,7 +23,7 @@ from benchmarks.corpus import CAPTURES
 from benchmarks.landed import another, land, rows_of
 from benchmarks.spark import identity
 from pipeline.capture.runs.reading import read_capture
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_apart

@@ -17,9 +17,9 @@ from rich.text import Text
 from pipeline.commands.on_demand import WITH_PANDAS, CommandsOnDemand
 from pipeline.commands.without_pandas import without_pandas
 from pipeline.errors import UserError
-from pipeline.file_access import restrict_files
+from pipeline.lake.permissions import restrict_files
 from pipeline.setup.system import lacking_package
-from pipeline.terminal import Console, log_to_terminal
+from pipeline.terminal.console import Console, log_to_terminal
 
 app = typer.Typer(
     name="wirelake",

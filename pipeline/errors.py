@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.folders import how_to_name_a_lake, why_unreadable
+from pipeline.lake.path_checks import how_to_name_a_lake, why_unreadable
 
 
 class UserError(Exception):

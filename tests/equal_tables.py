@@ -17,7 +17,7 @@ _DIGESTS = """
 import hashlib, json, sys
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import open_inputs
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 for capture in sys.argv[1:]:
     digests = {}
     try:

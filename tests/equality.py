@@ -28,10 +28,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.spark.session import build_session
 from pipeline.tables import FINDINGS, GAP_LANDING_COLUMNS, LANDING_COLUMNS, PENDING_EXCHANGES, Table

@@ -140,7 +140,7 @@ def test_frames_landed_again_have_new_ids_and_the_same_structure(landing, tmp_pa
 @pytest.mark.proof
 def test_the_job_and_its_floor_take_in_every_frame(spark, landing, tmp_path):
     from benchmarks.pipeline import Watch, floor  # noqa: PLC0415 - loads Spark
-    from pipeline.settings import StreamSettings  # noqa: PLC0415
+    from pipeline.config.settings import StreamSettings  # noqa: PLC0415
 
     small, watch = tmp_path / "landing", Watch()
     land(rows_of(landing).slice(0, 200), small)

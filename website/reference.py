@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.rule import Rule, all_rules, settings_of
+from pipeline.config.settings import Settings
 from pipeline.dashboard.views import views
-from pipeline.settings import Settings
 from pipeline.tables import TABLES, Table
 from website.claims import claims_page
 from website.commands import commands_page

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pipeline.config.former_names import former_name
-from pipeline.settings import Settings
+from pipeline.config.settings import Settings
 from website.markdown import cell, code
 
 _INTRO = """# Settings

@@ -10,11 +10,11 @@ from pathlib import Path
 from pipeline.capture.runs.summary import nothing_found
 from pipeline.capture.runs.summary import warnings as warnings_of
 from pipeline.commands.unjudged import error_sentences, why_nothing_was_judged
+from pipeline.config.settings import load_settings
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.diagnosis import diagnose as diagnose_landed
 from pipeline.embedded.inputs import Inputs, open_inputs
 from pipeline.errors import UserError
-from pipeline.settings import load_settings
 
 _CALLER = 4
 """Where a warning points to, counted from here: beyond `diagnose`, and what :mod:`wirelake.loading` puts around it."""

@@ -18,7 +18,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.analysis.pairing import exchanges, halves_of
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.tables import (
     EXCHANGES,
     MONGO_COMMANDS,

@@ -19,7 +19,7 @@ from decoder.kafka.schema.table import api_keys
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of, table_of
 from pipeline.analysis.tables import ADDRESS, Row, Tables
-from pipeline.arrow import arrow_type
+from pipeline.lake.arrow import arrow_type
 from pipeline.tables import CLIENTS, Column
 
 _COLUMNS = (

@@ -28,8 +28,8 @@ from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, placed, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
+from pipeline.config.settings import StreamSettings
 from pipeline.finding_settings import FindingSettings
-from pipeline.settings import StreamSettings
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,

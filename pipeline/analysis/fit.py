@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.arrow import arrow_type, fitting_array
+from pipeline.lake.arrow import arrow_type, fitting_array
 from pipeline.tables import Table
 
 

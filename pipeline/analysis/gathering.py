@@ -21,7 +21,7 @@ from pipeline.analysis.hours import span_us
 from pipeline.analysis.pairing import exchanges, halves_of, newest
 from pipeline.analysis.rules.episodes import without_bodies
 from pipeline.analysis.statements.exchanges import placed
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.tables import (
     EXCHANGES,
     FRAMES,

@@ -33,7 +33,7 @@ from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_array, in_one_array, int_values, taken
+from pipeline.lake.arrow import arrow_array, in_one_array, int_values, taken
 from pipeline.tables import EXCHANGES
 
 _CONTEXT = (

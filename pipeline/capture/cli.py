@@ -29,12 +29,12 @@ from pipeline.capture.runs.run import PUBLISH_EVERY_S
 from pipeline.capture.runs.summary import print_json, print_summary
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.tracker import IDLE_US
-from pipeline.conf_option import Conf, required, writing_settings
+from pipeline.config.common_options import Conf, required, writing_settings
 from pipeline.errors import UserError
-from pipeline.lines import many
 from pipeline.metrics.endpoint import Exposed, MetricsOption, serving
 from pipeline.metrics.log import Log, LogFormat, LogFormatOption
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
+from pipeline.terminal.lines import many
 
 capture_app = typer.Typer(no_args_is_help=True)
 

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.errors import UserError
-from pipeline.folders import is_lake
-from pipeline.lines import many
+from pipeline.lake.path_checks import is_lake
 from pipeline.tables import CONNECTIONS, GAPS
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
+from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +96,7 @@ def _held(lake: str) -> pa.Table:
     """The connections of a lake; of one of an older release, that has none, what its agents state."""
     from pipeline.analysis.connections import connections  # noqa: PLC0415 - loads Arrow
     from pipeline.analysis.fit import schema_of  # noqa: PLC0415
-    from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs
+    from pipeline.lake.delta_reader import read_table  # noqa: PLC0415 - by delta-rs
 
     held = read_table(lake, CONNECTIONS)
     if held is not None and held.num_rows:

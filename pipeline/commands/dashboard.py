@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from pipeline.conf_option import Conf, required
+from pipeline.config.common_options import Conf, required
+from pipeline.config.settings import environment_of, load_settings
 from pipeline.errors import UserError
-from pipeline.settings import environment_of, load_settings
 from pipeline.setup.system import how_to_install
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 
 
 def dashboard(

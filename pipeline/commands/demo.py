@@ -19,12 +19,12 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.findings import lake_commands, read_incidents, say_what_serves
 from pipeline.commands.incidents import show_incidents
 from pipeline.commands.lake import Progress, spark_session, steps
+from pipeline.config.settings import Settings, load_settings
 from pipeline.errors import UserError
-from pipeline.settings import Settings, load_settings
 from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.setup.program import RUN
 from pipeline.setup.system import in_checkout
-from pipeline.terminal import Console, printable_lines
+from pipeline.terminal.console import Console, printable_lines
 
 SAMPLES = (
     "healthy", "stuck_commit", "stalled_lso", "old_format", "version_negotiation", "mongodb/troubled_mongodb",

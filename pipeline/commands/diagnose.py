@@ -13,17 +13,17 @@ import typer
 from rich.text import Text
 
 from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
-from pipeline.conf_option import Conf, writing_settings
+from pipeline.config.common_options import Conf, writing_settings
 from pipeline.errors import UserError
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipeline.commands.incidents import Commands, Row
+    from pipeline.config.settings import Settings
     from pipeline.embedded.diagnosis import Diagnosis
     from pipeline.embedded.inputs import Inputs
-    from pipeline.settings import Settings
 
 
 MANY_FRAMES = 100_000

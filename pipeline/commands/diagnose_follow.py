@@ -28,13 +28,13 @@ from pipeline.commands.findings import (
 )
 from pipeline.commands.incidents import print_incident, show_incidents
 from pipeline.commands.unjudged import error_sentences, why_nothing_was_judged
+from pipeline.config.settings import Settings
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.following import Change, Following
 from pipeline.embedded.incident_changes import IncidentChange
 from pipeline.errors import UserError
-from pipeline.settings import Settings
-from pipeline.terminal import Console, json_line, printable
+from pipeline.terminal.console import Console, json_line, printable
 
 LOOK_EVERY_S = 0.2
 """How often it is looked for something new."""

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pipeline.config.settings import Settings, environment_of
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.lake import write_lake
 from pipeline.embedded.private_folder import left_on_signals, private_folder
 from pipeline.errors import UserError
-from pipeline.settings import Settings, environment_of
 from pipeline.setup.program import RUN
 
 _HOST, _PORT = "127.0.0.1", 8501

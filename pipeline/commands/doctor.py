@@ -28,7 +28,7 @@ from pipeline.setup.system import (
     install_command,
     may_capture,
 )
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
 from wirelake.own_packages import NAMES, in_the_way, written_over
 
 MIN_PYTHON = (3, 10)

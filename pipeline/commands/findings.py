@@ -18,12 +18,12 @@ from rich.text import Text
 
 from pipeline.commands.incidents import SEVERITIES, Row, by_severity, chosen, headed, nothing, show_incidents
 from pipeline.commands.unjudged import demand_judged, errors_of_lake, warn_of_errors
-from pipeline.conf_option import Lake
+from pipeline.config.common_options import Lake
 from pipeline.errors import UserError, no_lake
-from pipeline.folders import is_lake
-from pipeline.lines import many
+from pipeline.lake.path_checks import is_lake
 from pipeline.tables import FINDINGS, WRITTEN_BY_DIAGNOSE
-from pipeline.terminal import Console, json_line, printable
+from pipeline.terminal.console import Console, json_line, printable
+from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,7 +154,7 @@ def read_findings(lake: Path | str) -> list[dict[str, Any]]:
 
 
 def _findings_of(lake: Path | str) -> pa.Table:
-    from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs, which a diagnosis does without
+    from pipeline.lake.delta_reader import read_table  # noqa: PLC0415 - by delta-rs, which a diagnosis does without
 
     table = read_table(str(lake), FINDINGS)
     if table is None:

@@ -14,8 +14,8 @@ from rich.text import Text
 from pipeline.analysis.incidents.report import STAYS
 from pipeline.analysis.incidents.story import clock_of_line, lines_of
 from pipeline.analysis.rules.model import STATE_WORDS
-from pipeline.lines import many
-from pipeline.terminal import Console, printable
+from pipeline.terminal.console import Console, printable
+from pipeline.terminal.lines import many
 
 Row = Mapping[str, Any]
 Commands = Callable[[Row], Sequence[str]]

@@ -13,16 +13,16 @@ import typer
 from rich.text import Text
 
 from pipeline.commands.unjudged import warn_of_errors
-from pipeline.conf_option import Conf, required, writing_settings
+from pipeline.config.common_options import Conf, required, writing_settings
+from pipeline.config.settings import Settings
 from pipeline.errors import UserError
-from pipeline.lines import many
 from pipeline.metrics.endpoint import MetricsOption
 from pipeline.metrics.log import Log, LogFormat, LogFormatOption
-from pipeline.settings import Settings
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, how_to_install, install_command
 from pipeline.tables import FRAMES, Table
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
+from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,14 +12,14 @@ import typer
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.commands.findings import demand_known, read_incidents
 from pipeline.commands.incidents import SEVERITIES
-from pipeline.conf_option import Lake
+from pipeline.config.common_options import Lake
 from pipeline.errors import UserError
-from pipeline.lines import many
 from pipeline.metrics.log import Log
 from pipeline.notifying.post import NotSentError, check_url, post, receiver
 from pipeline.notifying.sent import Sent, default_file
 from pipeline.notifying.shapes import MESSAGES, Shape, ended, is_open
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
+from pipeline.terminal.lines import many
 
 URL_VARIABLE = "WIRELAKE_NOTIFY_URL"
 _ALERTS_PATH = "/api/v2/alerts"

@@ -11,9 +11,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pipeline.commands.extras import demanding_extras
-from pipeline.commands.plain_help import make_plain
+from pipeline.config.validation_messages import validation_message
 from pipeline.errors import UserError
-from pipeline.plain_words import plain_words
+from pipeline.terminal.metavars import make_plain
 
 _GROUPS = {
     "Investigate a capture": {
@@ -74,7 +74,7 @@ class CommandsOnDemand(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = plain_words(error.message)
+            error.message = validation_message(error.message)
             raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -12,7 +12,7 @@ from pipeline.errors import UserError
 from pipeline.setup.jars import DELTA_JARS, JarError, install_jars, spark_jars_dir, unfit_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
 from pipeline.setup.system import JAVA, RUNTIME_TOOLS, Tool, apt_install, install_command, may_install, offered
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 
 
 def setup(

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from pipeline.capture.sessions.other_talk import misunderstandings
 from pipeline.errors import UserError
-from pipeline.lines import many
 from pipeline.tables import (
     CLIENTS,
     EXCHANGES,
@@ -23,7 +22,8 @@ from pipeline.tables import (
     WRITTEN_BY_DIAGNOSE,
     Table,
 )
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
+from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     from pipeline.analysis.safety.guard import InternalError
@@ -105,7 +105,7 @@ def demand_judged(lake: Path | str, *, has_findings: bool) -> None:
     """
     if has_findings:
         return
-    from pipeline.open_tables import count_rows  # noqa: PLC0415 - by delta-rs
+    from pipeline.lake.delta_reader import count_rows  # noqa: PLC0415 - by delta-rs
 
     has_gold = (Path(lake) / WRITTEN_BY_DIAGNOSE).exists() or _newest_gold_batch(lake) is not None
     if count_rows(str(lake), EXCHANGES):
@@ -138,7 +138,7 @@ def _newest_gold_batch(lake: Path | str) -> tuple[str, int] | None:
 
 
 def _rows(lake: Path | str, table: Table) -> list[dict[str, Any]]:
-    from pipeline.open_tables import read_table  # noqa: PLC0415 - by delta-rs
+    from pipeline.lake.delta_reader import read_table  # noqa: PLC0415 - by delta-rs
 
     found = read_table(str(lake), table)
     rows: list[dict[str, Any]] = [] if found is None else found.to_pylist()

@@ -20,9 +20,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.messages import ASKED, END, ERROR, MIB, ROWS, TOO_MUCH, most_memory, receive_message, send
 from pipeline.errors import UserError
-from pipeline.settings import SqlSettings
 from pipeline.setup.program import OWN_PATH
 
 _LOOK_SECONDS = 0.02

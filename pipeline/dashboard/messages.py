@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.settings import SqlSettings
+from pipeline.config.settings import SqlSettings
 
 MIB = 1024 * 1024
 HEADER = struct.Struct(">cQ")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.layout import demand_types
-from pipeline.open_tables import OpenTable, open_table
+from pipeline.lake.delta_reader import OpenTable, open_table
+from pipeline.lake.layout import demand_types
 from pipeline.tables import TABLES, Table
 
 _Mark = tuple[int, int]
@@ -23,7 +23,7 @@ def opened_table(lake: str, table: Table) -> OpenTable | None:
         table: one of :mod:`pipeline.tables`.
 
     Raises:
-        UserError: see :func:`pipeline.open_tables.open_table`; or a column is of another type than it should be.
+        UserError: see :func:`pipeline.lake.delta_reader.open_table`; or a column is of another type than it should be.
     """
     mark = _mark(lake, table)
     known = _opened.get(table.full_name)

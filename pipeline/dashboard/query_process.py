@@ -26,11 +26,11 @@ import pyarrow.dataset  # loaded before the fork, not after each
 import pyarrow.fs
 import pyarrow.parquet
 
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.messages import END, ERROR, MIB, ROWS, STARTED, TOO_MUCH, most_memory, receive_message, send
 from pipeline.dashboard.sql import Lake, open_query
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
-from pipeline.settings import SqlSettings
 
 _MOST_ERROR_TEXT = 10_000
 """Characters of an error."""

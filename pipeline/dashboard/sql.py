@@ -15,13 +15,13 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.analysis.tables import SPARK_NAMES
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.clusters import of_cluster
 from pipeline.dashboard.opened import Marks, marks_of, opened_table
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError, no_lake
-from pipeline.open_tables import OpenTable, open_table
-from pipeline.settings import SqlSettings
+from pipeline.lake.delta_reader import OpenTable, open_table
 from pipeline.tables import TABLES, Table
 
 _MOST_ANSWERS = 200

@@ -6,7 +6,7 @@ import duckdb
 
 from pipeline.dashboard.sql import know_spark_names
 from pipeline.dashboard.views import View
-from pipeline.open_tables import duckdb_type
+from pipeline.lake.delta_reader import duckdb_type
 from pipeline.tables import TABLES, Column
 
 _TYPES = {"VARCHAR": "string", "BLOB": "binary", "TIMESTAMP WITH TIME ZONE": "timestamp", "INTEGER": "int"}

@@ -19,8 +19,8 @@ from typing import IO
 
 from pipeline.capture.runs.agent import DEFAULT_AGENT_ID
 from pipeline.capture.stats import CaptureStats
+from pipeline.config.settings import Settings, environment_of
 from pipeline.embedded.private_folder import of_private_folder, private_folder
-from pipeline.settings import Settings, environment_of
 from pipeline.setup.program import OWN_PATH
 
 PUBLISH_EVERY_S = 1.0

@@ -20,8 +20,8 @@ from pipeline.analysis.lives import UNSPOKEN, lives
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.safety.guard import InternalError, attempt, errors_table, noting
 from pipeline.analysis.tables import IS_LOSS, Tables
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, INCIDENTS, INTERNAL_ERRORS
 
 _DECODED_AT_ONCE = 20_000

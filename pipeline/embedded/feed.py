@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from pipeline.capture.packets.sources import STDIN
 from pipeline.capture.stats import CaptureStats
+from pipeline.config.settings import Settings
 from pipeline.embedded.agent_process import AgentProcess
 from pipeline.embedded.new_files import NewFiles
-from pipeline.folders import is_landing_zone
-from pipeline.settings import Settings
+from pipeline.lake.path_checks import is_landing_zone
 
 
 def reading_s(judging_s: float, *, is_behind: bool) -> float:

@@ -22,12 +22,12 @@ from pipeline.analysis.rules.changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.safety.guard import InternalError, Noted, noting
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.copied import Copied
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
 from pipeline.embedded.frame_numbers import PLACE_COLUMNS
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.embedded.remembering import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
-from pipeline.settings import StreamSettings
 from pipeline.tables import DUPLICATE_FLOWS
 
 LEAST_EXCHANGES = 5_000

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from pipeline.analysis.connections import are_in
 from pipeline.analysis.fit import fit
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_type, with_optional
 from pipeline.capture.landing.manifests import (
     MOST_BYTES,
     MOST_MANIFEST_BYTES,
@@ -33,7 +32,8 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.embedded.private_folder import of_private_folder, private_folder
 from pipeline.errors import UserError
-from pipeline.folders import is_landing_zone
+from pipeline.lake.arrow import arrow_type, with_optional
+from pipeline.lake.path_checks import is_landing_zone
 from pipeline.tables import FRAMES, GAPS, LANDING_COLUMNS
 
 _LANDED = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in LANDING_COLUMNS])

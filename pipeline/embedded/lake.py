@@ -19,10 +19,10 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from pipeline.analysis.fit import schema_of
-from pipeline.delta_writer import writer_properties
 from pipeline.errors import UserError
-from pipeline.file_access import current_umask
-from pipeline.folders import meant_url
+from pipeline.lake.delta_writer import writer_properties
+from pipeline.lake.path_checks import meant_url
+from pipeline.lake.permissions import current_umask
 from pipeline.tables import LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_DIAGNOSE, Table
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")

@@ -17,9 +17,9 @@ from pipeline.analysis.standing.connections import EndNow, ends_now
 from pipeline.analysis.standing.groups import GroupNow, groups_now
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.following import Following
 from pipeline.embedded.incident_changes import IncidentKind
-from pipeline.settings import StreamSettings
 from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
 
 _MOST_SOFTWARE = 10_000

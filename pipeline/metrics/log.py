@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from pipeline.metrics.sample import Sample
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
 
 EVERY_S = 60.0
 """Seconds from one heartbeat to the next."""

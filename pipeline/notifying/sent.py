@@ -13,7 +13,7 @@ import orjson
 
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.errors import UserError
-from pipeline.former_layout import current_row
+from pipeline.lake.former_layout import current_row
 from pipeline.notifying.shapes import COLUMNS
 from pipeline.tables import INCIDENTS
 

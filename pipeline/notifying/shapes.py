@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from pipeline.embedded.incident_changes import IncidentChange
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 Incident = Mapping[str, Any]
 COLUMNS = (

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import SPARK_NAMES, InFiles, Some, Tables
-from pipeline.open_tables import open_table
+from pipeline.lake.delta_reader import open_table
 from pipeline.quality.again import derived_again, sampled_hours
 from pipeline.quality.model import Ask, Expected, Plain, QualityResult, Relation, Rests, Run
 from pipeline.quality.relations import view_of

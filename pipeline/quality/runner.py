@@ -17,8 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from rich.table import Table as Grid
 from rich.text import Text
 
+from pipeline.config.settings import MaintenanceSettings
 from pipeline.errors import no_lake
-from pipeline.open_tables import schema_stated
+from pipeline.lake.delta_reader import schema_stated
 from pipeline.quality.again import READS
 from pipeline.quality.model import Plain, QualityResult, Run
 from pipeline.quality.reconcile import (
@@ -34,11 +35,10 @@ from pipeline.quality.relations import RELATIONS
 from pipeline.quality.rows_sql import rows_sql
 from pipeline.quality.settled import waits_for, whole_since
 from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite, tables_of
-from pipeline.settings import MaintenanceSettings
 from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, read_table, struct_type
 from pipeline.streaming.storage.sinks import append
 from pipeline.tables import DUPLICATE_FLOWS, FRAMES, QUALITY_RESULTS, Table
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 
 
 def run_checks(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date, timedelta
 
-from pipeline.folders import is_of_diagnose
+from pipeline.config.settings import MaintenanceSettings
+from pipeline.lake.path_checks import is_of_diagnose
 from pipeline.quality.model import Relation, Rests
-from pipeline.settings import MaintenanceSettings
 from pipeline.streaming.storage.checkpoints import has_ended_batches, has_read_all
 from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import CHANGE_LOG, FRAMES, Table

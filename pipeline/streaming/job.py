@@ -28,13 +28,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.analysis.safety.guard import InternalError
+from pipeline.config.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.errors import UserError, no_lake
-from pipeline.file_access import restrict_files
-from pipeline.lines import many
+from pipeline.lake.permissions import restrict_files
 from pipeline.metrics.endpoint import OPTION_HELP, Exposed, serving
 from pipeline.metrics.sample import Sample
 from pipeline.metrics.stream import StreamMetrics
-from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.bronze.intake import InHand
 from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.ledger import Ledger
@@ -60,7 +59,8 @@ from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.lock import job_lock
 from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import FRAMES, Table
-from pipeline.terminal import printable_lines
+from pipeline.terminal.console import printable_lines
+from pipeline.terminal.lines import many
 
 
 @dataclass(frozen=True, slots=True)

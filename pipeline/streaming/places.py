@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.errors import no_lake
-from pipeline.open_tables import schema_stated
+from pipeline.lake.delta_reader import schema_stated
 from pipeline.streaming.storage.lake import Lake, check_lake
 from pipeline.streaming.storage.lock import job_lock
 from pipeline.tables import TABLES, Table

@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pipeline.analysis.safety.guard import Noted
+from pipeline.config.settings import StreamSettings
 from pipeline.errors import UserError
 from pipeline.metrics.stream import BatchDone, StreamMetrics
-from pipeline.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.bronze.intake import InHand, Intake, LeftOut
 from pipeline.streaming.gold.ahead import Ahead

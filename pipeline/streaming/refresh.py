@@ -29,7 +29,7 @@ from pipeline.analysis.news import (
     News,
 )
 from pipeline.analysis.safety.guard import attempt
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.gold.clients import refresh_clients

@@ -26,8 +26,8 @@ import pyarrow as pa
 from pipeline.analysis.derive import Gathered
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.following import Following
-from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES
 from tests.captures.matrix import PAGE, write
 from tests.captures.simulation.conversation import PARTS, Conversation

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.analysis.rules.run import finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import OFFSET_TIMELINE
 from tests.captures.beside_burrow import Beside, Watched, beside, groups_watched, told_of_health
 from tests.captures.variants import VARIANTS, pcap_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from tests.captures import day
 from tests.captures.day import Part, Told
 from tests.captures.simulation.conversation import Conversation

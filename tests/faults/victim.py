@@ -20,7 +20,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.setup.java import SHORT_LIVED_JVM
 from pipeline.streaming.job import run_backfill, run_maintenance, run_stream
 from pipeline.streaming.spark.session import build_session

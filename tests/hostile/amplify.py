@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from pipeline.analysis.rules.rule import families
 from pipeline.cli import search_less_for_garbage
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from pipeline.tables import GAPS
 from tests.hostile.amplifiers import AMPLIFIERS, Amplifier, of_size
 from tests.hostile.amplifiers.plain import PLAIN

@@ -23,11 +23,11 @@ from types import FrameType
 import pyarrow as pa
 
 from pipeline.commands.incidents import show_incidents
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from pipeline.tables import GAPS
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 from tests.pipeline.rows import arrow
 
 MIB = 2**20

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.ledger import Ledger
 from pipeline.streaming.queries import Queries, StreamSummary

@@ -16,9 +16,9 @@ import pytest
 import pipeline
 from pipeline.analysis.tables import Row, Tables
 from pipeline.commands.incidents import MOST_IN_FULL, MOST_IN_SHORT
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from pipeline.tables import (
     ASSIGNMENTS,
     FETCH_SESSIONS,

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from tests.hostile.judging.inputs import packets_of
 from tests.paths import CAPTURES

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from decoder.model import CONNECTION
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.queries import StreamSummary
 from pipeline.tables import FRAMES, GAPS, LANDING_FILES
 from tests.hostile.landing_zones import cut_off, keys_of, manifest_of, take_in

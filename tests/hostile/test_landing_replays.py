@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from pipeline.capture.landing.manifests import Manifest
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming import queries
 from pipeline.streaming.bronze import intake
 from pipeline.streaming.bronze.intake import InHand, Intake

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.tables import Tables
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from tests.hostile.clusters import clusters
 from tests.hostile.judging.inputs import landed_of, recordings
 

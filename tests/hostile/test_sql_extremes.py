@@ -12,10 +12,10 @@ import pytest
 
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_array
 from pipeline.dashboard.sql import connect, query
 from pipeline.dashboard.views import views
 from pipeline.embedded.lake import write_lake
+from pipeline.lake.arrow import arrow_array
 from pipeline.tables import FETCH_SESSIONS, HOWS, OFFSET_TIMELINE, TABLES, Table
 from tests.hostile.judging.bodies import EXTREMES, NAMES
 from tests.hostile.judging.tally import Tally

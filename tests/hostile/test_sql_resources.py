@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.errors import UserError
-from pipeline.settings import SqlSettings
 from pipeline.tables import FINDINGS
 from tests.paths import ROOT
 from tests.pipeline.rows import row, write

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import TRANSACTIONAL, batch, control, record

@@ -11,10 +11,10 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
 from pipeline.tables import OFFSET_SNAPSHOTS, TABLES, Table
 from tests.paths import CAPTURES
 

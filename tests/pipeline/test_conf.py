@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from pipeline.settings import Settings
+from pipeline.config.settings import Settings
 from pipeline.streaming.spark import session
 from tests.paths import ROOT
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from decoder.columns import Bools, Ints, Spans, Texts
 from decoder.fields import LARGEST_INT32
 from decoder.kafka.errors import error_name
-from pipeline.arrow import arrow_array, int_values
+from pipeline.lake.arrow import arrow_array, int_values
 
 _LEAST_INT32, _LARGEST = -(2**31), 2**63 - 1
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from decoder.columns import Bools, Ints
 from pipeline.analysis.columns.nullable import Numbers, whole_array
-from pipeline.arrow import int_values
+from pipeline.lake.arrow import int_values
 
 
 def codes(values: pa.Array | pa.ChunkedArray) -> Ints:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipeline.analysis.hours import HOUR_US
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_type
+from pipeline.lake.arrow import arrow_type
 from pipeline.tables import Column
 
 REACH_US = 250_000

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from decoder.model import CONNECTION
 from pipeline.analysis.copies.alike import SKEW_US, schema_of_columns
 from pipeline.analysis.hours import HOUR_US
-from pipeline.arrow import arrow_array
+from pipeline.lake.arrow import arrow_array
 from pipeline.tables import Column
 
 TRANSLATED_US = 50_000

@@ -35,7 +35,7 @@ from pipeline.analysis.copies.alike import (
 )
 from pipeline.analysis.hours import HOUR_US, hour_sql
 from pipeline.analysis.tables import Some, Tables
-from pipeline.arrow import arrow_array
+from pipeline.lake.arrow import arrow_array
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, Column
 
 _NEAR_US = 50_000

@@ -10,7 +10,7 @@ import pyarrow as pa
 from decoder import Codec
 from pipeline.analysis.frames.pieces import decode_or_halve, pieces
 from pipeline.analysis.frames.plain import decode_plainly
-from pipeline.room import has_room_to_compile
+from pipeline.config.memory_limits import has_room_to_compile
 
 
 def decode_batch(codec: Codec, batch: pa.RecordBatch, *, by_kernel: bool = False) -> Iterator[pa.RecordBatch]:

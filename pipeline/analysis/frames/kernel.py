@@ -20,7 +20,7 @@ from decoder.protocols import protocols
 from decoder.work import most_text
 from pipeline.analysis.columns.nullable import text_array, truths
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, decode_rows, with_columns
-from pipeline.arrow import arrow_type
+from pipeline.lake.arrow import arrow_type
 
 
 def decode_by_kernel(codec: Codec, batch: pa.RecordBatch) -> pa.RecordBatch:

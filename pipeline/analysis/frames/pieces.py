@@ -13,7 +13,7 @@ from decoder.protocol import WireProtocol
 from decoder.protocols import protocols
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, rejected_row, with_columns
 from pipeline.analysis.safety.guard import report
-from pipeline.arrow import arrow_type, byte_lengths, int_values
+from pipeline.lake.arrow import arrow_type, byte_lengths, int_values
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 """Frames decoded at once: their text, several times as long, must stay below Arrow's 2 GiB a column."""

@@ -24,7 +24,7 @@ _INPUTS = ("frame", "protocol", "direction", "api_key", "api_version", "flags")
 
 def decode_plainly(codec: Codec, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Add the decoded columns to a batch of landed rows."""
-    from pipeline.arrow import arrow_array, arrow_type  # noqa: PLC0415
+    from pipeline.lake.arrow import arrow_array, arrow_type  # noqa: PLC0415
 
     found = decode_rows(codec, batch)
     return with_columns(batch, {c.name: arrow_array(found[c.name], arrow_type(c.type)) for c in DECODED_COLUMNS})

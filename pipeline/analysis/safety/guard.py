@@ -29,7 +29,7 @@ _INFRASTRUCTURE = (OSError, duckdb.IOException)
 """A disk or a network that fails is no fault of a step: the run stops, and can be repeated."""
 _ENGINES = ("pyspark", "py4j", "deltalake", "_internal")
 """Packages whose exceptions are no fault of a step either; delta-rs names its own module `_internal`."""
-_STORAGE = ("pipeline.streaming.storage", "pipeline.open_tables")
+_STORAGE = ("pipeline.streaming.storage", "pipeline.lake.delta_reader")
 """Modules of ours that read and write tables for steps: likewise."""
 _OUT_OF_MEMORY = (MemoryError, duckdb.OutOfMemoryException)
 _OURS = ("decoder", "pipeline", "wirelake")

@@ -17,7 +17,7 @@ from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
 from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, in_one_column, kind_of, statements
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.arrow import arrow_array, int_values
+from pipeline.lake.arrow import arrow_array, int_values
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 _AT_ONCE = 20_000

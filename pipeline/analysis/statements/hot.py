@@ -18,7 +18,7 @@ from pipeline.analysis.statements.commits import committed, kept_alive
 from pipeline.analysis.statements.fetches import fetched
 from pipeline.analysis.statements.produces import produced
 from pipeline.analysis.statements.stated import Exchanges, Stated
-from pipeline.arrow import int_values
+from pipeline.lake.arrow import int_values
 
 _READ_BY: Mapping[int, Callable[[Exchanges], Stated]] = {
     int(ApiKey.PRODUCE): produced,

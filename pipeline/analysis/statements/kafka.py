@@ -20,7 +20,7 @@ from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups, subscriptions
 from pipeline.analysis.tables import address
-from pipeline.arrow import arrow_array, arrow_type, fitting_array
+from pipeline.lake.arrow import arrow_array, arrow_type, fitting_array
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
 CONTEXT = ("exchange_id", "connection_id", "ts_us", "server", "client", "client_id")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from decoder.fields import integer, parsed
 from decoder.mongodb.facts import Half, command_facts, handshake
 from pipeline.analysis.safety.guard import contain
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import Table
 
 FROM_HANDSHAKE = ("application", "driver", "driver_version")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipeline.analysis.safety.guard import contain
 from pipeline.analysis.timeline.offset_state import Event, Lag, Offsets, OffsetState
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_TIMELINE
 
 PARTITION = ("cluster", "topic", "partition")

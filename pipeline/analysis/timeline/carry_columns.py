@@ -22,7 +22,7 @@ from pipeline.analysis.hours import HOUR_US, span_us
 from pipeline.analysis.timeline import carry_kernel as kernel
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, PARTITION, PRODUCED
 from pipeline.analysis.timeline.offset_state import SETS_PENDING
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_TIMELINE
 
 _AT_ONCE = 50_000

@@ -23,7 +23,7 @@ from pipeline.analysis.safety.guard import contain
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, ORDER, PRODUCED, Pass
 from pipeline.analysis.timeline.groups import SETTLED, WITH_GROUP
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import (
     DERIVED_DAYS,
     OFFSET_EVENTS,

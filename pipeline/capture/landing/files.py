@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decoder.model import Frame, Gap
-from pipeline.arrow import arrow_array, arrow_schema
+from pipeline.lake.arrow import arrow_array, arrow_schema
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
 
 ROWS_PER_FILE = 100_000

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pipeline.capture.landing.stores import LandingError, LocalStore, Store
-from pipeline.folders import is_lake, url_cut_short
+from pipeline.lake.path_checks import is_lake, url_cut_short
 
 CONNECT_TIMEOUT_S = 10
 REQUEST_TIMEOUT_S = 30

@@ -17,10 +17,10 @@ from types import TracebackType
 import pyarrow as pa
 
 from decoder.model import Frame, Gap
-from pipeline.arrow import with_optional
 from pipeline.capture.landing.files import FRAMES, Batch, LandingFile, frame_ends
 from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S, PatientStore
 from pipeline.capture.landing.stores import LandingError, Store
+from pipeline.lake.arrow import with_optional
 from pipeline.tables import LANDING_COLUMNS
 
 DEFAULT_MAX_AGE_S = 10.0

@@ -18,7 +18,7 @@ from pipeline.capture.packets import pcap
 from pipeline.capture.packets.packet import Aside, ByteSource, CaptureError, Damage, DamagedCaptureError, Packet
 from pipeline.capture.packets.pcapng import PCAPNG_MAGIC, read_pcapng
 from pipeline.capture.packets.pipe import Pipe, Prefixed
-from pipeline.folders import why_no_captures
+from pipeline.lake.path_checks import why_no_captures
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decoder.kafka.codec.quick_look import LOOK_UNITS, LOOKED_AT_BYTES
 from decoder.model import Frame
 from decoder.work import METER
-from pipeline.room import is_capture_code_compiled
+from pipeline.config.memory_limits import is_capture_code_compiled
 
 LARGE = 65_536
 """Bytes of a frame from which on loading the compiled code pays, which takes 60 ms."""

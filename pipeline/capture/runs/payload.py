@@ -8,8 +8,8 @@ from pathlib import Path
 
 from decoder.field_hash import MIN_KEY_BYTES, FieldHash
 from decoder.model import PayloadPolicy
+from pipeline.config.settings import Settings
 from pipeline.errors import UserError
-from pipeline.settings import Settings
 
 KEY_VARIABLE = "WIRELAKE_PAYLOAD_KEY"
 

@@ -16,7 +16,7 @@ from pipeline.capture.runs.one_capture import check_link_types, decryption_of
 from pipeline.capture.runs.options import RunOptions
 from pipeline.capture.runs.run import CaptureRun
 from pipeline.capture.stats import CaptureStats
-from pipeline.room import has_room_to_compile, is_capture_code_compiled
+from pipeline.config.memory_limits import has_room_to_compile, is_capture_code_compiled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -18,7 +18,7 @@ from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.options import AgentOptions
 from pipeline.capture.sessions.decryption import Decryption
 from pipeline.capture.stats import CaptureStats
-from pipeline.room import has_room_to_compile, is_capture_code_compiled
+from pipeline.config.memory_limits import has_room_to_compile, is_capture_code_compiled
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

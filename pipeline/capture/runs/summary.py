@@ -12,8 +12,8 @@ from decoder.kafka.schema.table import api_names
 from decoder.mongodb.codec.wire import OPCODES
 from pipeline.capture.sessions.other_talk import misunderstandings, other_protocols
 from pipeline.capture.stats import CLOSINGS, NOTICES, CaptureStats, order
-from pipeline.lines import many
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
+from pipeline.terminal.lines import many
 
 _REASONS = {
     "tls": "encrypted (TLS)",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from decoder.protocols import protocols
 from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN
 from pipeline.capture.stats import CaptureStats, OtherTalk
-from pipeline.lines import many
 from pipeline.other_protocols import TLS, remedy
+from pipeline.terminal.lines import many
 
 _SHOWN = 3
 

@@ -15,16 +15,16 @@ from rich.table import Table as Grid
 from pipeline.commands.asking.sql_catalog import in_plain_words, table_object, view_object
 from pipeline.commands.asking.sql_formats import write_json, write_markdown
 from pipeline.commands.asking.sql_table import show_table, sql_type
-from pipeline.conf_option import Conf, whole_lake
+from pipeline.config.common_options import Conf, whole_lake
+from pipeline.config.settings import load_settings
 from pipeline.dashboard.answers import distinct, rows_of, write_csv, write_parquet
 from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
-from pipeline.lines import Lines
-from pipeline.pager import paged
-from pipeline.settings import load_settings
 from pipeline.tables import TABLES
-from pipeline.terminal import Console, printable
+from pipeline.terminal.console import Console, printable
+from pipeline.terminal.lines import Lines
+from pipeline.terminal.pager import paged
 
 _SHOWN = 40
 

@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from pipeline.conf_option import whole_lake
+from pipeline.config.common_options import whole_lake
 from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake
-from pipeline.folders import why_unreadable
-from pipeline.lines import Lines, columns_of
-from pipeline.pager import paged
+from pipeline.lake.path_checks import why_unreadable
 from pipeline.tables import TABLES
 from pipeline.tables.model import Column, Table
-from pipeline.terminal import Console, printable
+from pipeline.terminal.console import Console, printable
+from pipeline.terminal.lines import Lines, columns_of
+from pipeline.terminal.pager import paged
 
 _SIMILAR = 0.6
 _MISSING = re.compile(r"Table with name \"?(?P<name>[\w.]+?)\"? does not exist")
@@ -184,7 +184,7 @@ def _rows(lake: str) -> tuple[dict[str, int], dict[str, str]]:
     Raises:
         UserError: there is no lake, or nothing of it can be read.
     """
-    from pipeline.open_tables import count_rows  # noqa: PLC0415 - it loads Arrow
+    from pipeline.lake.delta_reader import count_rows  # noqa: PLC0415 - it loads Arrow
 
     found, unreadable = dict[str, int](), dict[str, str]()
     for name, table in TABLES.items():

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from pipeline.dashboard.answers import OPTIONS, cell, for_json
-from pipeline.terminal import json_line, printable
+from pipeline.terminal.console import json_line, printable
 
 _MARKUP = re.compile(r"([\\`*\[\]|<>~]|(?<!\w)[_#]|_(?!\w))")
 """What Markdown or the HTML in it would not show as it is."""

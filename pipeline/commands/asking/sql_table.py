@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.dashboard.answers import cell
-from pipeline.lines import Lines, columns_of, cut, many
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
+from pipeline.terminal.lines import Lines, columns_of, cut, many
 
 _NARROW = 20
 """Columns of the terminal that a column keeps when others need room, unless it is narrower by itself."""

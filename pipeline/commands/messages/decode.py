@@ -31,12 +31,12 @@ from pipeline.commands.messages.messages import Decoded, MessageReader, as_objec
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
 from pipeline.commands.messages.tcp_events import TcpEvent, tcp_events
 from pipeline.commands.unjudged import warn_of_errors
-from pipeline.conf_option import Conf
+from pipeline.config.common_options import Conf
+from pipeline.config.settings import load_settings
 from pipeline.errors import UserError
-from pipeline.lines import Lines, many
-from pipeline.pager import paged
-from pipeline.settings import load_settings
-from pipeline.terminal import Console, json_line, printable
+from pipeline.terminal.console import Console, json_line, printable
+from pipeline.terminal.lines import Lines, many
+from pipeline.terminal.pager import paged
 
 _FLUSH_S = 0.05
 """Of a pipe that is never silent, what was printed is passed on so often."""

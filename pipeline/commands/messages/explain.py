@@ -28,12 +28,12 @@ from pipeline.commands.messages.failures import Failures, one_message
 from pipeline.commands.messages.messages import ordered_frames
 from pipeline.commands.messages.tree import print_sentence, show_head, show_message, terminal
 from pipeline.commands.unjudged import warn_of_errors
-from pipeline.conf_option import Conf
+from pipeline.config.common_options import Conf
+from pipeline.config.settings import load_settings
 from pipeline.errors import UserError
-from pipeline.lines import many
-from pipeline.pager import paged
-from pipeline.settings import load_settings
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
+from pipeline.terminal.lines import many
+from pipeline.terminal.pager import paged
 
 _Subject = tuple[WireProtocol, Pasted]
 """A protocol, and a message to explain."""

@@ -20,8 +20,8 @@ from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import MessageReader
 from pipeline.commands.messages.tree import show_head, show_message, terminal
-from pipeline.lines import Lines
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
+from pipeline.terminal.lines import Lines
 
 _BESIDE = 160
 """Columns from which on both halves stand beside each other."""

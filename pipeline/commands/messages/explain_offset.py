@@ -15,8 +15,8 @@ from pipeline.commands.messages.message_filter import Wanted
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object
 from pipeline.commands.messages.occurring import Occurring
-from pipeline.lines import Lines
-from pipeline.terminal import json_line
+from pipeline.terminal.console import json_line
+from pipeline.terminal.lines import Lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
 from pipeline.commands.messages.occurring import Occurring
 from pipeline.commands.messages.tcp_events import TcpEvent
-from pipeline.durations import microseconds
+from pipeline.config.durations import microseconds
 from pipeline.errors import UserError
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?Z?")

@@ -9,8 +9,8 @@ from decoder.errors import ErrorCode
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded
 from pipeline.commands.messages.tcp_events import Place, TcpEvent
-from pipeline.lines import Lines, Part, columns_of, cut
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
+from pipeline.terminal.lines import Lines, Part, columns_of, cut
 
 _MEDIUM, _WIDE = 120, 160
 """Columns from which on a line has versions, clients and servers; sizes and correlation ids, too."""

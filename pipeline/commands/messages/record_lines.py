@@ -15,7 +15,7 @@ from decoder.kafka.codec.frame_records import PartitionRecords
 from decoder.kafka.records.iteration import BatchProblem, Record
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import Decoded, iso_time
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 Item = tuple[PartitionRecords, Record | BatchProblem]
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from decoder.explain.explanation import BATCH, MESSAGE, Explanation, Line
 from decoder.kafka.explain.repair import path_text
 from decoder.protocol import Pasted, WireProtocol
-from pipeline.terminal import Console, printable
+from pipeline.terminal.console import Console, printable
 
 _NO_TERMINAL = 140
 """Columns when the output goes to a file or a pipe."""

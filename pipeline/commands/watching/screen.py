@@ -21,8 +21,8 @@ from pipeline.commands.watching.amounts import rate, span, volume
 from pipeline.commands.watching.sections import WIDEST, Section, sections
 from pipeline.commands.watching.sort import Order
 from pipeline.embedded.watching import Now
-from pipeline.lines import cut, many
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
+from pipeline.terminal.lines import cut, many
 
 KEYS = "q quit   sort by: l lag  t trend  r rate  p p99  e errors"
 _LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE"}

@@ -10,14 +10,14 @@ import typer
 
 from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.commands.watching.sort import Order, Sort
-from pipeline.conf_option import Conf
+from pipeline.config.common_options import Conf
 from pipeline.errors import UserError
-from pipeline.lines import terminal_width
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
+from pipeline.terminal.lines import terminal_width
 
 if TYPE_CHECKING:
+    from pipeline.config.settings import Settings
     from pipeline.embedded.watching import Watch
-    from pipeline.settings import Settings
 
 _WIDTH = 120
 """Where the output goes to a file or a pipe."""
@@ -75,8 +75,8 @@ def top(
       timeout 30 tcpdump -i any -U -w - port 27017 | wirelake top - --once
     """
     from pipeline.commands.diagnose import agent_options  # noqa: PLC0415
+    from pipeline.config.settings import load_settings  # noqa: PLC0415
     from pipeline.embedded.watching import Watch  # noqa: PLC0415 - loads DuckDB and Arrow
-    from pipeline.settings import load_settings  # noqa: PLC0415
 
     if files == ["-"] and sys.stdin is not None and sys.stdin.isatty():
         raise UserError(

@@ -20,11 +20,11 @@ from pipeline.commands.unjudged import error_sentences
 from pipeline.commands.watching.keys import Keys
 from pipeline.commands.watching.screen import Shown, screen
 from pipeline.commands.watching.sort import Order, Sort
+from pipeline.config.settings import Settings
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.watching import Now, Watch
 from pipeline.errors import UserError
-from pipeline.settings import Settings
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 
 LOOK_EVERY_S = 0.2
 """How often it is looked for something new."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from decoder.protocols import protocols
+from pipeline.config.settings import load_settings
 from pipeline.dashboard.clusters import clusters, show_only
 from pipeline.dashboard.queries.scope import Extent, Scope, extent
 from pipeline.dashboard.sql import Readable, connect_readable
@@ -19,8 +20,7 @@ from pipeline.dashboard.web.staying import BAR, keep_bar_in_view
 from pipeline.dashboard.web.words import between, clock, moment, plain
 from pipeline.dashboard.web.zone import of_zone, whose_times, write_times_in, zone_name, zoned
 from pipeline.errors import UserError
-from pipeline.settings import load_settings
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator

@@ -19,8 +19,8 @@ from pipeline.dashboard.queries.scope import NotThereYetError, Scope
 from pipeline.dashboard.sql import Answers
 from pipeline.dashboard.web.words import between, code, plain
 from pipeline.errors import UserError
-from pipeline.folders import is_of_diagnose
-from pipeline.terminal import printable
+from pipeline.lake.path_checks import is_of_diagnose
+from pipeline.terminal.console import printable
 
 LAKE = "WIRELAKE_LAKE"
 """The environment variable that names the lake."""

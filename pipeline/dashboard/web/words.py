@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.dashboard.web.zone import in_zone, short_zone, text_in_zone
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 _FORMATS = re.compile(

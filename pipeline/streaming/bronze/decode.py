@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from decoder import Codec
 from pipeline.analysis.frames.effort import Effort
 from pipeline.analysis.frames.plain import DECODED_COLUMNS
-from pipeline.file_access import current_umask
+from pipeline.lake.permissions import current_umask
 from pipeline.streaming.spark.failures import failures_of, noting_in_worker
 from pipeline.streaming.spark.pandas_batches import batches_of, map_in_pandas, times_as_numbers
 from pipeline.streaming.storage.lake import Lake, struct_type

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
 from pipeline.analysis.news import CONNECTED, TRANSACTIONS
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames, write_decoded
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.new_files import NewFile, read_columns_here

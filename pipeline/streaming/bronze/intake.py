@@ -20,8 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.fit import table_of
 from pipeline.capture.landing.manifests import Kind, Manifest
-from pipeline.lines import many
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted, keys_of, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
@@ -30,6 +29,7 @@ from pipeline.streaming.storage.new_files import NewFile, new_files, read_files
 from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch, is_appended
 from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_FILES, Table
+from pipeline.terminal.lines import many
 
 Write = Callable[[DataFrame, Batch, "pa.Table | None"], Counted]
 """Rows of landing files, their batch, and their keys (:func:`pipeline.streaming.bronze.frames.keys_of`)."""

@@ -25,7 +25,7 @@ from pipeline.analysis.incidents.incidents import Grouped, grouped, incidents_ta
 from pipeline.analysis.rules.changes import kind_of_change
 from pipeline.analysis.rules.run import Found, finding_rows, findings_table
 from pipeline.analysis.safety.guard import attempt
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.silver.mongo import handshakes_of
 from pipeline.streaming.storage.rows import Rows, same_rows
 from pipeline.streaming.storage.wanted import Wanted

@@ -15,8 +15,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.arrow import arrow_schema
 from pipeline.capture.landing.manifests import MOST_BYTES, MOST_MANIFEST_BYTES
+from pipeline.lake.arrow import arrow_schema
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.new_files import literally
 from pipeline.tables import Column

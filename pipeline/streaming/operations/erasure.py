@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.news import of_all
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.operations.requests import check_names
 from pipeline.streaming.refresh import write_gold
 from pipeline.streaming.storage.checkpoints import OF_EXCHANGES

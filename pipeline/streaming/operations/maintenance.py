@@ -23,13 +23,13 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.lines import many
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.operations.erasure import erase
 from pipeline.streaming.operations.requests import Maintenance
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, note_frames_kept_from, read_table, snapshot
 from pipeline.tables import FRAMES, TABLES, Table
+from pipeline.terminal.lines import many
 
 _SMALL = 64 * 1024 * 1024
 """Bytes of a file below which it is worth being brought together with others."""

@@ -26,12 +26,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pipeline.config.settings import MaintenanceSettings
 from pipeline.errors import UserError
-from pipeline.settings import MaintenanceSettings
 from pipeline.streaming.operations.own_folder import NotOwnError, OwnFiles, make_own_folder, own_folder
 from pipeline.streaming.storage.lake import Lake, LakeError
 from pipeline.streaming.storage.lock import LakeBusyError, job_lock
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.5

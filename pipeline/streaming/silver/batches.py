@@ -20,7 +20,7 @@ from pipeline.analysis.derive import Gathered
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.news import News, news_of, of_all, together
 from pipeline.analysis.safety.guard import attempt
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.by_files import find_by_files, writes_files
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of

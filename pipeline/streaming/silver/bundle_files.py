@@ -19,7 +19,7 @@ from pipeline.analysis.bundle import DERIVED, Bundle, bundle_of, paired_certainl
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.pairing import newest
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.silver.exchanges import CLOCKS
 from pipeline.streaming.silver.stated import NAMED_AT_MOST, facts_table
 from pipeline.streaming.spark.failures import Failures, noting_in_worker

@@ -20,7 +20,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, placed
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.silver.bundle_files import (
     OUTPUT,
     WRITTEN,

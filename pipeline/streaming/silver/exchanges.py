@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.pairing import HALF, completed, exchanges, halves_of, newest, pending, with_halves
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import EXCHANGES, PENDING_EXCHANGES, Column
 

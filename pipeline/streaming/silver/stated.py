@@ -21,7 +21,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, statement_rows
 from pipeline.analysis.statements.kafka import CONTEXT, FACT, PARTS
-from pipeline.arrow import arrow_schema
+from pipeline.lake.arrow import arrow_schema
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
 from pipeline.streaming.storage.rows import Appended, Made

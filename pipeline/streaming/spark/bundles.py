@@ -89,7 +89,7 @@ def map_tables(rows: DataFrame, function: Callable[[pa.Table], pa.Table], output
 
 def _fitted(made: pa.Table, output: StructType) -> Iterator[pa.RecordBatch]:
     """Rows with exactly the columns of ``output``."""
-    from pipeline.arrow import arrow_type  # noqa: PLC0415 - on the worker only
+    from pipeline.lake.arrow import arrow_type  # noqa: PLC0415 - on the worker only
 
     columns = []
     for field in output.fields:
@@ -110,7 +110,7 @@ def bundles(batches: Iterator[pa.RecordBatch], least: int) -> Iterator[pa.Table]
     import numpy as np  # noqa: PLC0415 - on the worker only
     import pyarrow as pa  # noqa: PLC0415
 
-    from pipeline.arrow import int_values  # noqa: PLC0415
+    from pipeline.lake.arrow import int_values  # noqa: PLC0415
 
     held: list[pa.RecordBatch] = []
     count = 0

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from pipeline.arrow import arrow_type
+from pipeline.lake.arrow import arrow_type
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from pipeline.errors import UserError
-from pipeline.file_access import current_umask
+from pipeline.lake.permissions import current_umask
 from pipeline.tables import UNLIKE
 
 _SOURCES = Path(__file__).parents[3]

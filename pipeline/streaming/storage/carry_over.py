@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.fit import fit
-from pipeline.delta_writer import writer_properties
-from pipeline.former_layout import column_sql, current_rows, is_former, name_in
+from pipeline.lake.delta_writer import writer_properties
+from pipeline.lake.former_layout import column_sql, current_rows, is_former, name_in
 from pipeline.tables import TABLES, Table
 
 _LOG = "_delta_log"

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
-from pipeline.layout import demand_layout
+from pipeline.lake.layout import demand_layout
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.carry_over import carry_over
 from pipeline.streaming.storage.new_tables import is_complete, without_spaces, write_first_commit

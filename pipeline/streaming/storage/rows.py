@@ -22,7 +22,7 @@ from pipeline.analysis.copies.copies import counted, counted_sql
 from pipeline.analysis.fit import fit as fit_arrow
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import InFiles, Row, Some, Tables
-from pipeline.open_tables import open_dataset, open_table
+from pipeline.lake.delta_reader import open_dataset, open_table
 from pipeline.streaming.spark.bundles import Derivation, map_bundles, map_tables
 from pipeline.streaming.storage.lake import Lake, holds, is_empty, read_table, struct_type
 from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwrite, replace_dates, replace_since

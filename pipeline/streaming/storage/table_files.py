@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_schema
+from pipeline.lake.arrow import arrow_schema
 from pipeline.tables import UNLIKE, Table
 
 ROW_GROUP_BYTES = 32 << 20

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.file_access import current_umask
+from pipeline.lake.permissions import current_umask
 from pipeline.streaming.spark.failures import Failures, failures_of, noting_in_worker
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_files import in_pieces

@@ -16,8 +16,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipeline.analysis.fit import fit
-from pipeline.arrow import arrow_schema
-from pipeline.delta_writer import writer_properties
+from pipeline.lake.arrow import arrow_schema
+from pipeline.lake.delta_writer import writer_properties
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.new_tables import without_spaces
 from pipeline.streaming.storage.sinks import Batch

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.analysis.rules.run import finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.captures.begun.reasons import REASONS, Row, Silent, Whole, reason_of
 from tests.captures.matrix import PAGE, write
 from tests.captures.variants import joined_at, pcap_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipeline.analysis.rules.run import finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.captures.begun.cuts import SHARES, rows_of
 from tests.captures.connections.record import HERE
 from tests.captures.connections.stories import STORIES

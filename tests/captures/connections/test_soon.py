@@ -15,9 +15,9 @@ from pipeline.capture.network.link import FIN, RST, Dissector
 from pipeline.capture.packets.packet import Packet
 from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.runs.run import CaptureRun
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.following import Following
 from pipeline.embedded.new_files import NewFiles
-from pipeline.settings import StreamSettings
 from tests.captures.connections.record import HERE
 from tests.captures.connections.stories import STORIES
 from tests.captures.connections.story import Pair, Story

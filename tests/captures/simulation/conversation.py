@@ -16,9 +16,9 @@ from pipeline.analysis.derive import gathered
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.pairing import exchanges
 from pipeline.analysis.rules.episodes import without_bodies
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.captures.simulation.pace import Micros
 from tests.pipeline.analysis.rules.incidents import Recording
 

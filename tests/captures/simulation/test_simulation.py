@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from decoder.kafka.apis import ApiKey
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from tests.captures.simulation.conversation import PARTS, Conversation
 from tests.captures.simulation.life import CLUSTER, Life
 from tests.captures.simulation.pace import Pace

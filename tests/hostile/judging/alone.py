@@ -16,7 +16,7 @@ from decoder.protocols import protocol_of
 from pipeline.analysis.descriptions import halves
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.statements import kafka, mongodb
-from pipeline.arrow import arrow_array, arrow_schema
+from pipeline.lake.arrow import arrow_array, arrow_schema
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES
 from tests.hostile.judging.bodies import EXTREMES, NAMES, places
 from tests.hostile.judging.documents import VALUES, keys_of, with_key

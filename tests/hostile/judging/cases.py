@@ -9,8 +9,8 @@ from random import Random
 import pyarrow as pa
 
 from pipeline.analysis.fit import schema_of
-from pipeline.arrow import arrow_array
 from pipeline.embedded.diagnosis import decoded
+from pipeline.lake.arrow import arrow_array
 from pipeline.tables import EXCHANGES, FRAMES
 from tests.hostile import mutate
 from tests.hostile.judging import columns, documents

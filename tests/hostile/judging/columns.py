@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.arrow import arrow_array, arrow_type
+from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import Column
 from tests.hostile.judging.bodies import EXTREMES, NAMES
 

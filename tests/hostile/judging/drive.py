@@ -19,7 +19,6 @@ from pipeline.analysis.fit import schema_of
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.pairing import exchanges
 from pipeline.analysis.rules.run import findings_table
-from pipeline.arrow import int_values
 from pipeline.commands.findings import show_findings, what_was_looked_at, what_was_read
 from pipeline.commands.incidents import show_incidents
 from pipeline.commands.messages.descriptions import Describers
@@ -30,14 +29,15 @@ from pipeline.commands.messages.record_lines import record_line, record_object, 
 from pipeline.commands.messages.tree import show_head, show_message
 from pipeline.commands.unjudged import why_nothing_was_judged
 from pipeline.commands.watching.screen import Shown, screen
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded import following
 from pipeline.embedded.diagnosis import Diagnosis, looked_at
 from pipeline.embedded.lake import write_lake
 from pipeline.embedded.watching import Watch
-from pipeline.lines import Lines
-from pipeline.settings import StreamSettings
+from pipeline.lake.arrow import int_values
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, INCIDENTS, LANDING_COLUMNS
-from pipeline.terminal import Console, json_line
+from pipeline.terminal.console import Console, json_line
+from pipeline.terminal.lines import Lines
 from tests.hostile.judging.tally import Tally
 from tests.hostile.page_questions import ask_everything
 

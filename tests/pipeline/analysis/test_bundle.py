@@ -14,9 +14,9 @@ from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.pairing import completed, exchanges, halves_of, newest, pending
 from pipeline.analysis.statements.exchanges import placed
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, PENDING_EXCHANGES, RECORD_BATCHES, STATE_EVENTS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.test_pairing import half, table

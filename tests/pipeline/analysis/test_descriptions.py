@@ -9,9 +9,9 @@ import pytest
 from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.messages import decoded_messages, ordered_frames
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 
 ROW: dict[str, Any] = {

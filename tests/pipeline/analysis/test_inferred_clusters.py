@@ -15,9 +15,9 @@ from pipeline.analysis.inferred_clusters import inferred_clusters
 from pipeline.analysis.names import brokers, known_facts, topics
 from pipeline.analysis.statements.exchanges import KafkaStatements, placed
 from pipeline.commands.findings import what_was_looked_at
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import OFFSET_EVENTS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.kafka.positions.stage import Stage

@@ -16,9 +16,9 @@ from pipeline.analysis.inferred_names import inferred_names
 from pipeline.analysis.statements.exchanges import KafkaStatements
 from pipeline.analysis.statements.kafka import PARTS
 from pipeline.commands.findings import what_was_looked_at
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS
 from tests.paths import CAPTURES
 from tests.pipeline.rows import T0, arrow, row

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.analysis.columns.numbering import order_of
 from pipeline.analysis.tables import Tables
-from pipeline.arrow import arrow_array
+from pipeline.lake.arrow import arrow_array
 
 FIRST, THEN = ["name", "number"], ["text", "count"]
 NAMES = [None, "", "B", "a", "ab", "\u00e9", "\U0001f600", "\uffff"]

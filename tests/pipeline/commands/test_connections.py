@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from pipeline.analysis.connections import connections, of_each_kind, speaks
 from pipeline.capture.runs.reading import read_capture
 from pipeline.cli import app
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
 from pipeline.tables import CONNECTIONS, GAPS
 from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
 from tests.pipeline.rows import arrow, row

@@ -16,7 +16,7 @@ from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.diagnose_follow import _follow
 from pipeline.commands.watching.watch import _Session
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 from tests.paths import CAPTURES, ROOT
 
 STUCK, HEALTHY = CAPTURES / "stuck_commit.pcap", CAPTURES / "healthy.pcap"

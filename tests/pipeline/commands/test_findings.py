@@ -20,7 +20,7 @@ from pipeline.commands.findings import read_incidents
 from pipeline.commands.incidents import show_incidents
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS, GAPS
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 from tests.pipeline.harms import HARMS
 from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import row, write

@@ -11,7 +11,7 @@ from pipeline.analysis.frames.effort import without_zeros
 from pipeline.commands.messages import large
 from pipeline.commands.messages.large import LARGE, LargeMessages
 from pipeline.commands.messages.messages import MessageReader, as_object
-from pipeline.terminal import json_line
+from pipeline.terminal.console import json_line
 from tests.decoder.kafka import encode
 
 METADATA, API_VERSION = 3, 9

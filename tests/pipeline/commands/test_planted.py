@@ -18,11 +18,11 @@ from pipeline.cli import app
 from pipeline.commands.messages import messages
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.watching import screen, sections
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded import diagnosis
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.safety.test_guard import CANARY, fails
 

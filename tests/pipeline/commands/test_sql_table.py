@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.commands.asking.sql_table import show_table
-from pipeline.lines import Lines
+from pipeline.terminal.lines import Lines
 
 NAMES = ["group_id", "topic", "partition", "seen", "member", "leader", "lag", "client", "more", "cluster"]
 TYPES = ["varchar", "varchar", "integer", "timestamptz", "varchar", "varchar", "bigint", "varchar", "bigint", "varchar"]

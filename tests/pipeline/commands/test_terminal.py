@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.commands.on_demand import MODULES
-from pipeline.lines import Lines, columns_of, cut
 from pipeline.tables import TABLES
+from pipeline.terminal.lines import Lines, columns_of, cut
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.commands.golden import FOLDER, PRINTED, WIDTHS, file_of, make_places, printed
 

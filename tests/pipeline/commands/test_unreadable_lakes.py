@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.errors import UserError
-from pipeline.folders import why_unreadable
+from pipeline.lake.path_checks import why_unreadable
 from tests.paths import CAPTURES, ROOT
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from pipeline.config.former_names import FORMER_NAMES, former_name, with_current_names
+from pipeline.config.settings import Settings, _warn, load_settings
 from pipeline.errors import UserError
-from pipeline.settings import Settings, _warn, load_settings
 
 
 @pytest.fixture(autouse=True)

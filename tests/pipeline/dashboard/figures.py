@@ -16,6 +16,7 @@ import orjson
 
 from pipeline.commands.findings import read_incidents
 from pipeline.commands.watching.screen import Shown
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.queries import clients
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident, incident_counts, incidents
 from pipeline.dashboard.queries.overview.trends import trends
@@ -23,7 +24,6 @@ from pipeline.dashboard.queries.progress import groups, partitions, transactions
 from pipeline.dashboard.queries.scope import Scope, ask_rows, extent
 from pipeline.dashboard.sql import connect_readable
 from pipeline.embedded.watching import Now
-from pipeline.settings import SqlSettings
 from tests.pipeline.commands.watching.golden import drawn
 
 _CLOSE = 1e-3

@@ -8,11 +8,11 @@ import pytest
 
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.commands.watching.screen import Shown
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import open_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.embedded.watching import Watch
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 from tests.pipeline.commands.watching.golden import drawn
 from tests.pipeline.commands.watching.test_screen import now

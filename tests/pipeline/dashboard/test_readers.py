@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from pipeline.dashboard.queries.scope import UnreadableError, ask
 from pipeline.dashboard.sql import connect, query
-from pipeline.open_tables import open_table
+from pipeline.lake.delta_reader import open_table
 from pipeline.tables import EXCHANGES, FINDINGS, OFFSET_TIMELINE, TABLES, Table
 from tests.pipeline.rows import T0, arrow, row, write
 

@@ -12,10 +12,10 @@ import typer
 from typer.testing import CliRunner
 
 from pipeline.commands.asking.sql import sql
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.ask import TooSlowError, ask
 from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
-from pipeline.settings import SqlSettings
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES
 
 LIMITS = SqlSettings()

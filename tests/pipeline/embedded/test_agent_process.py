@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.config.settings import Settings
 from pipeline.embedded.agent_process import AgentProcess
-from pipeline.settings import Settings
 from tests.paths import CAPTURES
 
 

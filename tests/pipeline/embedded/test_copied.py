@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli import app
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.watching import Watch
-from pipeline.settings import StreamSettings
 from tests.captures.seen_again import seen_twice, translated
 from tests.paths import CAPTURES
 

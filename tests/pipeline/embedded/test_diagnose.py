@@ -22,12 +22,12 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.cli import app
 from pipeline.commands.diagnose import _diagnosed
 from pipeline.commands.findings import in_order, what_was_read
+from pipeline.config.settings import StreamSettings, load_settings
 from pipeline.dashboard.sql import query
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings, load_settings
 from pipeline.streaming.storage.lake import Lake, LakeError, create_tables
 from pipeline.tables import CLIENTS, LAYOUT, LAYOUT_PROPERTY, OFFSET_TIMELINE, TABLES
 from tests.paths import CAPTURES, ROOT

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import Settings
 from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.new_files import NewFiles
-from pipeline.settings import Settings
 from tests.paths import CAPTURES
 
 HEALTHY, STUCK, OLD = (CAPTURES / f"{name}.pcap" for name in ("healthy", "stuck_commit", "old_format"))

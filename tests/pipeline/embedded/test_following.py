@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from pipeline.analysis.derive import derive_from
 from pipeline.analysis.gathering import TABLES, Gathering
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, decoded, diagnose
 from pipeline.embedded.following import Change, Following, Reported
 from pipeline.embedded.inputs import Landed, read_inputs
 from pipeline.embedded.remembering import remembered
-from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, PENDING_EXCHANGES
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.incidents import RECORDINGS, recordings

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from pipeline.analysis.rules.run import finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.claims.worlds import MADE
 

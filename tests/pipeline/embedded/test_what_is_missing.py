@@ -12,8 +12,8 @@ from pipeline.capture.packets.packet import DamagedCaptureError
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.runs.summary import nothing_found, warnings
 from pipeline.capture.stats import CaptureStats
+from pipeline.config.settings import Settings
 from pipeline.embedded.feed import open_feed
-from pipeline.settings import Settings
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.capture.wire import Flow, large_fetched, pcap, request, response
 from tests.pipeline.embedded.test_diagnose import HEALTHY, STUCK, refusal, run

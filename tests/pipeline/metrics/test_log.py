@@ -11,7 +11,7 @@ import pytest
 from pipeline.metrics import log as module
 from pipeline.metrics.log import Log, LogFormat
 from pipeline.metrics.sample import Sample
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 
 SAMPLES = [
     Sample("wirelake_agent_frames", "counter", "", 12, {"protocol": "kafka"}),

@@ -22,7 +22,7 @@ from pipeline.notifying.post import NotSentError, check_url, post, receiver
 from pipeline.notifying.sent import MOST_WAITING, Sent
 from pipeline.notifying.shapes import COLUMNS, Shape, as_json, as_slack, ended, is_open
 from pipeline.tables import INCIDENTS
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 from tests.pipeline.notifying.receiver import Receiver, receiving
 
 PAGE = "https://dash.example.org/"

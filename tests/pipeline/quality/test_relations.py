@@ -14,12 +14,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pipeline.analysis.fit import schema_of
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.quality.model import Relation, Run
 from pipeline.quality.reconcile import asked_by_spark, asked_here, compared, reconcile, tables_here
 from pipeline.quality.relations import LONGEST_PAUSE_TIMES, RELATIONS, VOLUME_SHARE
-from pipeline.settings import StreamSettings
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import (

@@ -10,10 +10,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.quality.model import QualityResult, Run
 from pipeline.quality.relations import RELATIONS
 from pipeline.quality.runner import check_relations, check_table, gx_context
-from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_maintenance, run_stream
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, read_table

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.config.settings import load_settings
 from pipeline.errors import UserError
-from pipeline.settings import load_settings
 from pipeline.setup import archive
 from pipeline.setup.jars import DELTA_JARS
 from tests.paths import ROOT

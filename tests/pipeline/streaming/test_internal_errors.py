@@ -15,7 +15,7 @@ from pipeline.analysis.news import of_all
 from pipeline.analysis.rules import run
 from pipeline.analysis.safety.guard import noting
 from pipeline.analysis.statements import kafka
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming import refresh
 from pipeline.streaming.gold import ahead, findings, minutes
 from pipeline.streaming.job import run_stream

@@ -17,8 +17,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from pipeline.config.settings import StreamSettings
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
 from pipeline.streaming import queries
 from pipeline.streaming.bronze.frames import write_frames
 from pipeline.streaming.job import run_backfill, run_stream

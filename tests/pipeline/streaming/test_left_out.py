@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.safety.guard import Noted, contain, noting
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming import job
 from pipeline.streaming.operations.requests import Backfill, Maintenance, RefusedError
 from pipeline.streaming.storage.lake import Lake

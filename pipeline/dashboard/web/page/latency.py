@@ -18,7 +18,7 @@ from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.pictures.traffic_picture import traffic
 from pipeline.dashboard.web.words import between, code
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 _ANY = "any"
 _ROWS: tuple[Row, ...] = ("api", "broker", "client")

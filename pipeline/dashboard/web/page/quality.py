@@ -10,7 +10,7 @@ from pipeline.dashboard.queries import quality
 from pipeline.dashboard.web.here import Here, lake_place, run
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.words import code, many, moment, number
-from pipeline.folders import is_of_diagnose
+from pipeline.lake.path_checks import is_of_diagnose
 
 _FAILED = (
     Column("severity", "severity"),

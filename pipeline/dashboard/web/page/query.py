@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import streamlit as st
 
+from pipeline.config.settings import SqlSettings, load_settings
 from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.dashboard.web.here import LAKE, Here, link, run
@@ -20,7 +21,6 @@ from pipeline.dashboard.web.parts.grid import Column, Kind, grid
 from pipeline.dashboard.web.scripts.completion import complete_names
 from pipeline.dashboard.web.words import number, size
 from pipeline.errors import UserError
-from pipeline.settings import SqlSettings, load_settings
 from pipeline.tables import TABLES
 
 _MOST_TEXT = 16 * 1024 * 1024

@@ -11,10 +11,10 @@ from functools import partial
 import pyarrow as pa
 import streamlit as st
 
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.answers import distinct, rows_of, write_csv, write_parquet
 from pipeline.dashboard.ask import ask
 from pipeline.dashboard.web.here import LAKE
-from pipeline.settings import SqlSettings
 
 MOST_ROWS = 100_000
 _MOST_BYTES = 64 * 1024 * 1024

@@ -12,7 +12,7 @@ import streamlit as st
 
 from pipeline.dashboard.web.words import duration, size
 from pipeline.dashboard.web.zone import zone_name, zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes"]
 """``ms``: microseconds, shown as milliseconds; ``duration``: seconds; ``size``: bytes; ``yes``: a mark where true."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
+from pipeline.config.durations import microseconds
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import ANY_ERROR, Search
 from pipeline.dashboard.web.here import Here
 from pipeline.dashboard.web.words import number, plain
-from pipeline.durations import microseconds
 
 _STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
 _KEYS = {"api_name": "api", "client_id": "client", "error": "error", "status": "status", "host": "host"}

@@ -18,7 +18,7 @@ from pipeline.dashboard.web.here import link
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, sequence_address
 from pipeline.dashboard.web.words import clock, code, duration, size
 from pipeline.dashboard.web.zone import zoned
-from pipeline.terminal import Console, printable
+from pipeline.terminal.console import Console, printable
 
 _MOST_TEXT = 200_000
 """Characters of a body that a browser is given."""

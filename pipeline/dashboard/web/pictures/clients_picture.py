@@ -9,7 +9,7 @@ import altair as alt
 from pipeline.dashboard.queries.clients import Verdict
 from pipeline.dashboard.web.pictures.colours import palette, readable_on
 from pipeline.dashboard.web.pictures.picture import data
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 MOST = 60
 """Clients in one picture: those that break on most releases."""

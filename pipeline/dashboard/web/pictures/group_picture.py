@@ -15,7 +15,7 @@ from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, 
 from pipeline.dashboard.web.pictures.picture import below_each_other, data, label_axis, name_axis, shade, time_axis
 from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 MOST_WAITING = 40
 """Members in the picture of who waited: those that waited longest."""

@@ -17,7 +17,7 @@ from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.colours import palette
 from pipeline.dashboard.web.pictures.picture import data, milliseconds, name_axis, shade, time_axis
 from pipeline.dashboard.web.zone import zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 _PERCENTILES = ("p50", "p95", "p99")
 _DASHES = {"p50": [1, 0], "p95": [6, 3], "p99": [2, 2]}

@@ -8,7 +8,7 @@ from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.web.pictures.picture import data, name_axis, shade, time_axis
 from pipeline.dashboard.web.words import many, size
 from pipeline.dashboard.web.zone import zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 _ROW = 26
 """Pixels."""

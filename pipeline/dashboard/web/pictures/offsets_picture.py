@@ -21,7 +21,7 @@ from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, 
 from pipeline.dashboard.web.pictures.picture import data, label_axis, readable, time_axis
 from pipeline.dashboard.web.words import duration, many, size
 from pipeline.dashboard.web.zone import zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 OPEN, ZOOM = "open", "zoom"
 """Names of the selections: the commit that is clicked (``exchange_id``), the times that are dragged over (``ts``)."""

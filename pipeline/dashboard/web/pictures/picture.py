@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.colours import palette
 from pipeline.dashboard.web.zone import in_zone, scale_type, zone_name
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 Chart = TypeVar("Chart", alt.Chart, alt.LayerChart, alt.VConcatChart)
 _MARGIN = 120

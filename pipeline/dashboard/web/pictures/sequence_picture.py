@@ -17,7 +17,7 @@ from pipeline.dashboard.web.pictures.colours import CROSSED, Palette, palette
 from pipeline.dashboard.web.pictures.picture import data
 from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import in_zone, zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 OPEN = "open"
 """Name of the selection: the exchange that is clicked (``exchange_id``)."""

@@ -16,7 +16,7 @@ from pipeline.dashboard.web.pictures.colours import CROSSED, looks, palette
 from pipeline.dashboard.web.pictures.picture import data, label_axis, time_axis
 from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 OPEN = "open"
 """Name of the selection: ``exchange_id`` of the answer that gave a range out."""

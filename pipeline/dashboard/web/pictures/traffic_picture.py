@@ -15,7 +15,7 @@ from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.colours import looks, palette
 from pipeline.dashboard.web.pictures.picture import data, label_axis, time_axis
 from pipeline.dashboard.web.zone import zoned
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 
 
 def traffic(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart:

@@ -18,6 +18,7 @@ from streamlit.starlette import App
 from streamlit.web import bootstrap
 
 from pipeline.analysis.rules.rule import all_rules
+from pipeline.config.settings import load_settings
 from pipeline.dashboard.sql import connect_readable
 from pipeline.dashboard.web.here import LAKE
 from pipeline.dashboard.web.pictures.colours import DARK, LIGHT
@@ -25,7 +26,6 @@ from pipeline.dashboard.web.serving.access import Access
 from pipeline.dashboard.web.serving.gate import Gate
 from pipeline.dashboard.web.serving.headers import answer_headers
 from pipeline.errors import UserError
-from pipeline.settings import load_settings
 
 _SCRIPT = Path(__file__).parents[1] / "app.py"
 _OPTIONS = {

@@ -26,9 +26,9 @@ from pipeline.analysis.rules.case.entities import Known
 from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.safety.guard import noting
 from pipeline.analysis.tables import ADDRESS, Tables
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.connections.doors import doors, each, packets

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import CONNECTIONS
 from tests.captures.variants import joined_after, pcap_of
 from tests.paths import CAPTURES

@@ -11,9 +11,9 @@ import pytest
 from pipeline.analysis.copies.numbers import MOST_COPIES, TRANSLATED_US, same_numbers
 from pipeline.analysis.fit import schema_of
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, GAPS
 from tests.captures.seen_again import later, seen_only, seen_twice, translated
 from tests.pipeline.capture.wire import Flow, pcap, request, response

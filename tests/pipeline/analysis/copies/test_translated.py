@@ -19,9 +19,9 @@ from pipeline.analysis.copies.copies import all_copies
 from pipeline.analysis.copies.translated import Statements
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import HOUR_US
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import CLIENTS, DUPLICATE_FLOWS, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
 from tests.captures.seen_again import (
     Again,

@@ -14,7 +14,7 @@ from pipeline.analysis.frames import decode as decode_module
 from pipeline.analysis.frames import kernel as decode_kernel
 from pipeline.analysis.frames import pieces as decode_pieces
 from pipeline.analysis.frames.decode import decode_batch
-from pipeline.arrow import arrow_schema
+from pipeline.lake.arrow import arrow_schema
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.decoder.kafka.encode import request
 from tests.decoder.mongodb.build import command, compressed

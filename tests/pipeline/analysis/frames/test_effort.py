@@ -18,8 +18,8 @@ from pipeline.analysis.frames.effort import (
     bytes_to_walk,
     pays_for_kernel,
 )
-from pipeline.arrow import arrow_schema
 from pipeline.embedded import diagnosis
+from pipeline.lake.arrow import arrow_schema
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.decoder.kafka.encode import response
 from tests.pipeline.rows import row

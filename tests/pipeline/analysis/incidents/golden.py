@@ -9,10 +9,10 @@ from io import StringIO
 from pathlib import Path
 
 from pipeline.commands.incidents import show_incidents
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 from tests.golden_files import write_anew
 from tests.paths import CAPTURES
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import OFFSET_TIMELINE
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.incidents.standing import contradictions

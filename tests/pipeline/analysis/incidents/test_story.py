@@ -12,9 +12,9 @@ from pipeline.analysis.incidents.grouping import alone, trees_of
 from pipeline.analysis.incidents.story import clock_of_line, lines_of, story_of
 from pipeline.analysis.moments.model import MOST_OF_ONE, Moment, text_of
 from pipeline.analysis.rules.model import Finding
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 
 STORIES = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.pipeline.analysis.rules.incidents import recordings
 
 CAUSES = ("broker_gone", "share_groups", "unsure_writers", "lost_streams")

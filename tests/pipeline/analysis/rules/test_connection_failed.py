@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from pipeline.capture.packets.packet import Packet
 from pipeline.cli import app
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.pipeline.capture.wire import ACK, FIN, RST, SYN, Flow, pcap, request, response
 
 START, SEC = 1_700_000_000_000_000, 1_000_000

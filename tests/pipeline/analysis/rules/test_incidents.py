@@ -23,9 +23,9 @@ from pipeline.analysis.rules.kafka.progress.track import Point
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.tables import Tables
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
 from pipeline.finding_settings import FindingSettings
-from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, GAPS, INCIDENTS, OFFSET_TIMELINE, Table
 from tests.pipeline.analysis.rules.advice import is_of_its_rule

@@ -10,9 +10,9 @@ import pytest
 
 from pipeline.analysis.codes.mongodb.drivers import least_wire_version, mongodb_of
 from pipeline.analysis.rules.run import finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.pipeline.analysis.rules.old_server import polls
 from tests.pipeline.capture.wire import pcap
 

@@ -21,9 +21,9 @@ from pipeline.analysis.statements import hot, kafka, mongodb
 from pipeline.analysis.timeline import carry_columns
 from pipeline.analysis.timeline import rows as timeline_rows
 from pipeline.analysis.timeline.offset_state import OffsetState
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 
 CANARY = "canary-in-a-message"

@@ -10,9 +10,9 @@ from pipeline.analysis.derive import Derived, derive, findings_of
 from pipeline.analysis.rules import rule, run
 from pipeline.analysis.rules.run import Found
 from pipeline.analysis.safety.guard import noting
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.safety.test_guard import CANARY, fails
 

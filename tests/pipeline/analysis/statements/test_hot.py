@@ -17,10 +17,10 @@ from pipeline.analysis.pairing import completed, exchanges
 from pipeline.analysis.statements import exchanges as statements_of_exchanges
 from pipeline.analysis.statements import kafka
 from pipeline.analysis.statements.hot import APIS, hot_statements
-from pipeline.arrow import arrow_array, int_values
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
+from pipeline.lake.arrow import arrow_array, int_values
 from tests.captures.record import HERE, INCIDENTS_DIR
 from tests.hostile.judging.bodies import MUTATIONS, mutated
 

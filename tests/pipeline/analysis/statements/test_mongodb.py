@@ -11,7 +11,7 @@ import pytest
 from decoder.model import FrameFlags
 from pipeline.analysis.frames.plain import decode_row
 from pipeline.analysis.statements.mongodb import FROM_HANDSHAKE, command_values, handshake_values, statements
-from pipeline.arrow import arrow_schema
+from pipeline.lake.arrow import arrow_schema
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES
 from tests.hostile.invariants import CODEC
 from tests.hostile.mongodb import MongodbMutator

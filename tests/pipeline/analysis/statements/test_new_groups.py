@@ -12,9 +12,9 @@ import pytest
 from pipeline.analysis.holders.assignments import assignments
 from pipeline.analysis.safety.guard import TooMuchToJudge
 from pipeline.analysis.statements.new_groups import MOST_OF_A_MEMBER, SHARE, STREAMS, check_size, group_statements
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 from tests.captures.record import INCIDENTS_DIR
 from tests.paths import PIPELINE

@@ -14,7 +14,7 @@ from pipeline.analysis.hours import HOUR_US, first_hour
 from pipeline.analysis.timeline import rows as timeline_rows
 from pipeline.analysis.timeline.carry import EVENT, KNOWN, MARKER, ORDER, PRODUCED, Pass
 from pipeline.analysis.timeline.carry_columns import timelines
-from pipeline.arrow import arrow_type
+from pipeline.lake.arrow import arrow_type
 from pipeline.tables import OFFSET_STATE, OFFSET_TIMELINE
 
 LOOKBACK = timedelta(hours=2)

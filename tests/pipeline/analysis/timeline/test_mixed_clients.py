@@ -13,8 +13,8 @@ from pipeline.analysis.derive import Derived, Gathered, derive_from, findings_of
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.kafka.progress.points import group_points
 from pipeline.analysis.tables import Tables
+from pipeline.config.settings import StreamSettings
 from pipeline.finding_settings import FindingSettings
-from pipeline.settings import StreamSettings
 from pipeline.tables import (
     EXCHANGES,
     GAPS,

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from decoder.model import Frame, Gap
-from pipeline.arrow import arrow_schema
 from pipeline.capture.landing import files as landing_files
 from pipeline.capture.landing.stores import LandingError, LocalStore
 from pipeline.capture.landing.writer import LandingWriter, Published
 from pipeline.capture.packets.packet import DamagedCaptureError
 from pipeline.capture.runs.reading import read_capture
+from pipeline.lake.arrow import arrow_schema
 from pipeline.tables import GAP_LANDING_COLUMNS, LANDING_COLUMNS
 from tests.pipeline.capture.wire import Flow, request, response
 

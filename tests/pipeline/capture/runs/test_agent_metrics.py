@@ -9,7 +9,7 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.stats import CaptureStats
 from pipeline.metrics.endpoint import Exposed
 from pipeline.metrics.log import Log
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 
 CAPTURE = Path("tests/captures/stuck_commit.pcap")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from rich.text import Text
 
 from pipeline.commands.watching.screen import Shown, screen
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.watching import Now, Watch
-from pipeline.settings import StreamSettings
-from pipeline.terminal import Console
+from pipeline.terminal.console import Console
 from tests.golden_files import write_anew
 from tests.paths import CAPTURES
 

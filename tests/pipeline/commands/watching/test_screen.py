@@ -15,7 +15,7 @@ from pipeline.commands.watching.amounts import amount, history, latency, rate, s
 from pipeline.commands.watching.screen import KEYS, Shown, shares
 from pipeline.commands.watching.sort import Order, Sort
 from pipeline.embedded.watching import Now
-from pipeline.lines import columns_of
+from pipeline.terminal.lines import columns_of
 from tests.pipeline.commands.watching.golden import FOLDER, NAMES, WIDTHS, coloured, drawn, file_of, standing
 
 QUICK = ("stuck_commit.pcap", "mongodb/troubled_mongodb.pcap")

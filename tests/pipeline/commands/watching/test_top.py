@@ -22,10 +22,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.watching import Watch
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.commands.watching.golden import WIDTHS, file_of
 from tests.pipeline.embedded.test_following import pieces

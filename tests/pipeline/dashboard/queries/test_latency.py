@@ -13,7 +13,7 @@ from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES, MONGO_HANDSHAKES, TABLES
-from pipeline.terminal import printable
+from pipeline.terminal.console import printable
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 from tests.pipeline.rows import row, write
 

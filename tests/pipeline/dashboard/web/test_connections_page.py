@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.web.parts.tcp_words import tcp_in_words
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
 from tests.captures.connections.record import HERE
 from tests.pipeline.dashboard.web.apps import frames, text_of
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.clusters import clusters, of_cluster, show_only
 from pipeline.dashboard.queries.overview.health import health
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect, connect_readable
-from pipeline.settings import SqlSettings
 from pipeline.tables import BROKERS, CLIENTS, EXCHANGES, FINDINGS, FRAMES, GAPS, MONGO_COMMANDS, STREAM_PROGRESS, TABLES
 from tests.pipeline.dashboard.web.apps import text_of
 from tests.pipeline.rows import T0, row, write

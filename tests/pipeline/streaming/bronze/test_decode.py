@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.arrow import arrow_schema
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
+from pipeline.lake.arrow import arrow_schema
 from pipeline.streaming.bronze import frames
 from pipeline.streaming.bronze.decode import decode_frames, write_decoded
 from pipeline.streaming.bronze.frames import write_frames

@@ -14,9 +14,9 @@ from pipeline.analysis.derive import Gathered, derive, findings_of
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.rules.run import Found, finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_here
 from pipeline.streaming.silver.stated import gathered_here

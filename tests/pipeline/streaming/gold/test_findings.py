@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.analysis.names import known_facts
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.gold import findings
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.rows import Rows

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
 from tests.pipeline.analysis.rules.kafka.positions.silent_stages import silent

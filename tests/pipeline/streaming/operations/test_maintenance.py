@@ -15,8 +15,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from pipeline.config.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.errors import UserError
-from pipeline.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.streaming.bronze.frames import write_frames
 from pipeline.streaming.job import run_maintenance, run_stream
 from pipeline.streaming.operations import erasure

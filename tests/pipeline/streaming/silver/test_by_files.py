@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.pairing import completed, exchanges
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.queries import Queries
 from pipeline.streaming.silver import batches, bundle_files, by_files

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.copies.copies import copies
 from pipeline.analysis.fit import schema_of
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
-from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver.copies import _label_sql, refresh_copies
 from pipeline.streaming.storage.lake import Lake

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.fit import fit
-from pipeline.settings import StreamSettings
+from pipeline.config.settings import StreamSettings
 from pipeline.streaming.silver.exchanges import complete_of, pair_apart, pair_here, waiting_of
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.rows import Rows, frame_of

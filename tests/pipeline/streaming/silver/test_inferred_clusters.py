@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import reads_on
 from tests.pipeline.streaming.streamed import streamed_lake
 

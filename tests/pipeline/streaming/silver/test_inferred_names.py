@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.facts import Facts, Seen
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
-from pipeline.settings import StreamSettings
 from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.rows import Rows

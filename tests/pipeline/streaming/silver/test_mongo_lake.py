@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.capture.runs.reading import read_capture
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
-from pipeline.settings import StreamSettings
 from pipeline.streaming.job import run_backfill, run_stream
 from pipeline.streaming.queries import StreamError
 from pipeline.streaming.silver import mongo

@@ -15,7 +15,7 @@ import pytest
 
 from decoder import Codec
 from pipeline.analysis.frames.plain import DECODED_COLUMNS, decode_rows
-from pipeline.arrow import arrow_schema
+from pipeline.lake.arrow import arrow_schema
 from pipeline.tables import LANDING_COLUMNS
 from tests.hostile.samples import made, recorded
 from tests.paths import ROOT

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.dashboard.sql import query
-from pipeline.open_tables import count_rows, open_table, read_table, schema_stated
+from pipeline.lake.delta_reader import count_rows, open_table, read_table, schema_stated
 from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.lake import read_table as read_by_spark
 from pipeline.tables import (

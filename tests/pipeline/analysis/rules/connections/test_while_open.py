@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pipeline.capture.landing.stores import LocalStore
 from pipeline.capture.runs.run import CaptureRun
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.pipeline.analysis.rules.connections.doors import HOST, SERVER, Door, door, packets
 from tests.pipeline.capture.wire import ACK, FIN
 

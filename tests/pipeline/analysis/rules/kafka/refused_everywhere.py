@@ -17,9 +17,9 @@ from decoder.kafka.schema.table import api_names
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import HEALTH
 from pipeline.analysis.rules.rule import all_rules
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from pipeline.tables import GAPS
 from tests.hostile.traffic import START_US, Landing, Maker, Recipe
 from tests.pipeline.rows import arrow

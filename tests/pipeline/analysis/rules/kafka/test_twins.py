@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
-from pipeline.settings import StreamSettings
 from tests.pipeline.analysis.rules.kafka.processes.story import Peer, Story
 
 FIRST, SECOND = "10.0.0.5:40001", "10.0.0.5:40002"

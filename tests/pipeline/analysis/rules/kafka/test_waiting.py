@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from pipeline.tables import API_LATENCY, EXCHANGES
 from tests.decoder.kafka import encode
 from tests.pipeline.capture.wire import T0, Flow, prefixed

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.web.here import LAKE
 from pipeline.dashboard.web.parts import answer_files
 from pipeline.dashboard.web.parts.answer_files import csv_of, parquet_of
-from pipeline.settings import SqlSettings
 
 LIMITS = SqlSettings()
 

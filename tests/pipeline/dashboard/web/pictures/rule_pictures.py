@@ -16,12 +16,12 @@ from typing import Any
 
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.run import finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.charts import finding_chart
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
-from pipeline.settings import StreamSettings
 from tests.paths import ROOT
 from tests.pipeline.analysis.rules.incidents import ALL, Recording, recordings
 from tests.pipeline.dashboard.web.browser.screens import small_png

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline.analysis.rules.run import finding_rows
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.settings import StreamSettings
 from tests.decoder.kafka import encode
 from tests.decoder.kafka.batches import batch, record
 from tests.pipeline.capture.wire import Flow, pcap, prefixed

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from decoder.kafka.apis import ApiKey
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from pipeline.tables import GAPS, LANDING_COLUMNS
 from tests.hostile.amplifiers.talk import S, Talk
 from tests.hostile.traffic import START_US

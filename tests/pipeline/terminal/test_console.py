@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.terminal import Console, LogFormatter, json_line, printable, printable_lines
+from pipeline.terminal.console import Console, LogFormatter, json_line, printable, printable_lines
 
 STEERING = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c)) in ("Cc", "Cf", "Zl", "Zp")]
 ATTACKS = [

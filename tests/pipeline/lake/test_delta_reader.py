@@ -9,7 +9,7 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import fs
 
-from pipeline.open_tables import open_dataset
+from pipeline.lake.delta_reader import open_dataset
 from pipeline.tables import FINDINGS
 from tests.pipeline.rows import row, write
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.config.settings import Settings, SqlSettings, StreamSettings, load_settings
 from pipeline.errors import UserError
 from pipeline.finding_settings import FindingSettings
-from pipeline.settings import Settings, SqlSettings, StreamSettings, load_settings
 from tests.paths import ROOT
 
 

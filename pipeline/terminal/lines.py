@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len, set_cell_size
 
-from pipeline.terminal import Console, printable
+from pipeline.terminal.console import Console, printable
 
 Part = tuple[str, str]
 """A piece of a line, and its style: a key of STYLES."""

@@ -16,10 +16,10 @@ from typer.testing import CliRunner, Result
 
 from pipeline.capture.stats import CaptureStats
 from pipeline.cli import app
+from pipeline.config.settings import Settings, environment_of, load_settings
 from pipeline.embedded.agent_process import AgentProcess
 from pipeline.errors import UserError
-from pipeline.file_access import current_umask
-from pipeline.settings import Settings, environment_of, load_settings
+from pipeline.lake.permissions import current_umask
 from tests.paths import CAPTURES
 from tests.pipeline.lakes import diagnosed_lake
 from tests.requirements import require_streamlit

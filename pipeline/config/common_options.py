@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from pipeline.config.settings import Settings, load_settings
 from pipeline.errors import UserError
-from pipeline.file_access import restrict_files
-from pipeline.folders import url_cut_short
-from pipeline.settings import Settings, load_settings
+from pipeline.lake.path_checks import url_cut_short
+from pipeline.lake.permissions import restrict_files
 
 
 def whole_lake(place: str | None) -> str | None:

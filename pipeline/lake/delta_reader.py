@@ -18,9 +18,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from pipeline.errors import UserError
-from pipeline.folders import why_unreadable
-from pipeline.former_layout import column_sql, current_rows, current_schema, is_former, name_in
-from pipeline.layout import demand_layout, demand_types
+from pipeline.lake.former_layout import column_sql, current_rows, current_schema, is_former, name_in
+from pipeline.lake.layout import demand_layout, demand_types
+from pipeline.lake.path_checks import why_unreadable
 from pipeline.tables import Table
 
 T = TypeVar("T")
@@ -154,7 +154,7 @@ def open_dataset(lake: str, table: Table) -> Any | None:
         table: one of :mod:`pipeline.tables`.
 
     Raises:
-        UserError: it cannot be read, it leads out of its folder, or see :func:`pipeline.layout.demand_layout`.
+        UserError: it cannot be read, it leads out of its folder, or see :func:`pipeline.lake.layout.demand_layout`.
     """
     found = _found(lake, table)
     return None if found is None else _dataset(found, lake)
@@ -195,7 +195,7 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
         table: one of :mod:`pipeline.tables`.
 
     Raises:
-        UserError: its log cannot be read, or see :mod:`pipeline.layout`.
+        UserError: its log cannot be read, or see :mod:`pipeline.lake.layout`.
     """
     try:
         held = DeltaTable(f"{lake}/{table.path}")

@@ -6,8 +6,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from pipeline import arrow
-from pipeline.arrow import arrow_array, arrow_type, taken
+from pipeline.lake import arrow
+from pipeline.lake.arrow import arrow_array, arrow_type, taken
 
 VALUES = {
     "int": [0, -(2**31), 2**31 - 1],

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.errors import UserError
-from pipeline.folders import meant_url
+from pipeline.lake.path_checks import meant_url
 from pipeline.tables import FINDINGS
 from tests.paths import CAPTURES
 from tests.pipeline.rows import write

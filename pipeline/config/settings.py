@@ -22,10 +22,10 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from decoder.model import PayloadPolicy
 from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.config.former_names import with_current_names
+from pipeline.config.validation_messages import validation_message
 from pipeline.errors import UserError
-from pipeline.file_access import FileAccess
 from pipeline.finding_settings import Count, FindingSettings, Seconds
-from pipeline.plain_words import plain_words
+from pipeline.lake.permissions import FileAccess
 from pipeline.tables import OFFSET_SNAPSHOTS, OFFSET_TIMELINE, TABLES, Table
 
 Span = Annotated[timedelta, Field(gt=timedelta(0))]
@@ -302,7 +302,7 @@ def _explain(error: ErrorDetails) -> str:
         close = difflib.get_close_matches(str(loc[-1]), allowed, 1)
         hint = f"did you mean `{close[0]}`? " if close else ""
         return f"{key}: there is no such key; {hint}allowed: {', '.join(allowed)}"
-    message = plain_words(error["msg"])
+    message = validation_message(error["msg"])
     if loc[:1] == ("payload_key",):
         return f"payload_key: {message}; put it in quotes"
     given = error["input"]

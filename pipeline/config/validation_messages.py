@@ -25,7 +25,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 """What pydantic and typer say, and what stands for it."""
 
 
-def plain_words(message: str) -> str:
+def validation_message(message: str) -> str:
     """A message of pydantic or typer; one that is not known stays as it is."""
     words = message.removeprefix("Value error, ")
     for pattern, plain in _KNOWN:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from pipeline.lines import terminal_width, wants_colour
+from pipeline.terminal.lines import terminal_width, wants_colour
 
 _DEFAULTS = {"LESS": "FRX", "LV": "-c"}
 """As git sets them, unless they are set: end if all fits on a screen, pass colours on, leave the screen as it was."""

@@ -12,9 +12,9 @@ import pytest
 from decoder import Codec
 from pipeline.analysis import pairing
 from pipeline.analysis.frames import decode, kernel
+from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import Landed
-from pipeline.settings import StreamSettings
 from pipeline.tables import GAPS
 from tests.hostile.amplifiers.plain import heartbeats
 from tests.pipeline.rows import arrow
@@ -23,7 +23,7 @@ _WITH_A_LIMIT = """
 import re, resource, sys
 from pathlib import Path
 from pipeline.capture.runs.reading import read_capture
-from pipeline.room import has_room_to_compile
+from pipeline.config.memory_limits import has_room_to_compile
 limit = int(sys.argv[1])
 if limit:
     used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024

@@ -1,0 +1,1 @@
+"""Output on a terminal: safe text, lines, colours, the pager, and the names of options."""
