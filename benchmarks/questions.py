@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +112,9 @@ def main(capture: Path = CAPTURES / "stuck_commit.pcap") -> None:
     with tempfile.TemporaryDirectory() as folder:
         lake, text = Path(folder, "lake"), Path(folder, "packets.json")
         ours = {"make the tables": _took(lambda: _run([*_CLI, "diagnose", str(capture), "--lake", str(lake)]))}
-        theirs = {"make the text": _took(lambda: _tshark(capture, text))}
+        ports = query(lake, "SELECT DISTINCT server_port FROM silver.exchanges WHERE protocol = 'kafka'").to_pylist()
+        told = [f"tcp.port=={row['server_port']},kafka" for row in ports]
+        theirs = {"make the text": _took(lambda: _tshark(capture, text, told))}
         connection = duckdb.connect()
         theirs["read the text"] = _took(lambda: _rows(connection.execute(_PACKETS.format(path=text))))
         title = (
@@ -142,10 +144,12 @@ def _run(command: list[str]) -> int:
     return 0
 
 
-def _tshark(capture: Path, text: Path) -> int:
+def _tshark(capture: Path, text: Path, told: Sequence[str]) -> int:
+    """The text of all Kafka packets; tshark must be told on which ports Kafka is."""
+    ports = [word for one in told for word in ("-d", one)]
     with text.open("wb") as out:
         subprocess.run(
-            ["tshark", "-r", str(capture), "-Y", "kafka", "-T", "json", "--no-duplicate-keys"],
+            ["tshark", "-r", str(capture), "-Y", "kafka", "-T", "json", "--no-duplicate-keys", *ports],
             stdout=out, stderr=subprocess.DEVNULL, check=True,
         )  # fmt: skip
     return 0
