@@ -159,6 +159,6 @@ def test_the_job_and_its_floor_take_in_every_frame(spark, landing, tmp_path):
 def test_an_unknown_part_is_refused(capsys):
     assert main(["decoed"]) == 2
     assert (
-        "capture, decode, endless, follow, live, longer, mongodb, once, picture, pipeline, records"
+        "capture, decode, endless, follow, live, longer, mongodb, once, picture, pipeline, questions, records"
         in capsys.readouterr().err
     )
