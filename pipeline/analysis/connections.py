@@ -172,17 +172,17 @@ def _read(name: str, life: str) -> dict[str, Any] | None:
     return row
 
 
-def _icmp(said: object) -> dict[str, Any]:
+def _icmp(reported: object) -> dict[str, Any]:
     """The columns about ICMP errors; none where a field is missing that all have."""
-    if type(said) is not dict or type(said.get("by")) is not str or said.get("of") not in _SIDES:
+    if type(reported) is not dict or type(reported.get("by")) is not str or reported.get("of") not in _SIDES:
         return {}
-    kind, code, messages, first_us = (said.get(name, -1) for name in ("type", "code", "messages", "first_us"))
+    kind, code, messages, first_us = (reported.get(name, -1) for name in ("type", "code", "messages", "first_us"))
     if not (_is_count(kind, _MOST_BYTE) and _is_count(code, _MOST_BYTE) and _is_count(messages)):
         return {}
     return {
-        "icmp": name_of(kind, code, is_v6=":" in said["by"]), "icmp_type": kind, "icmp_code": code,
-        "icmp_by": said["by"], "icmp_of": said["of"], "icmp_messages": messages,
-        "icmp_mtu": said["mtu"] if _is_count(said.get("mtu")) else None,
+        "icmp": name_of(kind, code, is_v6=":" in reported["by"]), "icmp_type": kind, "icmp_code": code,
+        "icmp_by": reported["by"], "icmp_of": reported["of"], "icmp_messages": messages,
+        "icmp_mtu": reported["mtu"] if _is_count(reported.get("mtu")) else None,
         "icmp_first_ts": first_us if _is_count(first_us) else None,
     }  # fmt: skip
 

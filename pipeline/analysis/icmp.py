@@ -1,4 +1,4 @@
-"""What ICMP errors say in words, and which of them state that somebody refuses a connection."""
+"""ICMP errors in words, and which of them state that somebody refuses a connection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFUSALS = frozenset({(3, 2), (3, 3), (3, 9), (3, 10), (3, 13)}), frozenset({(1
 
 
 def name_of(kind: int, code: int, *, is_v6: bool) -> str:
-    """What a message says; type and code of those without a name."""
+    """What a message states; type and code of those without a name."""
     return (_V6 if is_v6 else _V4).get((kind, code), f"type {kind}, code {code}")
 
 

@@ -20,8 +20,8 @@ SAME_US: Final = 2_000_000
 """Two agents that see one connection begin do so within this time, µs."""
 
 
-class Said(NamedTuple):
-    """What ICMP errors say of packets of a connection.
+class Report(NamedTuple):
+    """What ICMP errors state of packets of a connection.
 
     Attributes:
         text: in words.
@@ -66,7 +66,7 @@ class Life:
         tls_offered, tls_version: the newest TLS version that the client offers, and the one that the server chose.
         sent, packets: bytes and packets of client and server.
         isn: initial sequence numbers of client and server; None where no SYN showed it.
-        icmp: what ICMP errors say of its packets; None if none was captured.
+        icmp: what ICMP errors state of its packets; None if none was captured.
         is_copy: whether another one counts in its place.
     """
 
@@ -99,7 +99,7 @@ class Life:
     sent: tuple[int, int] = (0, 0)
     packets: tuple[int, int] = (0, 0)
     isn: tuple[int | None, int | None] = (None, None)
-    icmp: Said | None = None
+    icmp: Report | None = None
     is_copy: bool = False
 
 
@@ -125,13 +125,13 @@ def all_lives(tables: Tables, name: str = "connections") -> list[Life]:
             coalesce(tls_offered, '') AS tls_offered, coalesce(tls_version, '') AS tls_version,
             coalesce(speaks, '') AS speaks, {_pair("bytes")}, {_pair("packets")}, (client_isn, server_isn) AS isn,
             CASE WHEN icmp IS NOT NULL
-                THEN (icmp, icmp_type, icmp_code, icmp_by, icmp_of, icmp_mtu) END AS said,
+                THEN (icmp, icmp_type, icmp_code, icmp_by, icmp_of, icmp_mtu) END AS reported,
             counted_connection_id IS NOT NULL AS is_copy
         FROM {name}
         WHERE how IN (SELECT unnest($troubles)) OR how <> 'unknown' AND client_stalled_us + server_stalled_us > 0
         ORDER BY began_us, connection_id
     """, troubles=list(TROUBLES))  # fmt: skip
-    return [Life(*row._replace(said=None if row.said is None else Said(*row.said))) for row in rows]
+    return [Life(*row._replace(reported=None if row.reported is None else Report(*row.reported))) for row in rows]
 
 
 def _pair(name: str) -> str:

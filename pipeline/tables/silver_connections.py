@@ -101,7 +101,7 @@ CONNECTIONS = Table(
         optional("server_spoke_ts", "timestamp", "Last packet with data of the server"),
         optional("silence_us", "bigint", "How long no packet came at most, microseconds"),
         optional("silent_until_ts", "timestamp", "End of that silence"),
-        optional("icmp", "string", "What ICMP errors say of its packets, in words; null: none was captured"),
+        optional("icmp", "string", "What ICMP errors state of its packets, in words; null: none was captured"),
         optional("icmp_type", "int", "Type of these messages"),
         optional("icmp_code", "int", "Their code"),
         optional("icmp_by", "string", "Address of who sent the first"),

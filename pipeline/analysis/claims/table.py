@@ -16,7 +16,8 @@ CAPTURE = (
     Claim(
         "connection_failed",
         r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn|"
-        r"sends its SYNs to|a SYN flood|: a port scan|A firewall rejects the connections|has no way to",
+        r"sends its SYNs to|a SYN flood|: a port scan|A firewall rejects the connections|has no way to|"
+        r"receives nothing of .* behind the handshake",
         "A connection does not come about, or is ended before anything is asked.",
         (),
     ),

@@ -1,4 +1,4 @@
-"""ICMP errors about TCP segments: who says that a segment did not get on, and why (RFC 792, 1191, 4443, 8201).
+"""ICMP errors about TCP segments: who reports that a segment did not get on, and why (RFC 792, 1191, 4443, 8201).
 
 Such a message quotes the head of the segment. Of the quote the addresses, ports and the sequence number are read, and
 nothing is kept of what follows.

@@ -255,7 +255,7 @@ class Lives:
             "began_us": connection.first_ts, "ended_us": ts, "syns": life.syns,
             "isn": [connection.halves[client].isn, connection.halves[1 - client].isn],
             "round_trip_us": (life.answer_us or 0) - (life.syn_us or 0) if is_timed else None,
-            "icmp": None if life.icmp is None else _said(life.icmp, client),
+            "icmp": None if life.icmp is None else _reported(life.icmp, client),
         }  # fmt: skip
 
     def _add(self, connection: Connection, how: str, values: dict[str, Any], ts: int) -> None:
@@ -329,7 +329,7 @@ def _counts(life: Life, client: int, ended_us: int) -> dict[str, Any]:
     }
 
 
-def _said(icmp: Icmp, client: int) -> dict[str, Any]:
+def _reported(icmp: Icmp, client: int) -> dict[str, Any]:
     """What ICMP errors state, of whose packets."""
     mtu = {} if icmp.mtu is None else {"mtu": icmp.mtu}
     ends = {"by": icmp.by, "of": _ENDS[icmp.way != client]}

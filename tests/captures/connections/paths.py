@@ -51,6 +51,12 @@ def one_way(stage: Stage) -> None:
     three_write(stage.server, "deaf", 25)
 
 
+def deaf(stage: Stage) -> None:
+    """A firewall lets the SYN-ACKs of the broker pass, and drops all else that it sends to librdkafka and Java."""
+    network.filters(f"{stage.back} tcp flags & syn == 0 drop")
+    three_write(stage.server, "deaf", 40)
+
+
 def mongodb_one_way(stage: Stage) -> None:
     """A firewall drops the answers of a MongoDB server to the SYNs of pymongo."""
     network.filters(f"{stage.back} tcp flags & (syn | ack) == syn | ack drop")

@@ -96,6 +96,7 @@ STORIES = (
     _story(40, paths.mongodb_rejected, protocol="", is_mongodb=True, findings=_failed("rejected")),
     _story(51, paths.no_route, findings=_failed("no-route")),
     _story(52, paths.rejected_amid_work, findings=_failed("rejected")),
+    _story(54, paths.deaf, findings=_failed("deaf/{client}")),
     _story(41, healthy.checks, info=_failed("check/{client}")),
     _story(42, healthy.idle_at_client),
     _story(43, healthy.idle_at_broker, settings=("connections.max.idle.ms=5000",)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.rules.capture.connections import (
     advertised,
     crowds,
+    deaf,
     dropped,
     forgotten,
     full,
@@ -54,6 +55,7 @@ _LIKELY = frozenset(
         "one-way",
         "away",
         "path",
+        "deaf",
     }
 )
 
@@ -64,6 +66,7 @@ _FAILED = {
     "rejected": f"{SEEN}the messages by ICMP, which quote the SYNs. Whose rule it is is not on the wire.",
     "no-route": f"{SEEN}the messages by ICMP, which quote the SYNs, and that nothing else answered.",
     "one-way": f"{SEEN}the server's answers to SYNs, and that the client sent the same SYNs again.",
+    "deaf": f"{SEEN}both sides send the same segments again, and the server acknowledges the client's.",
     "no-tls": f"{SEEN}what the server did as soon as it got the handshake. {not_why('server')}",
     "tls-closed": f"{SEEN}how the server ended these handshakes, and that it continued others. {not_why('server')}",
     "tls-unanswered": f"{SEEN}handshakes that no byte answers. {not_why('server')}",
@@ -120,6 +123,7 @@ class ConnectionFailed(Rule):
         *full.ADVICE,
         stuck.ADVICE,
         forgotten.ADVICE,
+        deaf.ADVICE,
         dropped.ADVICE,
         dropped.AWAY,
         one_host.ADVICE,

@@ -8,7 +8,14 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections import one_host
-from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, heard_of, number_of, times_of
+from pipeline.analysis.rules.capture.connections.shapes import (
+    MOST_SHOWN,
+    Seen,
+    Trouble,
+    also_reported,
+    number_of,
+    times_of,
+)
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some, who
 from pipeline.analysis.tables import ADDRESS, Row
@@ -134,12 +141,12 @@ def _trouble(whose: _Whose, rows: Sequence[Row], answers: int, lost: Mapping[str
     again = sum(lost[row.connection_id].sent_again[0] for row in rows)
     lasted_us = max(lost[row.connection_id].ended_us - row.us for row in rows)
     apis = some(api for row in rows for api in row.apis)
-    heard = heard_of(lost[row.connection_id] for row in rows)
+    reports = also_reported(lost[row.connection_id] for row in rows)
     summary = (
         f"{server} receives nothing more on {count(len(rows), 'connection')} of {who(client or None, host)}: {apis} "
         f"was sent again {count(again, 'time')} for {seconds(lasted_us)} and never acknowledged, from "
         f"{clock(times[0])} UTC on, while {count(answers, 'request')} of the same host on other connections "
-        f"{'was' if answers == 1 else 'were'} answered{heard}: something between drops that connection's packets."
+        f"{'was' if answers == 1 else 'were'} answered{reports}: something between drops that connection's packets."
     )
     return Trouble(
         "dropped", server, f"{client}/{host}", times, len(rows), False, summary, ADVICE,
@@ -170,7 +177,7 @@ def _away(
     summary = (
         f"{server} acknowledges nothing of {some(hosts)}: {apis} was sent again {count(again, 'time')} on "
         f"{count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[1])} UTC{silent}"
-        f"{heard_of(begun)}{why}"
+        f"{also_reported(begun)}{why}"
     )
     seen_us = sorted([row.us for row in rows] + times_of(shut))
     return Trouble(

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pipeline.analysis.rules.capture.connections import (
     advertised,
     crowds,
+    deaf,
     dropped,
     forgotten,
     full,
@@ -56,6 +57,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
             *stuck.troubles(sources, known, settings),
             *full.troubles(sources, known, settings),
             *forgotten.troubles(sources, known, settings),
+            *deaf.troubles(sources, known, settings),
         ]
         yield from explained
         lost = list(dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings))
@@ -69,11 +71,14 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
 
 def cut_off(sources: Sources, settings: FindingSettings) -> set[tuple[str, str]]:
     """Name and host of the clients whose connections fail: that they connect again and again follows from it."""
-    return {
+    found = troubles(sources, settings)
+    own = {
         (str(one.details["client"]) or "?", str(one.details["host"]))
-        for one in troubles(sources, settings)
+        for one in found
         if one.details.get("client") is not None
     }
+    named = ((one.whose, one.details.get("clients")) for one in found if one.shape == "deaf")
+    return own.union((name, host) for host, names in named if isinstance(names, list) for name in names)
 
 
 def explained(sources: Sources, settings: FindingSettings) -> frozenset[str]:

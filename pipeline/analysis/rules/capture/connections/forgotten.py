@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, heard_of
+from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, also_reported
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.tables import ADDRESS, Row
@@ -98,13 +98,13 @@ def _trouble(server: str, client: str, host: str, rows: Sequence[Row], lost: dic
     shown = (
         f"sent again {count(again, 'time')}, never acknowledged" if again else f"answered by {count(resets, 'reset')}"
     )
-    heard = heard_of(lost[row.connection_id] for row in rows)
+    reports = also_reported(lost[row.connection_id] for row in rows)
     times = [row.us for row in rows]
     setting = _OF_MONGODB if all(row.is_mongodb for row in rows) else _OF_KAFKA
     summary = (
         f"{who(client or None, host)} gets no answer from {server} after each pause of {pause} "
         f"({count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC; the request was {shown}"
-        f"{heard}): something between drops connections that are idle for so long. "
+        f"{reports}): something between drops connections that are idle for so long. "
         f"{setting} must stay below that limit."
     )
     return Trouble(

@@ -12,8 +12,8 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     Seen,
     Trouble,
     are_sent_once,
+    icmp_reports,
     number_of,
-    said_by,
     times_of,
 )
 from pipeline.analysis.rules.coming_again import apart, earlier
@@ -75,7 +75,7 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
             found = _unreachable(server, how, some_of, known, settings)
             if found is not None:
                 yield found
-        yield from _said(server, [one for one in failed if one.how == "unanswered"], known, settings)
+        yield from _reported(server, [one for one in failed if one.how == "unanswered"], known, settings)
         away = _was_away(server, [one for one in failed if one.how == "refused"], sources, known, settings)
         if away is not None:
             yield away
@@ -126,35 +126,35 @@ def _unreachable(
     )  # fmt: skip
 
 
-def _said(server: str, failed: Sequence[Life], known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def _reported(server: str, failed: Sequence[Life], known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
     """Whose SYNs somebody answers by ICMP: a firewall that rejects them, or a router that knows no way.
 
     Kubernetes rejects so what comes for a service without ready pods: a restart, unless it lasts.
     """
     for is_refused in (True, False):
-        said = [
+        reported = [
             one
             for one in failed
             if one.icmp is not None and one.icmp.of == "client" and one.icmp.is_refusal == is_refused
             and one.began_us > known.asked.get((server, one.client_ip), 0)
         ]  # fmt: skip
-        times = times_of(said)
-        if len(said) < settings.connection_failures or not _is_ours(said[0], known):
+        times = times_of(reported)
+        if len(reported) < settings.connection_failures or not _is_ours(reported[0], known):
             continue
         patience_us = settings.connection_restart_seconds * 1_000_000 if server in known.answered else _LEAST_US
-        if times[-1] - said[0].began_us < patience_us:
+        if times[-1] - reported[0].began_us < patience_us:
             continue
-        hosts = sorted({one.client_ip for one in said})
-        span = f"{count(len(said), 'connection')} from {clock(said[0].began_us)} to {clock(times[-1])} UTC"
+        hosts = sorted({one.client_ip for one in reported})
+        span = f"{count(len(reported), 'connection')} from {clock(reported[0].began_us)} to {clock(times[-1])} UTC"
         summary = (
-            f"A firewall rejects the connections of {some(hosts)} to {server}: {said_by(said)} ({span})."
+            f"A firewall rejects the connections of {some(hosts)} to {server}: {icmp_reports(reported)} ({span})."
             if is_refused
-            else f"{some(hosts)} has no way to {server}: {said_by(said)} ({span})."
+            else f"{some(hosts)} has no way to {server}: {icmp_reports(reported)} ({span})."
         )
         yield Trouble(
-            "rejected" if is_refused else "no-route", server, "", times, len(said),
-            not known.answers_after(server, said[0].began_us),
-            summary, REJECTED if is_refused else NO_ROUTE, details={"hosts": hosts, "connections": _ids(said)},
+            "rejected" if is_refused else "no-route", server, "", times, len(reported),
+            not known.answers_after(server, reported[0].began_us),
+            summary, REJECTED if is_refused else NO_ROUTE, details={"hosts": hosts, "connections": _ids(reported)},
         )  # fmt: skip
 
 

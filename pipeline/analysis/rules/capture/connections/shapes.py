@@ -205,13 +205,13 @@ def times_of(some: Iterable[Life]) -> list[int]:
     )
 
 
-def said_by(some: Iterable[Life]) -> str:
-    """Who says what of these connections by ICMP, in words; empty if nobody does."""
-    said = sorted({(one.icmp.by, one.icmp.text) for one in some if one.icmp is not None})
-    return " and ".join(f"{by} reports by ICMP: {text}" for by, text in said[:2])
+def icmp_reports(some: Iterable[Life]) -> str:
+    """Who reports what of these connections by ICMP, in words; empty if nobody does."""
+    reported = sorted({(one.icmp.by, one.icmp.text) for one in some if one.icmp is not None})
+    return " and ".join(f"{by} reports by ICMP: {text}" for by, text in reported[:2])
 
 
-def heard_of(some: Iterable[Life]) -> str:
+def also_reported(some: Iterable[Life]) -> str:
     """The same behind a semicolon, for the end of a list of what was seen."""
-    said = said_by(some)
-    return f"; {said}" if said else ""
+    reported = icmp_reports(some)
+    return f"; {reported}" if reported else ""
