@@ -65,6 +65,7 @@ class Story:
         most_connections: that the broker accepts of the clients' address; 0: any number.
         findings: what must be found above info, and nothing else.
         info: what must be found for information.
+        has_icmp: whether it holds ICMP errors, which twists of TCP segments do not know.
         is_alone: whether nothing else may play meanwhile.
     """
 
@@ -79,6 +80,7 @@ class Story:
     info: frozenset[Pair] = field(default_factory=frozenset)
     is_alone: bool = False
     is_mongodb: bool = False
+    has_icmp: bool = False
 
     @property
     def listener(self) -> str:

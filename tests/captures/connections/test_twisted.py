@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures.connections.outcomes import PAGE, as_recorded, make, outcome, table
+from tests.captures.connections.outcomes import OF_TCP, PAGE, as_recorded, make, outcome, table
 from tests.captures.connections.states import claims, unlike
-from tests.captures.connections.stories import STORIES
 from tests.captures.connections.story import Story
 from tests.captures.connections.twisted import TWISTS, Twist
 from tests.pipeline.capture.both_ways import landed_lives
@@ -38,7 +37,7 @@ QUICK = {
             story, twist, id=f"{story.name}, {twist.name}",
             marks=() if (story.name, twist.name) in QUICK else pytest.mark.proof,
         )
-        for story in STORIES
+        for story in OF_TCP
         for twist in TWISTS
     ],
 )  # fmt: skip
