@@ -21,8 +21,8 @@ from benchmarks.candidates import CONSOLE
 from benchmarks.follow import FRAMES_PER_S, NAMES, RECORDING
 from pipeline.commands.diagnose_follow import MOST_JUDGING_S
 from pipeline.config.settings import StreamSettings
-from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 
 EXCHANGES = 2_000_000
 STEPS = 10
@@ -31,7 +31,7 @@ PIECE_US = 10_000_000
 
 def main(exchanges: int = EXCHANGES) -> None:
     """Take so many exchanges, and print what the process keeps meanwhile."""
-    following, no_gaps = Following(StreamSettings()), read_inputs([str(RECORDING)]).gaps.slice(0, 0)
+    following, no_gaps = StreamingDiagnoser(StreamSettings()), read_inputs([str(RECORDING)]).gaps.slice(0, 0)
     table = Table("exchanges", "hours", "kept", "findings known", "reported", "resident MiB", "CPU s", "a judgement s")
     steps, reported, begun = 0, 0, time.process_time()
     CONSOLE.print(f"\n{exchanges:,} exchanges of {FRAMES_PER_S:,} frames a second into diagnose --follow, at once …")

@@ -30,7 +30,7 @@ from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_apart
 from pipeline.streaming.silver.stated import statement_frame
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, snapshot
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import append
 from pipeline.tables import EXCHANGES, FRAMES, TABLES
 
@@ -161,7 +161,7 @@ def parts(spark: SparkSession, landing: Path, lake: Lake) -> dict[str, Cost]:
     steps = {
         "read": [read_table(spark, lake, table) for table in TABLES.values()],
         "decode": [decode_frames(landed, kernel_after=0)],
-        "pair": [pair_apart(Rows(spark, lake), halves, halves, StreamSettings())],
+        "pair": [pair_apart(LakeIO(spark, lake), halves, halves, StreamSettings())],
         "extract": [statement_frame(exchanges)],
     }
     costs = {}

@@ -98,14 +98,14 @@ def _compute(lake: str, at_once: int, limit_mb: int) -> None:
     from datetime import timedelta  # noqa: PLC0415
 
     from pipeline.streaming.gold.timeline import refresh_timeline  # noqa: PLC0415 - loads Spark
-    from pipeline.streaming.silver.facts import load_facts  # noqa: PLC0415
+    from pipeline.streaming.silver.cluster_catalog import load_facts  # noqa: PLC0415
     from pipeline.streaming.spark.session import build_session  # noqa: PLC0415
     from pipeline.streaming.storage.lake import Lake  # noqa: PLC0415
-    from pipeline.streaming.storage.rows import Rows  # noqa: PLC0415
+    from pipeline.streaming.storage.lake_io import LakeIO  # noqa: PLC0415
     from pipeline.tables import OFFSET_TIMELINE  # noqa: PLC0415
 
     spark = build_session("skewed", extra_conf={"spark.executor.pyspark.memory": f"{limit_mb}m"})
-    rows = Rows(spark, Lake.at(lake), 0)
+    rows = LakeIO(spark, Lake.at(lake), 0)
     peak, begun = [0], time.monotonic()
     threading.Thread(target=_watch, args=(peak,), daemon=True).start()
     refresh_timeline(rows, load_facts(rows), _BEGIN_US, timedelta(hours=1), at_once)

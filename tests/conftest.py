@@ -92,12 +92,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 _LONGEST = {
     name: place
     for place, name in enumerate((
-        "lake", "commands", "browser", "tests/pipeline/embedded/test_following.py",
+        "lake", "commands", "browser", "tests/pipeline/embedded/test_streaming_diagnoser.py",
         "tests/pipeline/embedded/test_diagnose.py", "tests/protocols/test_resp_installed.py",
         "tests/pipeline/dashboard/web/test_damaged_lakes.py", "tests/pipeline/dashboard/web/test_pages.py",
         "tests/pipeline/commands/test_diagnose_follow.py", "tests/test_benchmarks.py",
-        "tests/pipeline/embedded/test_no_room.py", "tests/pipeline/streaming/gold/test_ahead.py",
-        "tests/pipeline/commands/watching/test_top.py", "tests/hostile/test_page_browser.py",
+        "tests/pipeline/embedded/test_no_room.py", "tests/pipeline/streaming/gold/test_realtime_findings.py",
+        "tests/pipeline/commands/top/test_top.py", "tests/hostile/test_page_browser.py",
         "tests/pipeline/capture/runs/test_live.py", "tests/pipeline/analysis/incidents/test_golden.py",
     ))
 }  # fmt: skip

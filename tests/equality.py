@@ -30,8 +30,8 @@ from pyspark.sql import SparkSession
 from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import read_inputs
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.spark.session import build_session
 from pipeline.tables import FINDINGS, GAP_LANDING_COLUMNS, LANDING_COLUMNS, PENDING_EXCHANGES, Table
@@ -130,7 +130,7 @@ class Campaign:
             self.differences.append(f"{what}: {len(missing)} missing, {len(more)} more\n- {missing[:1]}\n+ {more[:1]}")
 
     def _follow(self, name: str, frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: list[str]) -> None:
-        following = Following(settings, by_kernel=False)
+        following = StreamingDiagnoser(settings, by_kernel=False)
         in_order = frames.sort_by("ts")
         at = 0
         while at < in_order.num_rows:

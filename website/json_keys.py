@@ -17,7 +17,7 @@ from pipeline.capture.stats import NOTICES, CaptureStats
 from pipeline.cli import app
 from pipeline.commands.doctor import Check
 from pipeline.embedded.diagnosis import Looked
-from pipeline.embedded.following import Kind
+from pipeline.embedded.streaming_diagnoser import Kind
 from pipeline.tables import CONNECTIONS, FINDINGS, FRAMES, OFFSET_EVENTS, RECORD_BATCHES, Table
 from website.markdown import cell, code, table
 

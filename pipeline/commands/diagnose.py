@@ -229,8 +229,8 @@ def _diagnosed(
 ) -> tuple[Diagnosis, Inputs]:
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.embedded.diagnosis import diagnose as diagnose_landed  # noqa: PLC0415 - loads DuckDB and Arrow
-    from pipeline.embedded.following import diagnose_pieces  # noqa: PLC0415
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
+    from pipeline.embedded.streaming_diagnoser import diagnose_pieces  # noqa: PLC0415
 
     errors = Console(stderr=True)
     with ExitStack() as stack:

@@ -31,8 +31,8 @@ from pipeline.commands.unjudged import error_sentences, why_nothing_was_judged
 from pipeline.config.settings import Settings
 from pipeline.embedded.diagnosis import Diagnosis
 from pipeline.embedded.feed import Feed, open_feed, reading_s
-from pipeline.embedded.following import Change, Following
 from pipeline.embedded.incident_changes import IncidentChange
+from pipeline.embedded.streaming_diagnoser import Change, StreamingDiagnoser
 from pipeline.errors import UserError
 from pipeline.terminal.console import Console, json_line, printable
 
@@ -68,7 +68,7 @@ def follow_and_report(
         raise UserError("--follow takes one of: '-' for standard input, a directory, a landing zone")
     (source,) = files
     show: _Show = _ShowJson() if as_json else _ShowFindings() if flat else _ShowIncidents()
-    following = Following(settings.stream)
+    following = StreamingDiagnoser(settings.stream)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_on_signals())
         feed = stack.enter_context(open_feed(source, options, settings))
@@ -90,7 +90,7 @@ def follow_and_report(
         raise typer.Exit(2)
 
 
-def _follow(following: Following, feed: Feed, stop: Stop, show: _Show) -> None:
+def _follow(following: StreamingDiagnoser, feed: Feed, stop: Stop, show: _Show) -> None:
     is_unjudged = False
     took_s, judged = 0.0, 0.0
     while True:
@@ -163,7 +163,9 @@ class _ShowText(_Notes):
 class _ShowIncidents(_ShowText):
     """An incident when it begins, when it turns out to follow from something else, when it ends."""
 
-    def changes(self, _changes: Sequence[Change], changes: Sequence[IncidentChange], following: Following) -> None:
+    def changes(
+        self, _changes: Sequence[Change], changes: Sequence[IncidentChange], following: StreamingDiagnoser
+    ) -> None:
         """What is new."""
         findings = {row["finding_id"]: row for row in following.findings}
         for change in changes:
@@ -182,7 +184,9 @@ class _ShowIncidents(_ShowText):
 class _ShowFindings(_ShowText):
     """Findings one by one."""
 
-    def changes(self, changes: Sequence[Change], _incidents: Sequence[IncidentChange], _following: Following) -> None:
+    def changes(
+        self, changes: Sequence[Change], _incidents: Sequence[IncidentChange], _following: StreamingDiagnoser
+    ) -> None:
         """A finding that is new, worse, or over."""
         for change in changes:
             row = change.row
@@ -200,7 +204,9 @@ class _ShowFindings(_ShowText):
 class _ShowJson(_Notes):
     """For a program."""
 
-    def changes(self, changes: Sequence[Change], _incidents: Sequence[IncidentChange], _following: Following) -> None:
+    def changes(
+        self, changes: Sequence[Change], _incidents: Sequence[IncidentChange], _following: StreamingDiagnoser
+    ) -> None:
         """See _ShowFindings."""
         for change in changes:
             self._line({"change": change.kind, **_finding(change)})

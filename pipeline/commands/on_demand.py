@@ -18,7 +18,7 @@ from pipeline.terminal.metavars import make_plain
 _GROUPS = {
     "Investigate a capture": {
         "diagnose": "pipeline.commands.diagnose",
-        "top": "pipeline.commands.watching.top",
+        "top": "pipeline.commands.top.top",
         "decode": "pipeline.commands.messages.decode",
         "explain": "pipeline.commands.messages.explain",
         "connections": "pipeline.commands.connections",
@@ -26,9 +26,9 @@ _GROUPS = {
     "Ask a lake": {
         "findings": "pipeline.commands.findings",
         "dashboard": "pipeline.commands.dashboard",
-        "sql": "pipeline.commands.asking.sql",
-        "tables": "pipeline.commands.asking.sql_catalog",
-        "describe": "pipeline.commands.asking.sql_catalog",
+        "sql": "pipeline.commands.sql.sql",
+        "tables": "pipeline.commands.sql.sql_catalog",
+        "describe": "pipeline.commands.sql.sql_catalog",
         "notify": "pipeline.commands.notify",
     },
     "Keep a lake": {

@@ -188,7 +188,7 @@ def _spill() -> tempfile.TemporaryDirectory[str]:
 def connect(place: Path | str, limits: SqlSettings | None = None) -> duckdb.DuckDBPyConnection:
     """A connection in which the lake's tables are ``schema.name`` and the views have their names.
 
-    It is for queries of this program; :func:`pipeline.dashboard.ask.ask` asks those of others.
+    It is for queries of this program; :func:`pipeline.dashboard.query_sandbox.ask.ask` asks those of others.
 
     Args:
         place: the lake's folder or URL.

@@ -56,8 +56,8 @@ from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoints
 from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake, create_tables
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.lock import job_lock
-from pipeline.streaming.storage.rows import Rows
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal.console import printable_lines
 from pipeline.terminal.lines import many
@@ -132,7 +132,7 @@ class _Job:
             _refuse_failures("maintenance", summary.errors.errors)
             return
         catch_up()
-        rows = Rows(self.spark, self.lake)
+        rows = LakeIO(self.spark, self.lake)
         with errors_as(RefusedError, "the backfill"), noting_steps(rows, "backfill", None) as noted:
             backfill_days(
                 self.spark, self.lake, request.first, request.last,

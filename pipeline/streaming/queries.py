@@ -26,14 +26,14 @@ from pipeline.errors import UserError
 from pipeline.metrics.stream import BatchDone, StreamMetrics
 from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
 from pipeline.streaming.bronze.intake import InHand, Intake, LeftOut
-from pipeline.streaming.gold.ahead import Ahead
+from pipeline.streaming.gold.realtime_findings import RealtimeFindings
 from pipeline.streaming.landing.reading import Landing
 from pipeline.streaming.refresh import gold_news, take_news
 from pipeline.streaming.silver.batches import Look, record_progress, write_exchanges
 from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.new_files import names_alone, new_files
-from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import CHANGE_LOG, FRAMES, Table
 
@@ -129,10 +129,10 @@ class Queries:
     in_hand: InHand = field(default_factory=InHand)
     metrics: StreamMetrics = field(default_factory=StreamMetrics)
     gate: Gate = field(default_factory=Gate)
-    ahead: Ahead = field(init=False)
+    ahead: RealtimeFindings = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ahead", Ahead(self.settings))
+        object.__setattr__(self, "ahead", RealtimeFindings(self.settings))
 
     def _start(
         self, name: str, source: DataFrame, step: Step, every: float | None = None, rests: float = 0.0
@@ -156,7 +156,7 @@ class Queries:
             with self.gate.batch():
                 batch = Batch.current(self.spark, number, may_repeat=not begun or not self.lake.is_local)
                 begun.append(number)
-                with noting_steps(Rows(self.spark, self.lake), name, batch) as noted:
+                with noting_steps(LakeIO(self.spark, self.lake), name, batch) as noted:
                     counted = step(frame, batch)
                 record_progress(frame.sparkSession, self.lake, name, batch, counted, started_us)
             took = time.monotonic() - began

@@ -31,21 +31,21 @@ from pipeline.analysis.news import (
 from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
-from pipeline.streaming.gold.ahead import Ahead
 from pipeline.streaming.gold.clients import refresh_clients
 from pipeline.streaming.gold.findings import refresh_findings
 from pipeline.streaming.gold.minutes import refresh_latency, refresh_mongo_minutes
+from pipeline.streaming.gold.realtime_findings import RealtimeFindings
 from pipeline.streaming.gold.timeline import refresh_timeline
 from pipeline.streaming.silver.assignments import drop_provisional, refresh_assignments
+from pipeline.streaming.silver.cluster_catalog import load_facts
 from pipeline.streaming.silver.connections import refresh_connections
-from pipeline.streaming.silver.copies import refresh_copies
-from pipeline.streaming.silver.facts import load_facts
+from pipeline.streaming.silver.duplicate_flows import refresh_copies
 from pipeline.streaming.silver.fetch_sessions import refresh_fetch_sessions
 from pipeline.streaming.silver.transactions import refresh_transactions
 from pipeline.streaming.spark.side_by_side import side_by_side
+from pipeline.streaming.storage.change_log import read_news
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.news import read_news
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import day_of
 from pipeline.tables import (
     API_LATENCY,
@@ -84,14 +84,14 @@ class _News:
         return min((self.first_us[about] for about in abouts if about in self.first_us), default=None)
 
 
-def take_news(noted: DataFrame, lake: Lake, settings: StreamSettings, ahead: Ahead) -> Counted:
+def take_news(noted: DataFrame, lake: Lake, settings: StreamSettings, ahead: RealtimeFindings) -> Counted:
     """Bring all that follows from silver up to date with a batch of what :func:`gold_news` gives."""
     ahead.begin_refresh()
     news = read_news((row.about, row.rows, row.us) for row in noted.collect())
-    return write_gold(Rows(noted.sparkSession, lake, settings.local_row_limit), news, settings, ahead)
+    return write_gold(LakeIO(noted.sparkSession, lake, settings.local_row_limit), news, settings, ahead)
 
 
-def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | None = None) -> Counted:
+def write_gold(rows: LakeIO, news: News, settings: StreamSettings, ahead: RealtimeFindings | None = None) -> Counted:
     """Bring all that follows from silver up to date."""
     if not news:
         return Counted(0, 0)
@@ -110,13 +110,13 @@ def write_gold(rows: Rows, news: News, settings: StreamSettings, ahead: Ahead | 
     since_us = min(found.first_us.values())
     findings = attempt(
         f"table {FINDINGS.full_name}",
-        lambda: refresh_findings(rows, facts, settings.findings, since_us, ahead or Ahead(settings)),
+        lambda: refresh_findings(rows, facts, settings.findings, since_us, ahead or RealtimeFindings(settings)),
         lambda: 0,
     )
     return Counted(sum(count for count, _ in news.values()), findings)
 
 
-def _refresh_traffic(rows: Rows, facts: Facts, found: _News) -> None:
+def _refresh_traffic(rows: LakeIO, facts: Facts, found: _News) -> None:
     """Who connected, who asked what, and how long it took."""
     if (since := found.since([CONNECTED])) is not None:
         _refresh(CONNECTIONS, refresh_connections, rows, since)
@@ -128,7 +128,7 @@ def _refresh_traffic(rows: Rows, facts: Facts, found: _News) -> None:
         _refresh(CLIENTS, refresh_clients, rows, facts, since)
 
 
-def _refresh_holders(rows: Rows, facts: Facts, found: _News, settings: StreamSettings) -> None:
+def _refresh_holders(rows: LakeIO, facts: Facts, found: _News, settings: StreamSettings) -> None:
     """Who held partitions: members of groups, transactions, fetch sessions."""
     if NAMES in found.first_us:
         _refresh(ASSIGNMENTS, drop_provisional, rows, facts)
@@ -140,7 +140,7 @@ def _refresh_holders(rows: Rows, facts: Facts, found: _News, settings: StreamSet
         _refresh(FETCH_SESSIONS, refresh_fetch_sessions, rows, day_of(since))
 
 
-def _refresh_offsets(rows: Rows, facts: Facts, found: _News, settings: StreamSettings) -> None:
+def _refresh_offsets(rows: LakeIO, facts: Facts, found: _News, settings: StreamSettings) -> None:
     """Where partitions and groups stood."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
         _refresh(OFFSET_TIMELINE, refresh_timeline, rows, facts, since, settings.lag_lookback)

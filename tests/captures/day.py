@@ -27,7 +27,7 @@ from pipeline.analysis.derive import Gathered
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
 from pipeline.config.settings import StreamSettings
-from pipeline.embedded.following import Following
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from pipeline.tables import EXCHANGES
 from tests.captures.matrix import PAGE, write
 from tests.captures.simulation.conversation import PARTS, Conversation
@@ -174,7 +174,7 @@ def _lives(conversation: Conversation, hours: float, end_us: int, random: Random
 def play(parts: list[Part], hours: float, settings: StreamSettings, tell: Callable[[str], None] = print) -> Told:
     """Play all of it, and judge it as it goes on."""
     told = Told(len({(p.copy, group) for p in parts for group in p.conversation.groups}), hours, parts)
-    following = Following(settings)
+    following = StreamingDiagnoser(settings)
     gathering = following.gathering
     coming = sorted(
         (pace.start_us, part.copy, number, pace) for part in parts for number, pace in enumerate(part.paces)
@@ -220,7 +220,7 @@ def _together(pieces: Sequence[dict[str, pa.Table]], facts: Facts) -> Gathered:
 _PREFIX = re.compile(r"team(\d+)\.")
 
 
-def _judge(following: Following, told: Told, now_us: int, tell: Callable[[str], None]) -> None:
+def _judge(following: StreamingDiagnoser, told: Told, now_us: int, tell: Callable[[str], None]) -> None:
     began = time.process_time()
     changes = following.judge()
     told.judging_s += time.process_time() - began

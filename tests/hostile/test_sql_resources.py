@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.settings import SqlSettings
-from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
+from pipeline.dashboard.query_sandbox.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.errors import UserError
 from pipeline.tables import FINDINGS
 from tests.paths import ROOT
@@ -61,12 +61,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.dashboard.ask._server", type(_server())())
+    monkeypatch.setattr("pipeline.dashboard.query_sandbox.ask._server", type(_server())())
     monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
 def _server() -> object:
-    from pipeline.dashboard.ask import _server as server  # noqa: PLC0415 - the one of now
+    from pipeline.dashboard.query_sandbox.ask import _server as server  # noqa: PLC0415 - the one of now
 
     return server
 

@@ -25,7 +25,7 @@ from pipeline.capture.runs import reading
 from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.block_agent import MAX_STEPS, BlockAgent
 from pipeline.capture.runs.reading import read_capture
-from pipeline.capture.sessions.held import HOLD_US
+from pipeline.capture.sessions.pending_requests import HOLD_US
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.clock import MIXED_US, SILENT_US
 from pipeline.capture.tcp.tracker import IDLE_US, SWEEP_EVERY

@@ -187,9 +187,10 @@ def with_earlier(found: Found, earlier: Iterable[Mapping[str, Any]], pause_us: i
 
     How many these can be is for the caller to bound. A finding is a rule, a cluster and a subject: what comes again
     adds no row, and none gets longer by it; only new names do. ``diagnose --follow`` keeps 500 that are past
-    (pipeline.embedded.remembering). A lake keeps all until `wirelake maintain` drops them, DERIVED_DAYS (180) behind
-    the newest frame as all of silver and gold, since ``stream`` must leave what a diagnosis of all of it leaves. A
-    thousand take 0.3 s of CPU to be grouped at each refresh and 2 MB, ten thousand ten times as much (2026-11).
+    (pipeline.embedded.finding_retention). A lake keeps all until `wirelake maintain` drops them, DERIVED_DAYS (180)
+    behind the newest frame as all of silver and gold, since ``stream`` must leave what a diagnosis of all of it
+    leaves. A thousand take 0.3 s of CPU to be grouped at each refresh and 2 MB, ten thousand ten times as much
+    (2026-11).
 
     Args:
         found: what the rules found. Of clusters that were not seen in that time the data ended before, and what held

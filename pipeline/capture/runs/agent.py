@@ -19,10 +19,10 @@ from pipeline.capture.runs.handing_over import agent_state, count_connection
 from pipeline.capture.runs.large_frames import is_clean_by_kernel
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
 from pipeline.capture.sessions.decryption import Decryption
-from pipeline.capture.sessions.held import HeldRequests
 from pipeline.capture.sessions.lives import Lives
+from pipeline.capture.sessions.pending_requests import PendingRequests
 from pipeline.capture.sessions.session import Session
-from pipeline.capture.sessions.strangers import Strangers
+from pipeline.capture.sessions.unanswered_connections import UnansweredConnections
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.budgets import (
     CONNECTION_UNITS,
@@ -84,13 +84,13 @@ class Agent:
         self._clock = Clock(self.stats)
         self._tracker = Tracker(idle_us, self.stats.notices, self._clock)
         self._sessions: dict[Connection, Session] = {}
-        self._held = HeldRequests()
+        self._held = PendingRequests()
         self._ts = 0
         self._dropped: dict[int, int] = {}
         self._budgets = Budgets(work)
         self._memory = Memory(self._tracker, self._budgets)
         self._latest: Connection | None = None  # that of the segment that was taken last
-        self._strangers = Strangers(agent_id, self.stats)
+        self._strangers = UnansweredConnections(agent_id, self.stats)
         self.lives = Lives(agent_id)
         self._answers = self._paying_answers = 0  # responses to requests seen; all, and but those dear to read
 

@@ -15,7 +15,7 @@ from decoder import Codec, Frame
 from decoder.explain.explanation import Explanation, as_objects
 from decoder.protocol import Context, Pasted
 from decoder.protocols import protocol_of
-from pipeline.capture.sessions.held import HOLD_FRAMES
+from pipeline.capture.sessions.pending_requests import HOLD_FRAMES
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import MessageReader

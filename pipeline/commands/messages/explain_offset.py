@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from decoder import Frame
-from pipeline.capture.sessions.held import HOLD_FRAMES
+from pipeline.capture.sessions.pending_requests import HOLD_FRAMES
 from pipeline.commands.messages.descriptions import Describers
 from pipeline.commands.messages.failures import Failures
 from pipeline.commands.messages.message_filter import Wanted

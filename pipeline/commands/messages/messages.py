@@ -14,7 +14,7 @@ from decoder.errors import ErrorCode
 from decoder.model import FrameFlags, PayloadPolicy
 from pipeline.capture.packets.sources import capture_files
 from pipeline.capture.runs.one_capture import frames_of
-from pipeline.capture.sessions.held import HOLD_FRAMES, HOLD_US
+from pipeline.capture.sessions.pending_requests import HOLD_FRAMES, HOLD_US
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.commands.messages.failures import Failures

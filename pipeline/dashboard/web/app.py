@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pipeline.dashboard.web.bar import choose_zone, follow_search, sidebar, top
+from pipeline.dashboard.web.toolbar import choose_zone, follow_search, sidebar, top
 
 st.set_page_config(page_title="Wirelake", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 page = st.navigation(

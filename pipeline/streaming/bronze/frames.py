@@ -19,12 +19,12 @@ from decoder import Codec
 from pipeline.analysis.news import CONNECTED, TRANSACTIONS
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames, write_decoded
+from pipeline.streaming.storage.change_log import note_news
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.new_files import NewFile, read_columns_here
-from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch, append, day_of
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.streaming.storage.written_here import commit_files, takes_files
 from pipeline.tables import FRAMES, GAPS, Table
 
@@ -106,7 +106,7 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, keys: pa.Tabl
         append(rows, lake, GAPS, batch)
     # Also where an earlier try has written them: it may not have come to this.
     news = dict.fromkeys((TRANSACTIONS, CONNECTED), (extent.rows, extent.first_us))
-    note_news(Rows(landed.sparkSession, lake), news, batch)
+    note_news(LakeIO(landed.sparkSession, lake), news, batch)
     return Counted(extent.rows, new, extent.last_us)
 
 
@@ -127,7 +127,7 @@ def _fresh_rows(
         order = [F.col(c) for c in ("ts", "payload_policy") if c in landed.columns]
         window = Window.partitionBy(*table.key).orderBy(*order)
         rows = rows.withColumn("_n", F.row_number().over(window)).where("_n = 1").drop("_n")
-    known = None if keys is None else _known_here(Rows(landed.sparkSession, lake), keys, extent, table)
+    known = None if keys is None else _known_here(LakeIO(landed.sparkSession, lake), keys, extent, table)
     if known == 0:
         return rows, extent, extent.keys
     held = (
@@ -169,10 +169,10 @@ def _extent_here(keys: pa.Table, table: Table) -> _Extent | None:
     return _Extent(keys.num_rows, distinct, times["min"], times["max"])
 
 
-def _known_here(rows: Rows, keys: pa.Table, extent: _Extent, table: Table) -> int | None:
+def _known_here(rows: LakeIO, keys: pa.Table, extent: _Extent, table: Table) -> int | None:
     """How many of the keys ``table`` holds; None if it holds much of that time, or lies elsewhere."""
-    wanted = Wanted.since(table, extent.first_us, before_us=extent.last_us + 1, columns=table.key)
-    held = rows.read_few({"held": wanted})
+    wanted = TableScan.since(table, extent.first_us, before_us=extent.last_us + 1, columns=table.key)
+    held = rows.collect_if_small({"held": wanted})
     if held is None:
         return None
     once = keys.group_by(list(table.key)).aggregate([])

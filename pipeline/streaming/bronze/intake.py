@@ -25,8 +25,8 @@ from pipeline.streaming.bronze.frames import Counted, keys_of, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
 from pipeline.streaming.storage.lake import Lake, struct_type
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.new_files import NewFile, new_files, read_files
-from pipeline.streaming.storage.rows import Rows
 from pipeline.streaming.storage.sinks import Batch, is_appended
 from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_FILES, Table
 from pipeline.terminal.lines import many
@@ -135,7 +135,7 @@ class Intake:
 
     def _is_written(self, spark: SparkSession, kind: Kind, batch: Batch) -> bool:
         """Whether an earlier try has written what it had decided. Notes show it where bronze held all rows already."""
-        return is_appended(spark, self.lake, _TABLES[kind], batch) or Rows(spark, self.lake).is_noted(
+        return is_appended(spark, self.lake, _TABLES[kind], batch) or LakeIO(spark, self.lake).is_noted(
             LANDING_FILES, batch
         )
 
@@ -248,6 +248,6 @@ def record(
         LANDING_FILES,
     )  # fmt: skip
     if batch is None:
-        Rows(spark, lake).append(noted, LANDING_FILES)
+        LakeIO(spark, lake).append(noted, LANDING_FILES)
     else:
-        Rows(spark, lake).note(noted, LANDING_FILES, batch)
+        LakeIO(spark, lake).note(noted, LANDING_FILES, batch)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pipeline.analysis.clients import SIGHTING, sightings, with_sightings
 from pipeline.analysis.facts import Facts
-from pipeline.streaming.storage.rows import Rows, same_rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO, same_rows
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import CLIENTS, EXCHANGES, MONGO_COMMANDS, STATE_EVENTS
 
 _OF_EXCHANGES = (
@@ -17,19 +17,19 @@ _OF_EXCHANGES = (
 )  # fmt: skip
 
 
-def refresh_clients(rows: Rows, facts: Facts, since_us: int) -> None:
+def refresh_clients(rows: LakeIO, facts: Facts, since_us: int) -> None:
     """Take in what clients stated from ``since_us`` (µs since the epoch) on."""
     seen = rows.derive(
         lambda tables: sightings(tables["exchanges"], tables["states"], tables["commands"]),
         {
-            "exchanges": Wanted.since(EXCHANGES, since_us, columns=_OF_EXCHANGES, once=True),
-            "states": Wanted.since(STATE_EVENTS, since_us, kinds=("software",), once=True),
-            "commands": Wanted.since(MONGO_COMMANDS, since_us, once=True),
+            "exchanges": TableScan.since(EXCHANGES, since_us, columns=_OF_EXCHANGES, once=True),
+            "states": TableScan.since(STATE_EVENTS, since_us, kinds=("software",), once=True),
+            "commands": TableScan.since(MONGO_COMMANDS, since_us, once=True),
         },
         ("connection_id",),
         SIGHTING,
     )
-    held = rows.read(Wanted(CLIENTS))
+    held = rows.read(TableScan(CLIENTS))
     after = with_sightings(held, rows.as_arrow(seen, SIGHTING), facts)
     if not same_rows(after, held, CLIENTS):
         rows.overwrite(after, CLIENTS)

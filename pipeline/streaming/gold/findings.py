@@ -14,11 +14,11 @@ from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.tables import Tables
 from pipeline.finding_settings import FindingSettings
-from pipeline.streaming.gold.ahead import Ahead
+from pipeline.streaming.gold.realtime_findings import RealtimeFindings
 from pipeline.streaming.spark.side_by_side import side_by_side
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import day_of
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import (
     CONNECTIONS,
     DUPLICATE_FLOWS,
@@ -34,7 +34,9 @@ from pipeline.tables import (
 )
 
 
-def refresh_findings(rows: Rows, facts: Facts, settings: FindingSettings, first_us: int, ahead: Ahead) -> int:
+def refresh_findings(
+    rows: LakeIO, facts: Facts, settings: FindingSettings, first_us: int, ahead: RealtimeFindings
+) -> int:
     """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
     Rules look at the hours from ``lookback`` before the first news on, so that a refresh costs the same however long
@@ -68,19 +70,19 @@ _FEW = 1_000_000
 """Rows of all these that are read at once: half a gigabyte, for some fifty queries go over them."""
 
 
-def _find_all(rows: Rows, facts: Facts, settings: FindingSettings, since_us: int) -> Found:
+def _find_all(rows: LakeIO, facts: Facts, settings: FindingSettings, since_us: int) -> Found:
     """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on.
 
     A lake on this machine is read without Spark: at once if that is little, else file by file as rules ask, for a day
     of traffic need not fit into memory.
     """
-    wanted = {name: Wanted.since(table, since_us) for name, table in _ALL.items() if "ts" in table.column_names}
-    by_day = {name: Wanted(table, from_day=day_of(since_us)) for name, table in _ALL.items()}
-    ended = Wanted.since(CONNECTIONS, since_us, time="last_ts")
+    wanted = {name: TableScan.since(table, since_us) for name, table in _ALL.items() if "ts" in table.column_names}
+    by_day = {name: TableScan(table, from_day=day_of(since_us)) for name, table in _ALL.items()}
+    ended = TableScan.since(CONNECTIONS, since_us, time="last_ts")
     lying = {**by_day, **wanted, "connections": ended}
-    copies = rows.read(Wanted(DUPLICATE_FLOWS, from_day=day_of(since_us)))
-    beside = {"all_copies": copies, "halves": rows.read(Wanted(PENDING_EXCHANGES))}
-    found = rows.read_few(lying, _FEW)
+    copies = rows.read(TableScan(DUPLICATE_FLOWS, from_day=day_of(since_us)))
+    beside = {"all_copies": copies, "halves": rows.read(TableScan(PENDING_EXCHANGES))}
+    found = rows.collect_if_small(lying, _FEW)
     tables = _of_few(found, copies, beside) if found is not None else _of_many(rows, lying, copies, beside)
     try:
         tables.view("all_waiting", _WAITING)
@@ -99,9 +101,9 @@ def _of_few(found: Mapping[str, pa.Table], copies: pa.Table, beside: Mapping[str
     return tables
 
 
-def _of_many(rows: Rows, lying: Mapping[str, Wanted], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
+def _of_many(rows: LakeIO, lying: Mapping[str, TableScan], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
     """Where they lie."""
-    read = side_by_side(*(partial(rows.lying, one) for one in lying.values()))
+    read = side_by_side(*(partial(rows.scan, one) for one in lying.values()))
     tables = Tables(
         {**beside, **{f"all_{name}": some for name, some in zip(lying, read, strict=True)}}, asked_often=True
     )

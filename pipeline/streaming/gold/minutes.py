@@ -6,8 +6,8 @@ What the rows hold is :mod:`pipeline.analysis.minutes`' to say; a refresh recomp
 from __future__ import annotations
 
 from pipeline.analysis.minutes import MINUTE_US, api_latency, mongo_minutes
-from pipeline.streaming.storage.rows import Rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import API_LATENCY, EXCHANGES, MONGO_COMMANDS, MONGO_MINUTES
 
 _OF_EXCHANGES = (
@@ -17,10 +17,10 @@ _OF_EXCHANGES = (
 _MINUTE = "date_trunc('minute', ts)"
 
 
-def refresh_latency(rows: Rows, since_us: int) -> None:
+def refresh_latency(rows: LakeIO, since_us: int) -> None:
     """Recompute the minutes of Kafka's apis from that of ``since_us`` (µs since the epoch) on."""
     minute = since_us - since_us % MINUTE_US
-    exchanges = Wanted.since(EXCHANGES, minute, columns=(*_OF_EXCHANGES, "date"), once=True)
+    exchanges = TableScan.since(EXCHANGES, minute, columns=(*_OF_EXCHANGES, "date"), once=True)
     made = rows.derive(
         lambda tables: api_latency(tables["exchanges"]),
         {"exchanges": exchanges},
@@ -30,12 +30,12 @@ def refresh_latency(rows: Rows, since_us: int) -> None:
     rows.replace_since(made, API_LATENCY, "minute", minute)
 
 
-def refresh_mongo_minutes(rows: Rows, since_us: int) -> None:
+def refresh_mongo_minutes(rows: LakeIO, since_us: int) -> None:
     """Recompute the minutes of MongoDB's commands likewise."""
     minute = since_us - since_us % MINUTE_US
     made = rows.derive(
         lambda tables: mongo_minutes(tables["commands"]),
-        {"commands": Wanted.since(MONGO_COMMANDS, minute, once=True)},
+        {"commands": TableScan.since(MONGO_COMMANDS, minute, once=True)},
         (_MINUTE, "server"),
         MONGO_MINUTES,
     )

@@ -25,9 +25,9 @@ from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, HOUR_US, LATE_US, fi
 from pipeline.analysis.timeline.rows import ENDED, ended, last_known, timeline
 from pipeline.streaming.gold.timeline_here import CONTROL, NAMING, TRANSACTION_ENDS, events_by_slot, of_hour, of_window
 from pipeline.streaming.storage.lake import read_table
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import fit
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import (
     DERIVED_DAYS,
     OFFSET_EVENTS,
@@ -47,7 +47,7 @@ ROWS_AT_ONCE = 300_000
 
 
 def refresh_timeline(
-    rows: Rows, facts: Facts, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
+    rows: LakeIO, facts: Facts, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
 ) -> None:
     """Recompute the hours that news can change.
 
@@ -61,13 +61,13 @@ def refresh_timeline(
     first = first_hour(since_us)
     back = first - span_us(lookback)
     inputs = {
-        "events": Wanted.since(OFFSET_EVENTS, first, once=True),
-        "earlier": Wanted.since(OFFSET_EVENTS, back, before_us=first, kinds=_LOOKED_UP, once=True),
-        "batches": Wanted.since(RECORD_BATCHES, back, between=CONTROL, once=True),
-        "ends": Wanted.since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS, once=True),
-        "naming": Wanted.since(STATE_EVENTS, first - GROUP_KNOWN_US, kinds=NAMING, once=True),
+        "events": TableScan.since(OFFSET_EVENTS, first, once=True),
+        "earlier": TableScan.since(OFFSET_EVENTS, back, before_us=first, kinds=_LOOKED_UP, once=True),
+        "batches": TableScan.since(RECORD_BATCHES, back, between=CONTROL, once=True),
+        "ends": TableScan.since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS, once=True),
+        "naming": TableScan.since(STATE_EVENTS, first - GROUP_KNOWN_US, kinds=NAMING, once=True),
     }
-    here = rows.read_few(inputs)
+    here = rows.collect_if_small(inputs)
     if here is not None:
         _note_known(rows, first)
         events = pa.concat_tables([here["events"], here["earlier"]])
@@ -104,16 +104,16 @@ def windows(by_slot: Iterable[tuple[int, int]], first: int, most: int) -> list[t
     return list(zip(begins, [*begins[1:], None], strict=True))
 
 
-def _events_by_slot(rows: Rows, first: int) -> list[tuple[int, int]]:
+def _events_by_slot(rows: LakeIO, first: int) -> list[tuple[int, int]]:
     """Of slots of five minutes the events of the partition that has most."""
     us = F.unix_micros("ts")
     slot = (us - F.pmod(us, F.lit(LATE_US))).alias("slot")
-    by_partition = rows.frame(Wanted.since(OFFSET_EVENTS, first)).groupBy(slot, *map(F.expr, _PARTITION)).count()
+    by_partition = rows.frame(TableScan.since(OFFSET_EVENTS, first)).groupBy(slot, *map(F.expr, _PARTITION)).count()
     counted = by_partition.groupBy("slot").agg(F.max("count").alias("events"))
     return sorted((row.slot, row.events) for row in counted.collect())
 
 
-def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
+def _in_groups(rows: LakeIO, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
     """The window from ``begin`` to ``end`` by workers, partition by partition.
 
     What ends with a transaction comes first, by those; who names groups is known to all. A partition's events of the
@@ -124,9 +124,9 @@ def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: 
     before = None if end is None else hour_of(end - 1) + HOUR_US + LATE_US
 
     def wanted(table: Table, since_us: int, *kinds: str, until_us: int | None = before, **more: Any) -> DataFrame:
-        return rows.frame(Wanted.since(table, since_us, before_us=until_us, kinds=kinds, once=True, **more))
+        return rows.frame(TableScan.since(table, since_us, before_us=until_us, kinds=kinds, once=True, **more))
 
-    of_transactions = rows.derive_apart(
+    of_transactions = rows.derive_in_spark(
         lambda tables: ended(tables["events"], tables["states"], facts, begin, until),
         {
             "events": wanted(OFFSET_EVENTS, back, "txn_committed"),
@@ -162,7 +162,7 @@ def _in_groups(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: 
             since_us=begin, until_us=until, known=tables["known"], of_transactions=tables["ended"],
         )  # fmt: skip
 
-    return rows.derive_apart(
+    return rows.derive_in_spark(
         whole,
         {
             "events": here.unionByName(_around(reduce(DataFrame.union, stood), produced)),
@@ -195,7 +195,7 @@ def _around(stood: DataFrame, produced: DataFrame) -> DataFrame:
     return produced.select("*", *places).join(F.broadcast(bounds), names).where(is_asked).select(*produced.columns)
 
 
-def _note_known(rows: Rows, first: int) -> None:
+def _note_known(rows: LakeIO, first: int) -> None:
     """Note what was known when the hour ``first`` began in ``gold.offset_snapshots``, if it is not there.
 
     What was noted of later hours goes, because news may change it; beside the note of ``first`` stay those of the day
@@ -209,7 +209,7 @@ def _note_known(rows: Rows, first: int) -> None:
     last = first if first in hours else max(earlier, default=first - DERIVED_DAYS * DAY_US)
     made = rows.derive(
         lambda tables: last_known(tables["since_last"], tables["noted"], first),
-        {"since_last": Wanted.since(OFFSET_TIMELINE, last, before_us=first), "noted": of_hour(last)},
+        {"since_last": TableScan.since(OFFSET_TIMELINE, last, before_us=first), "noted": of_hour(last)},
         ("cluster", "topic", "coalesce(incarnation, 0)", "partition", "group_id", "client_id"),
         OFFSET_SNAPSHOTS,
     )
@@ -217,7 +217,7 @@ def _note_known(rows: Rows, first: int) -> None:
         return
     kept = [us for us in earlier if us >= first - DAY_US and us == hour_of(us)] or earlier[-1:]
     if isinstance(made, pa.Table):
-        held = rows.read(Wanted(OFFSET_SNAPSHOTS)) if kept else made.slice(0, 0)
+        held = rows.read(TableScan(OFFSET_SNAPSHOTS)) if kept else made.slice(0, 0)
         is_kept = pc.is_in(held.column("hour").cast(pa.int64()), pa.array(kept, pa.int64()))
         rows.overwrite(pa.concat_tables([made, held.filter(is_kept)]), OFFSET_SNAPSHOTS)
     else:
@@ -226,9 +226,9 @@ def _note_known(rows: Rows, first: int) -> None:
         rows.overwrite(fit(made, OFFSET_SNAPSHOTS).unionByName(kept_notes), OFFSET_SNAPSHOTS)
 
 
-def _noted_hours(rows: Rows) -> list[int]:
+def _noted_hours(rows: LakeIO) -> list[int]:
     """The hours of which notes are there, ascending, µs since the epoch."""
-    columns = rows.read(Wanted(OFFSET_SNAPSHOTS, columns=("hour", "date"), distinct=True))
+    columns = rows.read(TableScan(OFFSET_SNAPSHOTS, columns=("hour", "date"), distinct=True))
     if columns.column("hour").null_count:  # earlier versions noted days
         held = read_table(rows.spark, rows.lake, OFFSET_SNAPSHOTS)
         begun = F.coalesce("hour", F.col("date").cast("timestamp"))

@@ -16,8 +16,8 @@ from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import GROUP_KNOWN_US, HOUR_US, LATE_US, hour_of, span_us
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import ended, timeline
-from pipeline.streaming.storage.rows import Rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import OFFSET_EVENTS, OFFSET_SNAPSHOTS, RECORD_BATCHES, STATE_EVENTS
 
 TRANSACTION_ENDS = ("txn_end", "txn_init")
@@ -54,35 +54,35 @@ _AROUND = """
 record."""
 
 
-def of_hour(hour_us: int) -> Wanted:
+def of_hour(hour_us: int) -> TableScan:
     """What was known when an hour began, µs since the epoch."""
-    return Wanted(OFFSET_SNAPSHOTS, since_us=hour_us, before_us=hour_us + 1, time="hour")
+    return TableScan(OFFSET_SNAPSHOTS, since_us=hour_us, before_us=hour_us + 1, time="hour")
 
 
-def events_by_slot(rows: Rows, first: int) -> list[tuple[int, int]]:
+def events_by_slot(rows: LakeIO, first: int) -> list[tuple[int, int]]:
     """Slots of ten seconds from ``first`` on (both µs since the epoch), and how many events each has."""
     return [
         (row.slot, row.events)
-        for row in rows.ask(Wanted.since(OFFSET_EVENTS, first, once=True), _BY_SLOT, slot=_SLOT_US)
+        for row in rows.ask(TableScan.since(OFFSET_EVENTS, first, once=True), _BY_SLOT, slot=_SLOT_US)
     ]
 
 
-def of_window(rows: Rows, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> pa.Table:
+def of_window(rows: LakeIO, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> pa.Table:
     """Rows of the timeline from ``begin`` to ``end`` (µs since the epoch, exclusive; None: open).
 
     A window may end amid an hour; what an hour knows is looked up until it ends.
     """
     back, until = begin - span_us(lookback), _FOR_EVER if end is None else end
     before = None if end is None else hour_of(end - 1) + HOUR_US + LATE_US
-    since = partial(Wanted.since, before_us=before, once=True)
+    since = partial(TableScan.since, before_us=before, once=True)
     transactions = rows.read(since(OFFSET_EVENTS, back, kinds=("txn_committed",)))
     ends = rows.read(since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS))
     of_transactions = ended(transactions, ends, facts, begin, until)
-    events = rows.read(Wanted.since(OFFSET_EVENTS, begin, before_us=end, once=True))
+    events = rows.read(TableScan.since(OFFSET_EVENTS, begin, before_us=end, once=True))
     known = rows.read(of_hour(begin))
     tables = Tables(
         {
-            "produced": rows.lying(Wanted.since(OFFSET_EVENTS, back, before_us=before, kinds=("produced",))),
+            "produced": rows.scan(TableScan.since(OFFSET_EVENTS, back, before_us=before, kinds=("produced",))),
             "events": events, "ended": of_transactions, "known": known,
         }
     )  # fmt: skip

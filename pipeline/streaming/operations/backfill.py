@@ -15,15 +15,15 @@ from pipeline.analysis.news import of_all
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.operations.requests import RefusedError
+from pipeline.streaming.silver.cluster_catalog import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
-from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.mongo import named_commands
 from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart, stated_here
+from pipeline.streaming.storage.change_log import note_news
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
-from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import Made, Rows, same_rows
+from pipeline.streaming.storage.lake_io import LakeIO, Made, same_rows
 from pipeline.streaming.storage.sinks import delete_rows, replace_dates, us_of
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import (
     CONNECTIONS,
     EXCHANGES,
@@ -75,7 +75,7 @@ def backfill_days(
         raw = read_table(spark, lake, FRAMES).where(F.col("date").between(F.lit(first), F.lit(last)))
         decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames)
         replace_dates(decoded, lake, FRAMES, first, last)
-    rows = Rows(spark, lake, settings.local_row_limit)
+    rows = LakeIO(spark, lake, settings.local_row_limit)
     note_news(rows, of_all(1, us_of(first)))  # first: gold is derived anew also if this is cut off
     # What agents stated of these days is taken in again with the news.
     delete_rows(spark, lake, CONNECTIONS, F.col("date").between(F.lit(first), F.lit(last)))
@@ -83,8 +83,8 @@ def backfill_days(
     _exchanges(rows, first, last, settings)
     progress("deriving offset events")
     # An answer that came after midnight is an event of the next day.
-    around = Wanted(EXCHANGES, from_day=first - _DAY, before_day=last + _DAY)
-    here = rows.read_few({"around": around})
+    around = TableScan(EXCHANGES, from_day=first - _DAY, before_day=last + _DAY)
+    here = rows.collect_if_small({"around": around})
     if here is not None:
         _statements(rows, stated_here(gathered_here(here["around"], load_facts(rows))), first, last, progress)
     else:
@@ -92,12 +92,12 @@ def backfill_days(
             _statements(rows, stated, first, last, progress)
 
 
-def _statements(rows: Rows, stated: Stated, first: date, last: date, progress: Callable[[str], None]) -> None:
+def _statements(rows: LakeIO, stated: Stated, first: date, last: date, progress: Callable[[str], None]) -> None:
     """Write what exchanges state of the days from ``first`` to ``last``."""
 
     def replace(made: Made | None, table: Table) -> None:
         """Replace these days."""
-        some = rows.read(Wanted(table)).slice(0, 0) if made is None else made
+        some = rows.read(TableScan(table)).slice(0, 0) if made is None else made
         rows.replace_dates(_of_days(some, first, last), table, first, last)
 
     before = load_facts(rows)
@@ -128,11 +128,11 @@ def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None
         )
 
 
-def _exchanges(rows: Rows, first: date, last: date, settings: StreamSettings) -> None:
+def _exchanges(rows: LakeIO, first: date, last: date, settings: StreamSettings) -> None:
     """Pair the frames of these days; those of the days around them may hold their other halves."""
-    since = Wanted(FRAMES, from_day=first - _DAY, columns=HALF_COLUMNS)
-    here = rows.read_few({"since": since})
-    waiting = rows.read(Wanted(PENDING_EXCHANGES))
+    since = TableScan(FRAMES, from_day=first - _DAY, columns=HALF_COLUMNS)
+    here = rows.collect_if_small({"since": since})
+    waiting = rows.read(TableScan(PENDING_EXCHANGES))
     complete: Made
     still: Made
     if here is not None:

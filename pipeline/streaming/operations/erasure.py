@@ -27,7 +27,7 @@ from pipeline.streaming.operations.requests import check_names
 from pipeline.streaming.refresh import write_gold
 from pipeline.streaming.storage.checkpoints import OF_EXCHANGES
 from pipeline.streaming.storage.lake import Lake, read_table
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import delete_rows
 from pipeline.tables import (
     ASSIGNMENTS,
@@ -122,7 +122,7 @@ def erase(
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
         since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
     progress("deriving gold anew without it")
-    write_gold(Rows(spark, lake, settings.local_row_limit), of_all(1, since_us), settings)
+    write_gold(LakeIO(spark, lake, settings.local_row_limit), of_all(1, since_us), settings)
     progress(
         "erased from the lake, not from the landing zone: delete its files of those days, else what was erased comes "
         "back when it lands again or the stream begins anew"
@@ -194,7 +194,7 @@ def _note_erased(spark: SparkSession, lake: Lake, ids: DataFrame) -> None:
     ]  # fmt: skip
     fresh = [row for row in rows if row["file"] not in noted]
     if fresh:
-        Rows(spark, lake).append(table_of(fresh, LANDING_FILES), LANDING_FILES)
+        LakeIO(spark, lake).append(table_of(fresh, LANDING_FILES), LANDING_FILES)
 
 
 def _own_id() -> Column:

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.holders.assignments import KINDS, assignments
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import delete_rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import ASSIGNMENTS, STATE_EVENTS
 
 _SAME = (
@@ -24,13 +24,13 @@ _SAME = (
 )
 
 
-def refresh_assignments(rows: Rows, first: date) -> None:
+def refresh_assignments(rows: LakeIO, first: date) -> None:
     """Take in the statements of the days from ``first`` on."""
-    states = Wanted(STATE_EVENTS, from_day=first, kinds=KINDS, once=True)
+    states = TableScan(STATE_EVENTS, from_day=first, kinds=KINDS, once=True)
     generations = rows.bounds(states, "generation")
     if generations is None:
         return
-    held = Wanted(ASSIGNMENTS, between={"generation": generations})
+    held = TableScan(ASSIGNMENTS, between={"generation": generations})
     changed = rows.derive(
         lambda tables: assignments(tables["states"], tables["held"]),
         {"states": states, "held": held},
@@ -41,7 +41,7 @@ def refresh_assignments(rows: Rows, first: date) -> None:
     rows.merge(changed, ASSIGNMENTS, _SAME, {"generation": generations})
 
 
-def drop_provisional(rows: Rows, facts: Facts) -> None:
+def drop_provisional(rows: LakeIO, facts: Facts) -> None:
     """Delete rows of a server whose cluster was learned since: their statements come again under the cluster's id."""
     if rows.is_empty(ASSIGNMENTS):
         return

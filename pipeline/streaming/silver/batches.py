@@ -23,23 +23,23 @@ from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.by_files import find_by_files, writes_files
+from pipeline.streaming.silver.cluster_catalog import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
-from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
 from pipeline.streaming.silver.mongo import write_commands
 from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart, stated_here
 from pipeline.streaming.spark.side_by_side import side_by_side
+from pipeline.streaming.storage.change_log import note_news
 from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.lake_io import FEW_BYTES, FEW_ROWS, Appended, LakeIO, Made
 from pipeline.streaming.storage.new_files import NewFile, bytes_of, read_files, read_files_here
-from pipeline.streaming.storage.news import note_news
-from pipeline.streaming.storage.rows import FEW_BYTES, FEW_ROWS, Appended, Made, Rows
 from pipeline.streaming.storage.sinks import Batch
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import EXCHANGES, FRAMES, PENDING_EXCHANGES, STREAM_PROGRESS, Table
 
 _OF_FRAMES = [c for c in FRAMES.columns if c.name in HALF_COLUMNS and c.name not in FRAMES.partition_by]
 
 
-Look = Callable[[Rows, Gathered], None]
+Look = Callable[[LakeIO, Gathered], None]
 
 
 def write_exchanges(
@@ -59,17 +59,17 @@ def write_exchanges(
         settings: how long halves wait, and what is little.
         look: called with what was written, where this process had it in memory.
     """
-    rows = Rows(spark, lake, settings.local_row_limit)
+    rows = LakeIO(spark, lake, settings.local_row_limit)
     rows_in = sum(file.rows for file in files)
     is_small = rows_in <= rows.few and lake.is_local and bytes_of(files) <= FEW_BYTES
-    waiting = rows.read_few({"waiting": Wanted(PENDING_EXCHANGES)}) if is_small else None
+    waiting = rows.collect_if_small({"waiting": TableScan(PENDING_EXCHANGES)}) if is_small else None
     if waiting is not None:
         return Counted(rows_in, _write_here(rows, files, waiting["waiting"], batch, settings, look))
     return Counted(rows_in, _write_files(rows, files, batch, settings))
 
 
 def _write_here(
-    rows: Rows, files: Sequence[NewFile], waiting: pa.Table, batch: Batch, settings: StreamSettings, look: Look
+    rows: LakeIO, files: Sequence[NewFile], waiting: pa.Table, batch: Batch, settings: StreamSettings, look: Look
 ) -> int:
     frames = read_files_here(files, PENDING_EXCHANGES)
     complete, still = pair_here(pa.concat_tables([frames, waiting]), settings)
@@ -83,10 +83,10 @@ def _write_here(
     return int(complete.num_rows)
 
 
-def _write_files(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
+def _write_files(rows: LakeIO, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
     """By workers that write files; where that cannot be, by those whose rows Spark writes."""
     can_be = rows.lake.is_local and writes_files(rows.lake)
-    waiting = rows.read_few({"waiting": Wanted(PENDING_EXCHANGES)}, FEW_ROWS) if can_be else None
+    waiting = rows.collect_if_small({"waiting": TableScan(PENDING_EXCHANGES)}, FEW_ROWS) if can_be else None
     found = None if waiting is None else find_by_files(rows, files, waiting["waiting"], load_facts(rows), settings)
     if waiting is None or found is None:
         return _write_apart(rows, files, batch, settings)
@@ -97,10 +97,12 @@ def _write_files(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: S
     return found.complete.rows
 
 
-def _write_apart(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
+def _write_apart(rows: LakeIO, files: Sequence[NewFile], batch: Batch, settings: StreamSettings) -> int:
     frames = read_files(rows.spark, files, _OF_FRAMES).withColumn("date", F.to_date("ts")).select(*HALF_COLUMNS)
     had_waiting = not rows.is_empty(PENDING_EXCHANGES)
-    halves = frames.unionByName(rows.frame(Wanted(PENDING_EXCHANGES)).select(*HALF_COLUMNS)) if had_waiting else frames
+    halves = (
+        frames.unionByName(rows.frame(TableScan(PENDING_EXCHANGES)).select(*HALF_COLUMNS)) if had_waiting else frames
+    )
     paired = pair_apart(rows, halves, halves, settings).persist()
     try:
         complete, still = complete_of(paired), waiting_of(paired)
@@ -115,11 +117,11 @@ def _write_apart(rows: Rows, files: Sequence[NewFile], batch: Batch, settings: S
     return int(count)
 
 
-def _keep_waiting(rows: Rows, still: Made, batch: Batch) -> None:
+def _keep_waiting(rows: LakeIO, still: Made, batch: Batch) -> None:
     rows.overwrite(still, PENDING_EXCHANGES, batch)
 
 
-def _write(rows: Rows, complete: Appended, stated: Stated, news: News, batch: Batch) -> None:
+def _write(rows: LakeIO, complete: Appended, stated: Stated, news: News, batch: Batch) -> None:
     """Write completed exchanges and what they state; names first, news last."""
     before = load_facts(rows)
     facts = attempt("clusters and topic names", partial(stated.facts, before), lambda: before)
@@ -132,7 +134,7 @@ def _write(rows: Rows, complete: Appended, stated: Stated, news: News, batch: Ba
     note_news(rows, together(news, *found), batch)
 
 
-def _append(rows: Rows, table: Table, made: Appended, batch: Batch) -> News:
+def _append(rows: LakeIO, table: Table, made: Appended, batch: Batch) -> News:
     rows.append(made, table, batch)
     return news_of(table, made) if isinstance(made, pa.Table) else {}
 
@@ -151,4 +153,4 @@ def record_progress(
         "started_at": started_us,
         "newest_ts": counted.newest_us,
     }
-    Rows(spark, lake).note(table_of([row], STREAM_PROGRESS), STREAM_PROGRESS, batch)
+    LakeIO(spark, lake).note(table_of([row], STREAM_PROGRESS), STREAM_PROGRESS, batch)

@@ -32,8 +32,8 @@ from pipeline.streaming.silver.exchanges import pair_here
 from pipeline.streaming.silver.stated import NAMED_AT_MOST, STEP, Stated
 from pipeline.streaming.spark.failures import failures_of
 from pipeline.streaming.storage.lake import Lake
+from pipeline.streaming.storage.lake_io import FEW_BYTES, FEW_ROWS, LakeIO
 from pipeline.streaming.storage.new_files import NewFile, paths_here
-from pipeline.streaming.storage.rows import FEW_BYTES, FEW_ROWS, Rows
 from pipeline.streaming.storage.worker_files import Written, groups_of, in_tasks, rewritten
 from pipeline.streaming.storage.written_here import takes_files
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, PENDING_EXCHANGES, Table
@@ -62,7 +62,7 @@ def writes_files(lake: Lake) -> bool:
 
 
 def find_by_files(
-    rows: Rows, files: Sequence[NewFile], waiting: pa.Table, known: Facts, settings: StreamSettings
+    rows: LakeIO, files: Sequence[NewFile], waiting: pa.Table, known: Facts, settings: StreamSettings
 ) -> Found | None:
     """What new files and the halves that waited hold; None: there is too much that the driver would have to pair.
 
@@ -98,7 +98,9 @@ def find_by_files(
     return found
 
 
-def _by_tasks(rows: Rows, files: Sequence[NewFile], known: Facts, settings: StreamSettings) -> list[tuple[object, ...]]:
+def _by_tasks(
+    rows: LakeIO, files: Sequence[NewFile], known: Facts, settings: StreamSettings
+) -> list[tuple[object, ...]]:
     paths = paths_here(files)
     # One for each core: more would divide more pairs.
     groups = [
@@ -109,7 +111,7 @@ def _by_tasks(rows: Rows, files: Sequence[NewFile], known: Facts, settings: Stre
     return [tuple(line) for line in in_tasks(rows.spark, len(groups), work, OUTPUT)]
 
 
-def _stated(rows: Rows, both: BundleFiles, known: Facts, handshakes: pa.Table | None) -> Stated:
+def _stated(rows: LakeIO, both: BundleFiles, known: Facts, handshakes: pa.Table | None) -> Stated:
     noted = both.noted("facts")
     facts = [] if noted is None else [Fact(*row.values()) for row in noted.to_pylist()]
     commands = both.written(MONGO_COMMANDS)

@@ -19,10 +19,10 @@ from pipeline.analysis.connections import connections
 from pipeline.analysis.copies.counted_connections import OF_COUNTED, counted_by
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.tables import Tables
-from pipeline.streaming.storage.news import first_us
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.change_log import first_us
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import day_of
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, GAPS
 
 _DAY = timedelta(days=1)
@@ -42,7 +42,7 @@ _LEFT = """
 """What the table holds and keeps, of which it may have to be stated anew whether it is a copy."""
 
 
-def refresh_connections(rows: Rows, since_us: int) -> None:
+def refresh_connections(rows: LakeIO, since_us: int) -> None:
     """Take in what agents stated from ``since_us`` (µs since the epoch) on.
 
     A lake of an older release holds statements and no table: then all of them are taken in.
@@ -50,16 +50,16 @@ def refresh_connections(rows: Rows, since_us: int) -> None:
     if rows.is_empty(CONNECTIONS):
         first = first_us(rows, GAPS)
         since_us = since_us if first is None else min(since_us, first)
-    stated = Wanted.since(GAPS, since_us, present=("life",), columns=("date",), distinct=True)
-    others = rows.read(Wanted(DUPLICATE_FLOWS))
+    stated = TableScan.since(GAPS, since_us, present=("life",), columns=("date",), distinct=True)
+    others = rows.read(TableScan(DUPLICATE_FLOWS))
     for day in sorted(pc.unique(rows.read(stated).column("date")).to_pylist()):
         _take_day(rows, day, max(since_us, 0) if day == day_of(since_us) else None, others)
 
 
-def _take_day(rows: Rows, day: date, since_us: int | None, others: pa.Table) -> None:
+def _take_day(rows: LakeIO, day: date, since_us: int | None, others: pa.Table) -> None:
     made = rows.derive(
         lambda tables: connections(tables["gaps"]),
-        {"gaps": Wanted(GAPS, from_day=day, before_day=day + _DAY, since_us=since_us, present=("life",))},
+        {"gaps": TableScan(GAPS, from_day=day, before_day=day + _DAY, since_us=since_us, present=("life",))},
         (_FLOW,),
         CONNECTIONS,
     )
@@ -86,15 +86,15 @@ def _take_day(rows: Rows, day: date, since_us: int | None, others: pa.Table) -> 
         rows.append(taken, CONNECTIONS)
 
 
-def _near(day: date, *, has_interim: bool) -> Sequence[Wanted]:
+def _near(day: date, *, has_interim: bool) -> Sequence[TableScan]:
     """What the table holds of connections that a day may state again.
 
     Agents state the end of a connection within moments of each other; before that, one that goes on may have been
     stated on any day.
     """
     until = None if has_interim else day + 2 * _DAY
-    near = Wanted(CONNECTIONS, from_day=day - _DAY, before_day=until)
-    return near, Wanted(CONNECTIONS, before_day=day - _DAY, present=("is_interim",))
+    near = TableScan(CONNECTIONS, from_day=day - _DAY, before_day=until)
+    return near, TableScan(CONNECTIONS, before_day=day - _DAY, present=("is_interim",))
 
 
 def _in_us(some: pa.Table) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def _naming(some: pa.Table, counted: Mapping[str, str]) -> pa.Table:
     return some.set_column(number, some.schema.field(number), names)
 
 
-def _whole(rows: Rows, near: Iterable[Wanted], flows: Sequence[str]) -> pa.Table:
+def _whole(rows: LakeIO, near: Iterable[TableScan], flows: Sequence[str]) -> pa.Table:
     """All columns of what the table holds of some connections."""
     if not flows:
         return schema_of(CONNECTIONS).empty_table()

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.pairing import HALF, completed, exchanges, halves_of, newest, pending, with_halves
 from pipeline.config.settings import StreamSettings
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.tables import EXCHANGES, PENDING_EXCHANGES, Column
 
 HALF_COLUMNS = PENDING_EXCHANGES.column_names
@@ -43,7 +43,7 @@ def pair_here(halves: pa.Table, settings: StreamSettings, clocks: pa.Table | Non
     return completed(paired), halves_of(pending(paired), halves)
 
 
-def pair_apart(rows: Rows, halves: DataFrame, frames: DataFrame, settings: StreamSettings) -> DataFrame:
+def pair_apart(rows: LakeIO, halves: DataFrame, frames: DataFrame, settings: StreamSettings) -> DataFrame:
     """The same by Spark's workers. To be persisted where it is read more than once.
 
     Args:
@@ -56,14 +56,14 @@ def pair_apart(rows: Rows, halves: DataFrame, frames: DataFrame, settings: Strea
     def last(tables: Mapping[str, pa.Table]) -> pa.Table:
         return newest(tables["frames"], tables["frames"].slice(0, 0), -1)
 
-    clocks = rows.derive_apart(last, {"frames": frames.select(*CLOCKS)}, ("connection_id",), _CLOCKS).toArrow()
+    clocks = rows.derive_in_spark(last, {"frames": frames.select(*CLOCKS)}, ("connection_id",), _CLOCKS).toArrow()
 
     def pair(tables: Mapping[str, pa.Table]) -> pa.Table:
         some = tables["halves"]
         paired = exchanges(some, settings.response_timeout, settings.abandon_timeout, tables["clocks"])
         return with_halves(paired, some)
 
-    return rows.derive_apart(pair, {"halves": halves.select(*HALF_COLUMNS)}, (_ID,), _PAIRED, {"clocks": clocks})
+    return rows.derive_in_spark(pair, {"halves": halves.select(*HALF_COLUMNS)}, (_ID,), _PAIRED, {"clocks": clocks})
 
 
 def complete_of(paired: DataFrame) -> DataFrame:

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.holders.fetch_sessions import KINDS, fetch_sessions
-from pipeline.streaming.storage.rows import Rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import FETCH_SESSIONS, OFFSET_EVENTS, STATE_EVENTS
 
 
-def refresh_fetch_sessions(rows: Rows, first: date) -> None:
+def refresh_fetch_sessions(rows: LakeIO, first: date) -> None:
     """Recompute the days from ``first`` on."""
     day_before = first - timedelta(days=1)
 
@@ -30,9 +30,9 @@ def refresh_fetch_sessions(rows: Rows, first: date) -> None:
     made = rows.derive(
         follow,
         {
-            "events": Wanted(OFFSET_EVENTS, from_day=first, kinds=KINDS, present=("session_id",), once=True),
-            "states": Wanted(STATE_EVENTS, from_day=first, kinds=("fetch_session",), once=True),
-            "held": Wanted(FETCH_SESSIONS, from_day=day_before),
+            "events": TableScan(OFFSET_EVENTS, from_day=first, kinds=KINDS, present=("session_id",), once=True),
+            "states": TableScan(STATE_EVENTS, from_day=first, kinds=("fetch_session",), once=True),
+            "held": TableScan(FETCH_SESSIONS, from_day=day_before),
         },
         ("server", "session_id"),
         FETCH_SESSIONS,

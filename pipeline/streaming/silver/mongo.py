@@ -22,10 +22,10 @@ from pipeline.analysis.statements.mongodb import FROM_HANDSHAKE, REMEMBERED_DAYS
 from pipeline.streaming.silver.stated import Stated
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
+from pipeline.streaming.storage.lake_io import Appended, LakeIO, Made
 from pipeline.streaming.storage.new_files import with_date
-from pipeline.streaming.storage.rows import Appended, Made, Rows
 from pipeline.streaming.storage.sinks import Batch, day_of
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.streaming.storage.worker_files import Written, rewritten
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES
 
@@ -33,7 +33,7 @@ _NAMES = ("connection_id", "date", "ts", "exchange_id", *FROM_HANDSHAKE)
 _STEP = f"table {MONGO_COMMANDS.full_name}"
 
 
-def write_commands(rows: Rows, stated: Stated, batch: Batch) -> News:
+def write_commands(rows: LakeIO, stated: Stated, batch: Batch) -> News:
     """Append what a batch of completed exchanges states, and name earlier commands whose handshake it brings.
 
     Repeating it after a crash gives the same rows.
@@ -51,7 +51,7 @@ def write_commands(rows: Rows, stated: Stated, batch: Batch) -> News:
     return together(news, {} if stated.handshakes is None else _name_earlier(rows, stated.handshakes))
 
 
-def named_commands(rows: Rows, commands: Appended) -> Appended:
+def named_commands(rows: LakeIO, commands: Appended) -> Appended:
     """Rows of ``silver.mongo_commands`` with what ``silver.mongo_handshakes`` states of their connections."""
     if isinstance(commands, Written):
         those = handshakes_of(rows, with_date(commands.read(("connection_id", "ts"))))
@@ -66,20 +66,20 @@ def _named(known: pa.Table, some: pa.Table) -> pa.Table:
     return attempt(_STEP, lambda: with_handshakes(some, known), lambda: some)
 
 
-def handshakes_of(rows: Rows, statements: Made) -> pa.Table:
+def handshakes_of(rows: LakeIO, statements: Made) -> pa.Table:
     """The handshakes of the connections of some rows, as far back as they are remembered."""
     if rows.is_empty(MONGO_HANDSHAKES):
-        return rows.read(Wanted(MONGO_HANDSHAKES)).slice(0, 0)
+        return rows.read(TableScan(MONGO_HANDSHAKES)).slice(0, 0)
     if isinstance(statements, DataFrame):
         first = statements.agg(F.min("date")).collect()[0][0]
-        held = rows.frame(Wanted(MONGO_HANDSHAKES, from_day=first - timedelta(days=REMEMBERED_DAYS), columns=_NAMES))
+        held = rows.frame(TableScan(MONGO_HANDSHAKES, from_day=first - timedelta(days=REMEMBERED_DAYS), columns=_NAMES))
         return held.join(statements.select("connection_id").distinct(), "connection_id", "left_semi").toArrow()
     first = pc.min(statements.column("date")).as_py()
-    held = rows.read(Wanted(MONGO_HANDSHAKES, from_day=first - timedelta(days=REMEMBERED_DAYS), columns=_NAMES))
+    held = rows.read(TableScan(MONGO_HANDSHAKES, from_day=first - timedelta(days=REMEMBERED_DAYS), columns=_NAMES))
     return held.filter(pc.is_in(held.column("connection_id"), pc.unique(statements.column("connection_id"))))
 
 
-def _name_earlier(rows: Rows, handshakes: Made) -> News:
+def _name_earlier(rows: LakeIO, handshakes: Made) -> News:
     """Give commands what their handshake states, if it landed after them.
 
     Args:
@@ -88,7 +88,7 @@ def _name_earlier(rows: Rows, handshakes: Made) -> News:
     """
     since_us = _first_us(handshakes)
     known = handshakes_of(rows, handshakes)
-    wanted = Wanted.since(MONGO_COMMANDS, since_us)
+    wanted = TableScan.since(MONGO_COMMANDS, since_us)
 
     def rename(tables: Mapping[str, pa.Table]) -> pa.Table:
         commands = tables["commands"]

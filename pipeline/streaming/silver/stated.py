@@ -24,7 +24,7 @@ from pipeline.analysis.statements.kafka import CONTEXT, FACT, PARTS
 from pipeline.lake.arrow import arrow_schema
 from pipeline.streaming.spark.bundles import map_tables
 from pipeline.streaming.storage.lake import struct_type
-from pipeline.streaming.storage.rows import Appended, Made
+from pipeline.streaming.storage.lake_io import Appended, Made
 from pipeline.tables import (
     GAPS,
     MONGO_COMMANDS,

@@ -10,16 +10,16 @@ from datetime import timedelta
 
 from pipeline.analysis.holders.transactions import begun, transactions
 from pipeline.analysis.hours import span_us
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import day_of
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TRANSACTIONS, Column
 
 _PRODUCER = ("cluster", "producer_id")
 """Stands for the transactional id, which markers do not name: a producer id belongs to one as long as it lives."""
 
 
-def refresh_transactions(rows: Rows, since_us: int, patience: timedelta) -> None:
+def refresh_transactions(rows: LakeIO, since_us: int, patience: timedelta) -> None:
     """Take in what was stated from ``since_us`` on.
 
     Args:
@@ -29,20 +29,20 @@ def refresh_transactions(rows: Rows, since_us: int, patience: timedelta) -> None
     """
     starts = rows.derive(
         lambda tables: begun(tables["held"], since_us, patience),
-        {"held": Wanted(TRANSACTIONS, since_us=since_us - span_us(patience), time="last_ts")},
+        {"held": TableScan(TRANSACTIONS, since_us=since_us - span_us(patience), time="last_ts")},
         _PRODUCER,
         (Column("us", "bigint", ""),),
     )
     known = rows.as_arrow(starts, (Column("us", "bigint", ""),)).column("us").to_pylist()
     first = day_of(min([since_us, *known]))
-    gaps = rows.read(Wanted(GAPS, from_day=first, columns=("connection_id", "ts", "direction", "seq", "method")))
+    gaps = rows.read(TableScan(GAPS, from_day=first, columns=("connection_id", "ts", "direction", "seq", "method")))
     made = rows.derive(
         lambda tables: transactions(**tables, patience=patience, since_us=since_us),
         {
-            "events": Wanted(OFFSET_EVENTS, from_day=first, present=("transactional_id", "producer_id"), once=True),
-            "states": Wanted(STATE_EVENTS, from_day=first, present=("producer_id",), once=True),
-            "batches": Wanted(RECORD_BATCHES, from_day=first, present=("control_type", "producer_id"), once=True),
-            "held": Wanted(TRANSACTIONS, from_day=first),
+            "events": TableScan(OFFSET_EVENTS, from_day=first, present=("transactional_id", "producer_id"), once=True),
+            "states": TableScan(STATE_EVENTS, from_day=first, present=("producer_id",), once=True),
+            "batches": TableScan(RECORD_BATCHES, from_day=first, present=("control_type", "producer_id"), once=True),
+            "held": TableScan(TRANSACTIONS, from_day=first),
         },
         _PRODUCER,
         TRANSACTIONS,

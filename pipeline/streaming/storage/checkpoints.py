@@ -20,11 +20,11 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.streaming.storage.change_log import note_all
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, holds, read_table
-from pipeline.streaming.storage.news import note_all
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import delete_rows, overwrite
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import (
     DUPLICATE_FLOWS,
     EXCHANGES,
@@ -60,13 +60,13 @@ def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str],
     if not _has_begun(spark, lake, "exchanges"):
         empty_silver(spark, lake, progress)
     if not _has_begun(spark, lake, "gold"):
-        note_all(Rows(spark, lake))
+        note_all(LakeIO(spark, lake))
 
 
 def _batches_done(spark: SparkSession, lake: Lake) -> dict[str, int]:
     """The last batch of each checkpoint, by its id, as the lake itself has noted it."""
     last = "SELECT checkpoint, max(batch_id) AS last FROM rows GROUP BY checkpoint"
-    return {row.checkpoint: row.last for row in Rows(spark, lake).ask(Wanted(STREAM_PROGRESS), last)}
+    return {row.checkpoint: row.last for row in LakeIO(spark, lake).ask(TableScan(STREAM_PROGRESS), last)}
 
 
 def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:

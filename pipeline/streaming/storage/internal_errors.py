@@ -12,13 +12,13 @@ from contextlib import contextmanager
 
 from pipeline.analysis.safety.guard import Noted, errors_table, noting
 from pipeline.streaming.spark.failures import taken_failures
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import INTERNAL_ERRORS
 
 
 @contextmanager
-def noting_steps(rows: Rows, query: str, batch: Batch | None) -> Iterator[Noted]:
+def noting_steps(rows: LakeIO, query: str, batch: Batch | None) -> Iterator[Noted]:
     """Contain failures within the block, those of workers included, and write them into the lake at its end.
 
     Args:

@@ -16,8 +16,8 @@ from pipeline.capture.packets.packet import Packet
 from pipeline.capture.packets.sources import read_packets
 from pipeline.capture.runs.run import CaptureRun
 from pipeline.config.settings import StreamSettings
-from pipeline.embedded.following import Following
 from pipeline.embedded.new_files import NewFiles
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from tests.captures.connections.record import HERE
 from tests.captures.connections.stories import STORIES
 from tests.captures.connections.story import Pair, Story
@@ -71,7 +71,7 @@ def loud_after(tmp_path: Path, packets: Iterable[Packet], *, by_blocks: bool = F
             run.catch_up()
         run.add(run.agent.wait(SOON_US))
         run.publish()
-    following, landed = Following(StreamSettings(), by_kernel=False), NewFiles(tmp_path).take()
+    following, landed = StreamingDiagnoser(StreamSettings(), by_kernel=False), NewFiles(tmp_path).take()
     if landed is None:
         return set()  # TLS connections that stay open have no row
     following.add(*landed)

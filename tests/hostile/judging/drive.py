@@ -27,13 +27,13 @@ from pipeline.commands.messages.message_lines import MessageLines
 from pipeline.commands.messages.messages import Decoded, MessageReader, as_object
 from pipeline.commands.messages.record_lines import record_line, record_object, records_of
 from pipeline.commands.messages.tree import show_head, show_message
+from pipeline.commands.top.screen import Shown, screen
 from pipeline.commands.unjudged import why_nothing_was_judged
-from pipeline.commands.watching.screen import Shown, screen
 from pipeline.config.settings import StreamSettings
-from pipeline.embedded import following
+from pipeline.embedded import streaming_diagnoser as following
 from pipeline.embedded.diagnosis import Diagnosis, looked_at
 from pipeline.embedded.lake import write_lake
-from pipeline.embedded.watching import Watch
+from pipeline.embedded.live_monitor import LiveMonitor
 from pipeline.lake.arrow import int_values
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, INCIDENTS, LANDING_COLUMNS
 from pipeline.terminal.console import Console, json_line
@@ -106,7 +106,7 @@ def _print(found: Diagnosis) -> None:
 
 def _watch(frames: pa.Table, gaps: pa.Table, what: str, tally: Tally) -> None:
     """As `top` and `diagnose --follow` take it, in two pieces."""
-    watch = Watch(SETTINGS, _WINDOW_US)
+    watch = LiveMonitor(SETTINGS, _WINDOW_US)
     middle = frames.num_rows // 2
     with tally.guarded(f"{what}, top"), patch.object(following, "decoded", lambda rows, **_: rows):
         for some in (frames.slice(0, middle), frames.slice(middle)):

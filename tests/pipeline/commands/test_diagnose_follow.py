@@ -15,7 +15,7 @@ import pytest
 from pipeline.capture.packets.pipe import Stop
 from pipeline.capture.runs.reading import read_capture
 from pipeline.commands.diagnose_follow import _follow
-from pipeline.commands.watching.watch import _Session
+from pipeline.commands.top.watch import _Session
 from pipeline.terminal.console import Console
 from tests.paths import CAPTURES, ROOT
 

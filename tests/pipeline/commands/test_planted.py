@@ -17,7 +17,7 @@ from pipeline.analysis.incidents import incidents
 from pipeline.cli import app
 from pipeline.commands.messages import messages
 from pipeline.commands.messages.descriptions import Describers
-from pipeline.commands.watching import screen, sections
+from pipeline.commands.top import screen, sections
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded import diagnosis
 from pipeline.embedded.inputs import read_inputs

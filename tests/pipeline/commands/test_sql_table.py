@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.commands.asking.sql_table import show_table
+from pipeline.commands.sql.sql_table import show_table
 from pipeline.terminal.lines import Lines
 
 NAMES = ["group_id", "topic", "partition", "seen", "member", "leader", "lag", "client", "more", "cluster"]

@@ -14,7 +14,7 @@ from pipeline.analysis.rules import run
 from pipeline.analysis.safety.guard import InternalError, TooMuchToJudge
 from pipeline.cli import app
 from pipeline.commands.unjudged import error_sentences
-from pipeline.embedded import watching
+from pipeline.embedded import live_monitor as watching
 from pipeline.tables import (
     CLIENTS,
     EXCHANGES,

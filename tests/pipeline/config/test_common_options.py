@@ -221,7 +221,7 @@ def test_the_agent_of_top_has_its_settings(write: Write, monkeypatch: pytest.Mon
         raise UserError("seen")
         yield
 
-    monkeypatch.setattr("pipeline.commands.watching.watch.open_feed", open_feed)
+    monkeypatch.setattr("pipeline.commands.top.watch.open_feed", open_feed)
     assert str(invoke("top", SMALL, "--conf", write("work: {answered_units: 7}")).exception) == "seen"
     assert [one.work.answered_units for one in given] == [7]
 

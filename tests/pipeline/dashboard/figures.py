@@ -15,7 +15,7 @@ import duckdb
 import orjson
 
 from pipeline.commands.findings import read_incidents
-from pipeline.commands.watching.screen import Shown
+from pipeline.commands.top.screen import Shown
 from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.queries import clients
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident, incident_counts, incidents
@@ -23,8 +23,8 @@ from pipeline.dashboard.queries.overview.trends import trends
 from pipeline.dashboard.queries.progress import groups, partitions, transactions
 from pipeline.dashboard.queries.scope import Scope, ask_rows, extent
 from pipeline.dashboard.sql import connect_readable
-from pipeline.embedded.watching import Now
-from tests.pipeline.commands.watching.golden import drawn
+from pipeline.embedded.live_monitor import Snapshot
+from tests.pipeline.commands.top.golden import drawn
 
 _CLOSE = 1e-3
 """Seconds by which two ages of one thing may differ: times are whole µs."""
@@ -33,7 +33,7 @@ _OPEN_TRANSACTION = "hanging_transaction"
 Key = tuple[Any, ...]
 
 
-def disagreements(lake: Path, now: Now) -> list[str]:
+def disagreements(lake: Path, now: Snapshot) -> list[str]:
     """Figures of a lake that differ from place to place; ``now`` is what ``top`` shows of the same capture."""
     with connect_readable(lake, SqlSettings()).connection as connection:
         there = extent(connection)
@@ -95,7 +95,7 @@ def _lag_of_partitions(
                 yield f"lag of {_place(row)}: {row['lag']} of {offsets} offsets"
 
 
-def _lag_of_groups(standing: list[dict[str, Any]], now: Now) -> Iterator[str]:
+def _lag_of_groups(standing: list[dict[str, Any]], now: Snapshot) -> Iterator[str]:
     lags: Counter[Key] = Counter()
     ages: dict[Key, float] = {}
     for row in standing:
@@ -167,7 +167,7 @@ def _held_back(connection: duckdb.DuckDBPyConnection, standing: list[dict[str, A
                     yield f"lag of {_place(row)}: SQL {row['lag']}, held back {records} and {before} offsets before"
 
 
-def _open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope, now: Now) -> Iterator[str]:
+def _open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope, now: Snapshot) -> Iterator[str]:
     shown = {
         (row["cluster"], row["transactional_id"], row["first_ts"]): row
         for row in transactions.open_transactions(connection, scope)
@@ -189,7 +189,7 @@ def _open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope, now:
             yield f"{row['subject']} is held for {seconds} s, of the page {page and page['held_seconds']}"
 
 
-def _incidents(connection: duckdb.DuckDBPyConnection, scope: Scope, lake: Path, now: Now) -> Iterator[str]:
+def _incidents(connection: duckdb.DuckDBPyConnection, scope: Scope, lake: Path, now: Snapshot) -> Iterator[str]:
     told, _ = read_incidents(lake)
     counts = incident_counts(connection, scope)
     places = {
@@ -210,7 +210,7 @@ def _incidents(connection: duckdb.DuckDBPyConnection, scope: Scope, lake: Path, 
             yield f"since when: page {first_us}, top {begun[row['incident_id']]}: {row['headline']}"
 
 
-def _screen(now: Now) -> Iterator[str]:
+def _screen(now: Snapshot) -> Iterator[str]:
     """``top`` does not say that all is well above a lag that grows."""
     text = drawn(now, Shown("-"), 200)
     if any(group.is_growing for group in now.groups) and "No incident in what" in text:

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from pipeline.analysis.standing.groups import GroupNow
-from pipeline.commands.watching.screen import Shown
+from pipeline.commands.top.screen import Shown
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import open_inputs
 from pipeline.embedded.lake import write_lake
-from pipeline.embedded.watching import Watch
+from pipeline.embedded.live_monitor import LiveMonitor
 from tests.paths import CAPTURES
-from tests.pipeline.commands.watching.golden import drawn
-from tests.pipeline.commands.watching.test_screen import now
+from tests.pipeline.commands.top.golden import drawn
+from tests.pipeline.commands.top.test_screen import now
 from tests.pipeline.dashboard.figures import disagreements
 
 QUICK = {"stalled_lso.pcap", "stuck_commit.pcap", "old_format.pcap", "unsure_writers.pcap", "changing_hands.pcap"}
@@ -32,7 +32,7 @@ _WINDOW_US = 60_000_000
     ids=lambda path: path.name,
 )
 def test_every_figure_of_a_recording_is_one(capture: Path, tmp_path: Path) -> None:
-    watch = Watch(StreamSettings(), _WINDOW_US)
+    watch = LiveMonitor(StreamSettings(), _WINDOW_US)
     with open_inputs([str(capture)], allow_truncated=True) as inputs:
         landed = inputs.landed()
     write_lake(tmp_path / "lake", diagnose(landed, StreamSettings()).tables)

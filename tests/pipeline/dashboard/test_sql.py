@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipeline.commands.asking.sql import sql
+from pipeline.commands.sql.sql import sql
 from pipeline.config.settings import SqlSettings
-from pipeline.dashboard.ask import TooSlowError, ask
+from pipeline.dashboard.query_sandbox.ask import TooSlowError, ask
 from pipeline.dashboard.sql import query
 from pipeline.errors import UserError
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, TABLES

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.watching import Watch
+from pipeline.embedded.live_monitor import LiveMonitor
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from tests.captures.seen_again import seen_twice, translated
 from tests.paths import CAPTURES
 
@@ -45,8 +45,8 @@ def test_what_comes_in_pieces_counts_once(seen_again: Path, most: int | None) ->
     once = diagnose(read_inputs([str(RECORDED)]), StreamSettings())
     landed = read_inputs([str(seen_again)])
     frames = landed.frames.sort_by("ts_end")
-    following = Following(StreamSettings(), most, by_kernel=False)
-    watch = Watch(StreamSettings(), 60_000_000, by_kernel=False)
+    following = StreamingDiagnoser(StreamSettings(), most, by_kernel=False)
+    watch = LiveMonitor(StreamSettings(), 60_000_000, by_kernel=False)
     for start in range(0, frames.num_rows, 500):
         following.add(frames.slice(start, 500), landed.gaps)
         watch.add(frames.slice(start, 500), landed.gaps)

@@ -59,7 +59,7 @@ def as_json(done: Result) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("recording", recordings(SOME), ids=lambda one: one.name)
 def test_a_recorded_incident_is_found_and_nothing_else(recording: Recording) -> None:
-    """As it is printed; what is found in the others: tests/pipeline/embedded/test_following.py."""
+    """As it is printed; what is found in the others: tests/pipeline/embedded/test_streaming_diagnoser.py."""
     found = as_json(run(recording.pcap, "--json"))
     assert {(row["rule"], row["subject"]) for row in found} == recording.expected
 
@@ -179,7 +179,7 @@ def test_a_large_capture_is_judged_in_parts(
     monkeypatch.setattr("pipeline.commands.diagnose.MANY_FRAMES", 100)
     monkeypatch.setattr("pipeline.commands.diagnose.PIECE_FRAMES", 300)
     monkeypatch.setattr("pipeline.capture.landing.files.ROWS_PER_FILE", 200)
-    monkeypatch.setattr("pipeline.embedded.following.MOST_EXCHANGES", most)
+    monkeypatch.setattr("pipeline.embedded.streaming_diagnoser.MOST_EXCHANGES", most)
     found, first_line = answer(STUCK)
     if most > 10_000:
         assert found == whole[0]

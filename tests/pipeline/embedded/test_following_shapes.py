@@ -10,8 +10,8 @@ import pytest
 from pipeline.analysis.rules.run import finding_rows
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
-from pipeline.embedded.following import Following
 from pipeline.embedded.inputs import Landed, read_inputs
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.claims.worlds import MADE
 
@@ -45,7 +45,7 @@ def landed(name: str, folder: Path) -> Landed:
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in FOUND])
 def test_in_four_parts_it_is_the_same(name: str, tmp_path: Path) -> None:
     whole = landed(name, tmp_path)
-    following = Following(STREAM, by_kernel=False)
+    following = StreamingDiagnoser(STREAM, by_kernel=False)
     step = -(-whole.frames.num_rows // 4)
     for number in range(4):
         gaps = whole.gaps if number == 3 else whole.gaps.slice(0, 0)

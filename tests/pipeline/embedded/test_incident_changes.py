@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.embedded.following import Following
 from pipeline.embedded.incident_changes import ReportedIncidents
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from tests.paths import CAPTURES
-from tests.pipeline.embedded.test_following import STREAM, pieces
+from tests.pipeline.embedded.test_streaming_diagnoser import STREAM, pieces
 
 
 def row(root: str, *others: str, state: str = "ongoing", severity: str = "warning") -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_an_incident_whose_root_is_found_no_more_is_known_by_its_other_findings(
 
 @pytest.mark.parametrize("name", ["stuck_commit", pytest.param("stalled_lso", marks=pytest.mark.slow)])
 def test_incidents_of_a_recording_are_reported_while_it_comes(name: str) -> None:
-    following = Following(STREAM, by_kernel=False)
+    following = StreamingDiagnoser(STREAM, by_kernel=False)
     changes = []
     for frames, gaps in pieces(CAPTURES / f"{name}.pcap", [number / 8 for number in range(1, 8)]):
         following.add(frames, gaps)

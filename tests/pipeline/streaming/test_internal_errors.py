@@ -23,7 +23,7 @@ from pipeline.streaming.silver import batches
 from pipeline.streaming.silver.stated import gathered_here
 from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
@@ -98,7 +98,7 @@ def test_steps_of_a_refresh_cost_themselves(
     before = [rows(lake, table) for table in PLACES.values()]
     for step in planted:
         monkeypatch.setattr(refresh, step, fails)
-    of_lake = Rows(spark, Lake.at(lake))
+    of_lake = LakeIO(spark, Lake.at(lake))
     with noting_steps(of_lake, "gold", None) as noted:
         refresh.write_gold(of_lake, of_all(1, 0), StreamSettings())
     assert {error.step for error in noted.errors} == {f"table {PLACES[step].full_name}" for step in planted}
@@ -110,7 +110,7 @@ def test_a_look_ahead_that_fails_leaves_it_to_the_refresh(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchanges = fit(DeltaTable(str(lake / EXCHANGES.path)).to_pyarrow_table(), EXCHANGES)
-    of_lake, looking = Rows(spark, Lake.at(lake)), ahead.Ahead(StreamSettings())
+    of_lake, looking = LakeIO(spark, Lake.at(lake)), ahead.Ahead(StreamSettings())
     monkeypatch.setattr(ahead, "findings_of", fails)
     with noting() as noted:
         looking.look(of_lake, gathered_here(exchanges, Facts()))
@@ -138,7 +138,7 @@ def test_a_table_whose_refresh_fails_stays_as_it_was(
 ) -> None:
     before = rows(lake, API_LATENCY)
     monkeypatch.setattr(minutes, "api_latency", fails)
-    of_lake = Rows(spark, Lake.at(lake))
+    of_lake = LakeIO(spark, Lake.at(lake))
     with noting_steps(of_lake, "gold", None) as noted:
         refresh.write_gold(of_lake, of_all(1, 0), StreamSettings())
     assert {error.step for error in noted.errors} == {f"table {API_LATENCY.full_name}"}

@@ -7,12 +7,12 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.clients import MOST, clients, counts, verdicts
-from pipeline.dashboard.web.here import Here, run
+from pipeline.dashboard.web.format import many
+from pipeline.dashboard.web.page_context import PageContext, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures.clients_picture import MOST as MOST_SHOWN
 from pipeline.dashboard.web.pictures.clients_picture import matrix
-from pipeline.dashboard.web.words import many
 
 _VERDICTS = {"breaks": "yes", "unknown": "not known"}
 _BREAKING = (
@@ -39,7 +39,7 @@ _ALL = (
 )
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     rows = clients(here.connection, here.scope)
     if not rows:

@@ -7,10 +7,10 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.traffic.connections import MOST, connections, counts, first_exchange
-from pipeline.dashboard.web.here import Here, go, run
+from pipeline.dashboard.web.format import number
+from pipeline.dashboard.web.page_context import PageContext, go, run
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.grid import Column, grid
-from pipeline.dashboard.web.words import number
 
 _COLUMNS = (
     Column("ended", "state", help="How it ended; open: nothing ended it in what was captured."),
@@ -35,7 +35,7 @@ _COLUMNS = (
 )
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     asked = left.text_input(
@@ -64,7 +64,7 @@ def draw(here: Here) -> None:
         _open(here, rows[chosen])
 
 
-def _open(here: Here, row: dict[str, Any]) -> None:
+def _open(here: PageContext, row: dict[str, Any]) -> None:
     """Its sequence, if anything was exchanged on it."""
     exchange = first_exchange(here.connection, row)
     if exchange is None:

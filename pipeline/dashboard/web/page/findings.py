@@ -10,17 +10,17 @@ import streamlit as st
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
 from pipeline.dashboard.queries.overview.incidents import incident_counts
-from pipeline.dashboard.web.here import Here, draw_text, link, run
+from pipeline.dashboard.web.format import between, code, many, moment, of_one_zone, prose, seen
+from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS
 from pipeline.dashboard.web.parts.rules import rule_page
-from pipeline.dashboard.web.words import between, code, many, moment, of_one_zone, prose, seen
 
 _OPENED = 3
 """Findings that stand open when the page is drawn: the first, if they are critical."""
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     found = [of_one_zone(row) for row in findings(here.connection, here.scope)]
     if not found:

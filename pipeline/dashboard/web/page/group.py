@@ -11,10 +11,10 @@ from pipeline.analysis.rules.kafka.share_groups.share_states import SharePlace
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
 from pipeline.dashboard.queries.scope import Scope
-from pipeline.dashboard.web.here import Here, choose, fixed, link, part, run, say_absent
+from pipeline.dashboard.web.format import code, duration, many
+from pipeline.dashboard.web.page_context import PageContext, choose, fixed, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
-from pipeline.dashboard.web.words import code, duration, many
 
 _KEYS = ("group", "cluster", "share")
 
@@ -62,7 +62,7 @@ _AGAIN = (
 )
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     if not here.scope.has("kafka"):
         st.info("MongoDB has no groups: choose Kafka, or no protocol.")
@@ -96,7 +96,7 @@ def draw(here: Here) -> None:
     part(partial(_rhythm, here, shown))
 
 
-def _groups(here: Here, scope: Scope) -> tuple[list[Group], shares.Shares]:
+def _groups(here: PageContext, scope: Scope) -> tuple[list[Group], shares.Shares]:
     """Those of which something was seen in a span, share groups last; and what share groups did."""
     there = groups.groups(here.connection, scope)
     sharing = shares.shares(here.connection, scope)
@@ -150,7 +150,7 @@ def _rebalances(shown: GroupSeen) -> None:
     grid(rows, _REBALANCES, key="rebalances")
 
 
-def _rhythm(here: Here, shown: GroupSeen) -> None:
+def _rhythm(here: PageContext, shown: GroupSeen) -> None:
     st.header("Rhythm of commits", anchor=False)
     rows = groups.rhythm(here.connection, shown.scope, shown.group)
     if not rows:
@@ -166,7 +166,7 @@ def _rhythm(here: Here, shown: GroupSeen) -> None:
     )  # fmt: skip
 
 
-def _share(here: Here, known: shares.Shares, group: Group) -> None:
+def _share(here: PageContext, known: shares.Shares, group: Group) -> None:
     """A share group: its partitions have states of records in place of owners and committed offsets."""
     mine = _places(known, group)
     st.caption(

@@ -12,9 +12,9 @@ from pipeline.dashboard.queries.overview.health import Health, health
 from pipeline.dashboard.queries.overview.incidents import MOST, incident_counts, incidents
 from pipeline.dashboard.queries.overview.names import Count, counted, names
 from pipeline.dashboard.queries.overview.trends import trends
-from pipeline.dashboard.web.here import Here, link, part, run
+from pipeline.dashboard.web.format import between, code, duration, many, moment, number, of_one_zone, size
+from pipeline.dashboard.web.page_context import PageContext, link, part, run
 from pipeline.dashboard.web.parts.incidents import draw_cards, draw_over, draw_trend
-from pipeline.dashboard.web.words import between, code, duration, many, moment, number, of_one_zone, size
 
 _TRENDS = 8
 """Incidents of which is drawn what grows: the first."""
@@ -25,7 +25,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page: the words that matter first, then what takes longer into the places that were kept for it."""
     summary = st.container()
     seen = st.empty()
@@ -50,7 +50,7 @@ def draw(here: Here) -> None:
     part(lambda: _trends(here, now, places))
 
 
-def _summary(here: Here, numbers: dict[str, int]) -> None:
+def _summary(here: PageContext, numbers: dict[str, int]) -> None:
     counts = [
         many(numbers[severity], f"{severity} incident")
         for severity in ("critical", "warning", "info")
@@ -66,12 +66,12 @@ def _summary(here: Here, numbers: dict[str, int]) -> None:
     st.markdown(f"**{', '.join(counts)}** at {moment(here.newest)}, the end of what was seen; the worst first.{over}")
 
 
-def _capture(here: Here, place: st.delta_generator.DeltaGenerator) -> None:
+def _capture(here: PageContext, place: st.delta_generator.DeltaGenerator) -> None:
     seen = here.once(health)
     place.caption(" · ".join(_capture_in_words(here, seen)))
 
 
-def _capture_in_words(here: Here, seen: Health) -> list[str]:
+def _capture_in_words(here: PageContext, seen: Health) -> list[str]:
     """How well the wire was seen, in words."""
     if seen.exchanges is None and seen.frames is None:
         return ["How well the wire was seen is not known: exchanges and frames cannot be read"]
@@ -95,13 +95,13 @@ def _lost(seen: Health) -> str:
     return ", ".join(lost) or "nothing lost"
 
 
-def _delay(here: Here, seen: Health) -> str:
+def _delay(here: PageContext, seen: Health) -> str:
     if (seconds := seen.behind_seconds(here.newest, datetime.now(timezone.utc))) is not None:
         return f"{duration(seconds)} behind the wire"
     return "not being written now" if seen.written is None else f"not being written now; last {moment(seen.written)}"
 
 
-def _healthy(here: Here) -> None:
+def _healthy(here: PageContext) -> None:
     known = here.once(names)
     counts = counted(known, findings(here.connection, here.scope))
     if not counts:
@@ -121,7 +121,9 @@ def _good(count: Count) -> str:
     return f"**{number(good)}** of {many(count.seen, one, more)}"
 
 
-def _trends(here: Here, rows: list[dict[str, object]], places: dict[str, st.delta_generator.DeltaGenerator]) -> None:
+def _trends(
+    here: PageContext, rows: list[dict[str, object]], places: dict[str, st.delta_generator.DeltaGenerator]
+) -> None:
     for incident_id, trend in trends(here.connection, rows[:_TRENDS]):
         draw_trend(places[incident_id], trend)
 

@@ -15,7 +15,8 @@ from pipeline.dashboard.queries.overview.proof import ConnectionSeen, parts_of_g
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.progress.shares import SharesSeen
-from pipeline.dashboard.web.here import Here, draw_text, fixed, go, link, part, run
+from pipeline.dashboard.web.format import code, many, of_one_zone, plain, seen
+from pipeline.dashboard.web.page_context import PageContext, draw_text, fixed, go, link, part, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
@@ -28,10 +29,9 @@ from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in
 from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
-from pipeline.dashboard.web.words import code, many, of_one_zone, plain, seen
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page: the incident of the address, or the worst."""
     asked = st.query_params.get("incident")
     if asked is None:
@@ -64,7 +64,7 @@ def _address(row: dict[str, Any]) -> str:
     return f"{st.context.url}?{urlencode({'incident': row['incident_id']})}" if st.context.url else ""
 
 
-def _picture(here: Here, row: dict[str, Any], findings: list[IncidentFinding]) -> None:
+def _picture(here: PageContext, row: dict[str, Any], findings: list[IncidentFinding]) -> None:
     evidence = [exchange_id for one in findings for exchange_id in one.finding["evidence"]]
     shown = proof(here.connection, row, evidence)
     match shown:

@@ -12,12 +12,12 @@ import streamlit as st
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.queries.scope import Scope
-from pipeline.dashboard.web.here import Here, choose, link, part, run, say_absent
+from pipeline.dashboard.web.format import between, code
+from pipeline.dashboard.web.page_context import PageContext, choose, link, part, run, say_absent
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.pictures.traffic_picture import traffic
-from pipeline.dashboard.web.words import between, code
 from pipeline.terminal.console import printable
 
 _ANY = "any"
@@ -49,7 +49,7 @@ _ERRORS = (
 )
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     latency.demand_few(here.connection, here.scope)
     apis = latency.apis(here.connection, here.scope)
@@ -70,7 +70,7 @@ def draw(here: Here) -> None:
     part(lambda: _errors(here))
 
 
-def _asked(here: Here, apis: list[dict[str, Any]]) -> Asked | None:
+def _asked(here: PageContext, apis: list[dict[str, Any]]) -> Asked | None:
     """What is chosen: an api or command, and of those that ask for it a broker and a client.
 
     None: the address names one that is not there, which the page states.
@@ -102,11 +102,11 @@ def _names(apis: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {f"{row['api_name']} ({row['protocol']})": row for row in apis}
 
 
-def _names_of(here: Here, asked: Asked, row: Row, whole: Scope) -> Sequence[str]:
+def _names_of(here: PageContext, asked: Asked, row: Row, whole: Scope) -> Sequence[str]:
     return latency.names(here.connection, whole, asked, row)
 
 
-def _over_time(here: Here, asked: Asked) -> None:
+def _over_time(here: PageContext, asked: Asked) -> None:
     span = latency.span(here.connection, here.scope, asked)
     dark = is_dark()
     points = latency.over_time(here.connection, span, asked)
@@ -138,7 +138,7 @@ def _over_time(here: Here, asked: Asked) -> None:
         )  # fmt: skip
 
 
-def _heat_by(here: Here, asked: Asked) -> None:
+def _heat_by(here: PageContext, asked: Asked) -> None:
     """Who is slow, and who is large? All apis, brokers or clients beside each other, of what is chosen above."""
     chosen = st.segmented_control(
         "99th percentile and traffic by", _ROWS, default=_ROWS[0], key="by", bind="query-params"
@@ -156,7 +156,7 @@ def _heat_by(here: Here, asked: Asked) -> None:
     draw_chart(chart, key="traffic by", alt=f"Bytes of requests and responses by {row} over time")
 
 
-def _errors(here: Here) -> None:
+def _errors(here: PageContext) -> None:
     st.header("Errors", anchor=False)
     failed = latency.errors(here.connection, here.scope)
     if not failed:

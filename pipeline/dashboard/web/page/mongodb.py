@@ -8,11 +8,11 @@ import streamlit as st
 
 from pipeline.dashboard.queries import latency, mongodb
 from pipeline.dashboard.queries.latency import Asked
-from pipeline.dashboard.web.here import Here, link, part, run
+from pipeline.dashboard.web.format import between
+from pipeline.dashboard.web.page_context import PageContext, link, part, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures import latency_picture
-from pipeline.dashboard.web.words import between
 
 _APPLICATIONS = (
     Column("application", "application", help="appName of its handshake."),
@@ -81,7 +81,7 @@ _ERRORS = (
 )
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     if not here.scope.has("mongodb"):
         st.info("These are MongoDB's commands: choose MongoDB, or no protocol.")
@@ -101,7 +101,7 @@ def draw(here: Here) -> None:
     _chosen(mongodb.errors(here.connection, here.scope), _ERRORS, "errors", "No command failed in this time range.")
 
 
-def _latency(here: Here) -> None:
+def _latency(here: PageContext) -> None:
     asked = Asked("mongodb")
     span = latency.span(here.connection, here.scope, asked)
     cells = latency.heat_by(here.connection, span, asked, "api")
@@ -111,7 +111,7 @@ def _latency(here: Here) -> None:
         draw_chart(chart, key="heat", alt="99th percentile of latency by command over time")
 
 
-def _cursors(here: Here) -> None:
+def _cursors(here: PageContext) -> None:
     st.header("Cursors", anchor=False)
     found = mongodb.cursors(here.connection, here.scope)
     if not found:

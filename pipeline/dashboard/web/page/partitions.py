@@ -11,10 +11,20 @@ from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.offsets import offsets
 from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, widened
-from pipeline.dashboard.web.here import Here, choose, fixed, link, look_at, part, put_in_address, run, say_absent
+from pipeline.dashboard.web.format import code, many, number
+from pipeline.dashboard.web.page_context import (
+    PageContext,
+    choose,
+    fixed,
+    link,
+    look_at,
+    part,
+    put_in_address,
+    run,
+    say_absent,
+)
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
-from pipeline.dashboard.web.words import code, many, number
 
 NO_GROUP = "(no group)"
 _DIGITS = 10
@@ -85,7 +95,7 @@ _NAMES: dict[str, Callable[[Place], str]] = {
 """Of a partition and group what stands in the address."""
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     if not here.scope.has("kafka"):
         st.info("MongoDB has no groups and partitions: choose Kafka, or no protocol.")
@@ -112,7 +122,7 @@ def draw(here: Here) -> None:
             link("partitions", "Where all groups stand", "format_list_numbered")
 
 
-def _named(here: Here) -> Place | None:
+def _named(here: PageContext) -> Place | None:
     """The partition and group of the address, if all of it is stated and something was seen of both."""
     group, topic, partition, cluster = (st.query_params.get(key) for key in _KEYS)
     if not (group and topic and partition and cluster and partition.isdecimal() and len(partition) < _DIGITS):
@@ -143,7 +153,7 @@ def _show(row: dict[str, Any]) -> None:
     put_in_address(_KEYS)
 
 
-def _choose(here: Here, standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
+def _choose(here: PageContext, standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
     """Selection from left to right, each of what the one before leaves; at first the partition in most trouble.
 
     None: the address names a group, topic, partition or cluster that is not there, which the page states.
@@ -165,7 +175,7 @@ def _choose(here: Here, standing: list[dict[str, Any]], places: list[Place]) -> 
     return places[0]
 
 
-def _say_absent(here: Here, key: str, chosen: dict[str, str]) -> None:
+def _say_absent(here: PageContext, key: str, chosen: dict[str, str]) -> None:
     """That what the address names was not seen, or not of what stands to its left."""
     chosen = {name: value for name, value in chosen.items() if name in st.query_params}
     of = " of ".join(f"{name} {code(chosen[name])}" for name in reversed(_KEYS) if name in chosen)
@@ -189,7 +199,7 @@ def _worst_group(standing: list[dict[str, Any]], places: list[Place]) -> str | N
     return _group(there[0].group_id) if there else None
 
 
-def _picture(here: Here, place: Place) -> None:
+def _picture(here: PageContext, place: Place) -> None:
     shown = here.once(offsets, place)
     if shown is None:
         st.info("Nothing was seen of this partition in this time range.")
@@ -209,7 +219,7 @@ def _picture(here: Here, place: Place) -> None:
         _committers(here, place)
 
 
-def _committers(here: Here, place: Place) -> None:
+def _committers(here: PageContext, place: Place) -> None:
     who = partitions.committers(here.connection, here.scope, place)
     st.header("Who committed what", anchor=False)
     if not who:

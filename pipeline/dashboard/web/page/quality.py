@@ -7,9 +7,9 @@ from shlex import quote
 import streamlit as st
 
 from pipeline.dashboard.queries import quality
-from pipeline.dashboard.web.here import Here, lake_place, run
+from pipeline.dashboard.web.format import code, many, moment, number
+from pipeline.dashboard.web.page_context import PageContext, lake_place, run
 from pipeline.dashboard.web.parts.grid import Column, grid
-from pipeline.dashboard.web.words import code, many, moment, number
 from pipeline.lake.path_checks import is_of_diagnose
 
 _FAILED = (
@@ -30,7 +30,7 @@ _TABLES = (
 )
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     tables = quality.checked(here.connection)
     if not tables:

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 import streamlit as st
 
 from pipeline.config.settings import SqlSettings, load_settings
-from pipeline.dashboard.ask import BusyError, TooMuchError, TooSlowError, ask
+from pipeline.dashboard.query_sandbox.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
-from pipeline.dashboard.web.here import LAKE, Here, link, run
+from pipeline.dashboard.web.format import number, size
+from pipeline.dashboard.web.page_context import LAKE, PageContext, link, run
 from pipeline.dashboard.web.parts.answer_files import download
 from pipeline.dashboard.web.parts.grid import Column, Kind, grid
 from pipeline.dashboard.web.scripts.completion import complete_names
-from pipeline.dashboard.web.words import number, size
 from pipeline.errors import UserError
 from pipeline.tables import TABLES
 
@@ -39,7 +39,7 @@ _ASKED = "query that was asked"
 _FIRST = "FROM consumer_lag ORDER BY lag DESC"
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     limits = load_settings().sql
     st.caption(

@@ -8,9 +8,9 @@ import streamlit as st
 
 from pipeline.dashboard.queries.overview.incidents import incidents
 from pipeline.dashboard.queries.overview.names import Name, ids_like, matching, names
-from pipeline.dashboard.web.here import Here, link, run
+from pipeline.dashboard.web.format import between, code, many, number, of_one_zone, plain
+from pipeline.dashboard.web.page_context import PageContext, link, run
 from pipeline.dashboard.web.parts.addresses import address_of
-from pipeline.dashboard.web.words import between, code, many, number, of_one_zone, plain
 
 _TITLES = {
     "group": "Consumer groups", "topic": "Topics", "partition": "Partitions", "client": "Clients", "host": "Hosts",
@@ -22,7 +22,7 @@ _FIRST, _MOST = 12, 200
 """Matches of a kind that are shown at once, and behind a click."""
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page: what matches the name of the address."""
     text = (st.query_params.get("q") or "").strip()[:_MOST_TEXT]
     if not text:

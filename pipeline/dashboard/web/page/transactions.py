@@ -7,9 +7,9 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.progress import transactions
-from pipeline.dashboard.web.here import Here, link, part, run, say_absent
+from pipeline.dashboard.web.format import clock, code, duration, many, moment, number
+from pipeline.dashboard.web.page_context import PageContext, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
-from pipeline.dashboard.web.words import clock, code, duration, many, moment, number
 
 _OPEN = (
     Column("transactional_id", "transactional id"),
@@ -45,7 +45,7 @@ _CARDS = 20
 """Held partitions that are described in words."""
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     if not here.scope.has("kafka"):
         st.info("These are Kafka's transactions: choose Kafka, or no protocol.")
@@ -82,7 +82,7 @@ def draw(here: Here) -> None:
     grid(ended, _ENDED, key="ended")
 
 
-def _held(here: Here, name: str | None) -> None:
+def _held(here: PageContext, name: str | None) -> None:
     """Each partition whose readers of committed records wait, in words."""
     held = transactions.held_partitions(here.connection, here.scope, name)
     st.header("Partitions that are held back", anchor=False)

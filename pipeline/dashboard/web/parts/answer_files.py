@@ -13,8 +13,8 @@ import streamlit as st
 
 from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.answers import distinct, rows_of, write_csv, write_parquet
-from pipeline.dashboard.ask import ask
-from pipeline.dashboard.web.here import LAKE
+from pipeline.dashboard.query_sandbox.ask import ask
+from pipeline.dashboard.web.page_context import LAKE
 
 MOST_ROWS = 100_000
 _MOST_BYTES = 64 * 1024 * 1024

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import pyarrow as pa
 import streamlit as st
 
-from pipeline.dashboard.web.words import duration, size
+from pipeline.dashboard.web.format import duration, size
 from pipeline.dashboard.web.zone import zone_name, zoned
 from pipeline.terminal.console import printable
 

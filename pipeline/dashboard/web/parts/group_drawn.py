@@ -8,10 +8,10 @@ import streamlit as st
 
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.shares import SharesSeen
-from pipeline.dashboard.web.here import go
+from pipeline.dashboard.web.format import plain, seen
+from pipeline.dashboard.web.page_context import go
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.pictures import group_picture, share_picture
-from pipeline.dashboard.web.words import plain, seen
 
 
 def draw_group(shown: GroupSeen, only: Collection[str] = group_picture.PARTS) -> None:

@@ -9,10 +9,10 @@ import streamlit as st
 
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.trends import Trend
-from pipeline.dashboard.web.here import draw_text, link
+from pipeline.dashboard.web.format import between, many, moment, number, plain, prose
+from pipeline.dashboard.web.page_context import draw_text, link
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.pictures.trend_picture import trend_picture
-from pipeline.dashboard.web.words import between, many, moment, number, plain, prose
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator

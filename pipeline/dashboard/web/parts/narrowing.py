@@ -10,8 +10,8 @@ import streamlit as st
 from pipeline.config.durations import microseconds
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import ANY_ERROR, Search
-from pipeline.dashboard.web.here import Here
-from pipeline.dashboard.web.words import number, plain
+from pipeline.dashboard.web.format import number, plain
+from pipeline.dashboard.web.page_context import PageContext
 
 _STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
 _KEYS = {"api_name": "api", "client_id": "client", "error": "error", "status": "status", "host": "host"}
@@ -23,7 +23,7 @@ _LONG = 40
 _NAMES = "A name; `*` stands for anything, `?` for one character."
 
 
-def controls(here: Here) -> Search | None:
+def controls(here: PageContext) -> Search | None:
     """Draw the boxes, and what they state; None: one states what cannot be searched by, which the page states."""
     often = st.columns(6)
     seldom = st.expander("More to search by", expanded=any(name in st.query_params for name in _SELDOM))

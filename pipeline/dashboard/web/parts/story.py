@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline.analysis.incidents.story import lines_of
-from pipeline.dashboard.web.here import draw_text, link
+from pipeline.dashboard.web.page_context import draw_text, link
 from pipeline.dashboard.web.parts.exchange_addresses import moment_of, sequence_address
 from pipeline.dashboard.web.zone import in_zone, zoned
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.dashboard.web.words import duration, many, moment, size
+from pipeline.dashboard.web.format import duration, many, moment, size
 
 _SIDES = ("client", "server")
 _LONG_US = 1_000_000

@@ -7,8 +7,8 @@ from typing import Any
 
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
+from pipeline.dashboard.web.format import code, literal, literal_prose, seen
 from pipeline.dashboard.web.parts.story import dated_lines
-from pipeline.dashboard.web.words import code, literal, literal_prose, seen
 from pipeline.dashboard.web.zone import zoned
 
 _EVIDENCE = 5

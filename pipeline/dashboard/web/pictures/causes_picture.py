@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
+from pipeline.dashboard.web.format import many
 from pipeline.dashboard.web.pictures.colours import palette
 from pipeline.dashboard.web.pictures.picture import data
-from pipeline.dashboard.web.words import many
 
 OPEN = "open"
 """Name of the selection that holds the finding that was clicked."""

@@ -10,10 +10,10 @@ from typing import Any
 import altair as alt
 
 from pipeline.dashboard.queries.progress.groups import MOST_PARTITIONS, GroupSeen
+from pipeline.dashboard.web.format import duration, many
 from pipeline.dashboard.web.pictures.colours import Palette, looks, palette, readable_on
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import below_each_other, data, label_axis, name_axis, shade, time_axis
-from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal.console import printable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 
 from pipeline.dashboard.queries.overview.losses import Losses
+from pipeline.dashboard.web.format import many, size
 from pipeline.dashboard.web.pictures.picture import data, name_axis, shade, time_axis
-from pipeline.dashboard.web.words import many, size
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal.console import printable
 

@@ -16,10 +16,10 @@ from pipeline.dashboard.queries.progress.held import longest, outline, stripes
 from pipeline.dashboard.queries.progress.lanes import lanes
 from pipeline.dashboard.queries.progress.members import OTHERS
 from pipeline.dashboard.queries.progress.offsets import Offsets
+from pipeline.dashboard.web.format import duration, many, size
 from pipeline.dashboard.web.pictures.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import data, label_axis, readable, time_axis
-from pipeline.dashboard.web.words import duration, many, size
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal.console import printable
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import altair as alt
 
 from pipeline.dashboard.queries.traffic.steps import Connection, Step, Wait
+from pipeline.dashboard.web.format import duration, many
 from pipeline.dashboard.web.pictures.colours import CROSSED, Palette, palette
 from pipeline.dashboard.web.pictures.picture import data
-from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import in_zone, zoned
 from pipeline.terminal.console import printable
 

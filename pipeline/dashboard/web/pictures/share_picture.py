@@ -12,9 +12,9 @@ import altair as alt
 
 from pipeline.dashboard.queries.progress.members import OTHERS, label_of
 from pipeline.dashboard.queries.progress.shares import ENDINGS, SharesSeen
+from pipeline.dashboard.web.format import duration, many
 from pipeline.dashboard.web.pictures.colours import CROSSED, looks, palette
 from pipeline.dashboard.web.pictures.picture import data, label_axis, time_axis
-from pipeline.dashboard.web.words import duration, many
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal.console import printable
 

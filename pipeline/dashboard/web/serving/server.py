@@ -20,7 +20,7 @@ from streamlit.web import bootstrap
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.config.settings import load_settings
 from pipeline.dashboard.sql import connect_readable
-from pipeline.dashboard.web.here import LAKE
+from pipeline.dashboard.web.page_context import LAKE
 from pipeline.dashboard.web.pictures.colours import DARK, LIGHT
 from pipeline.dashboard.web.serving.access import Access
 from pipeline.dashboard.web.serving.gate import Gate

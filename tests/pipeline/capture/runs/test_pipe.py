@@ -19,7 +19,7 @@ from pipeline.capture.packets.pipe import Pipe
 from pipeline.capture.packets.sources import read_stream
 from pipeline.capture.runs import run as capture_run
 from pipeline.capture.runs.run import PIPE_DELAY_S, CaptureRun
-from pipeline.capture.sessions.held import HOLD_US
+from pipeline.capture.sessions.pending_requests import HOLD_US
 from tests.pipeline.capture.landing.test_landing import visible
 from tests.pipeline.capture.reading import SMALL, original, packets_of
 from tests.pipeline.capture.replay import landed, wirelake

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from decoder.model import FrameFlags
-from pipeline.capture.sessions.held import HOLD_US
+from pipeline.capture.sessions.pending_requests import HOLD_US
 from tests.pipeline.capture.reading import (
     read,
 )

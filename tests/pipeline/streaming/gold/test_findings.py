@@ -13,8 +13,8 @@ from pipeline.analysis.names import known_facts
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.gold import findings
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import Rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import BROKERS, DUPLICATE_FLOWS, EXCHANGES, TOPICS
 from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import arrow, row
@@ -23,10 +23,10 @@ from tests.pipeline.rows import arrow, row
 @pytest.mark.parametrize("copied", [False, True])
 def test_few_rows_and_many_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool) -> None:
     nothing: Any = None  # of Spark is needed where the lake is on this machine
-    rows = Rows(nothing, Lake.at(diagnosed_lake(tmp_path, "stuck_commit")))
-    facts = known_facts(rows.read(Wanted(BROKERS)), rows.read(Wanted(TOPICS)))
+    rows = LakeIO(nothing, Lake.at(diagnosed_lake(tmp_path, "stuck_commit")))
+    facts = known_facts(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS)))
     if copied:
-        one = rows.read(Wanted(EXCHANGES, columns=("connection_id", "ts"))).slice(0, 1).to_pylist()[0]
+        one = rows.read(TableScan(EXCHANGES, columns=("connection_id", "ts"))).slice(0, 1).to_pylist()[0]
         rows.append(_copies(one["connection_id"], one["ts"]), DUPLICATE_FLOWS)
         rows.forget_copies()
     at_once = findings._find_all(rows, facts, StreamSettings().findings, 0)

@@ -17,7 +17,7 @@ from pipeline.embedded.lake import write_lake
 from pipeline.streaming.operations.erasure import _mentions
 from pipeline.streaming.silver.connections import refresh_connections
 from pipeline.streaming.storage.lake import Lake, read_table
-from pipeline.streaming.storage.rows import FEW_ROWS, Rows
+from pipeline.streaming.storage.lake_io import FEW_ROWS, LakeIO
 from pipeline.streaming.storage.sinks import delete_rows
 from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, GAPS
 from tests.pipeline.lakes import rows as rows_of
@@ -79,7 +79,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def refresh(spark: SparkSession, lake: Path, since: datetime, few: int = FEW_ROWS) -> None:
-    refresh_connections(Rows(spark, Lake.at(lake), few), us(since))
+    refresh_connections(LakeIO(spark, Lake.at(lake), few), us(since))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
-from pipeline.streaming.silver.facts import load_facts, rename_earlier, save_facts
+from pipeline.streaming.silver.cluster_catalog import load_facts, rename_earlier, save_facts
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from tests.pipeline.analysis.test_inferred_names import without_names
 from tests.pipeline.streaming.streamed import streamed_lake
 
@@ -29,7 +29,7 @@ def test_the_stream_infers_names(spark: SparkSession, tmp_path: Path, local_row_
     named = "SELECT DISTINCT topic FROM silver.offset_events WHERE topic_id IS NOT NULL"
     assert query(lake, named).to_pylist() == [{"topic": "jobs"}]
 
-    rows = Rows(spark, Lake.at(lake))
+    rows = LakeIO(spark, Lake.at(lake))
     before = load_facts(rows)
     after = Facts(
         before.brokers, {key: Seen("works", seen.first_us, seen.last_us) for key, seen in before.topics.items()}

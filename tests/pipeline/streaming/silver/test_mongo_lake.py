@@ -18,7 +18,7 @@ from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_backfill, run_stream
 from pipeline.streaming.queries import StreamError
 from pipeline.streaming.silver import mongo
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.tables import MONGO_COMMANDS, TABLES
 from tests.captures.mongodb.exchanges import UNTOLD, is_silent, told, truth
 from tests.captures.mongodb.record import ALL, HERE, RECORDINGS
@@ -176,7 +176,7 @@ def in_pieces(spark: SparkSession, landing: Path, tmp_path_factory: pytest.TempP
     copy_gaps(landing, folder / "landing")
     size = -(-frames.num_rows // _PIECES)
     settings = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
-    crashes = [(Rows, "append", 1), (Rows, "append", 2), (mongo, "_name_earlier", 1), None]
+    crashes = [(LakeIO, "append", 1), (LakeIO, "append", 2), (mongo, "_name_earlier", 1), None]
     for number, crash in zip(reversed(range(_PIECES)), crashes, strict=True):
         target = folder / "landing" / "date=2026-01-01" / f"piece-{number}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)

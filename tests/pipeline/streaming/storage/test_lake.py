@@ -11,9 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.batches import record_progress
-from pipeline.streaming.silver.facts import load_facts, save_facts
+from pipeline.streaming.silver.cluster_catalog import load_facts, save_facts
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import BROKERS, STREAM_PROGRESS, TOPICS
 
@@ -56,11 +56,11 @@ def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Pat
         Fact("10.0.0.1:9092", "C", "second", "orders", 25, 30),
     ]
     facts = Facts().merged(statements)
-    save_facts(Rows(spark, lake), facts, load_facts(Rows(spark, lake)))
-    assert load_facts(Rows(spark, lake)) == facts
-    assert load_facts(Rows(spark, other)) == Facts()
+    save_facts(LakeIO(spark, lake), facts, load_facts(LakeIO(spark, lake)))
+    assert load_facts(LakeIO(spark, lake)) == facts
+    assert load_facts(LakeIO(spark, other)) == Facts()
 
     DeltaTable.forPath(spark, lake.path(BROKERS)).delete()  # as somebody else would: the tables are read anew
-    assert load_facts(Rows(spark, lake)) == Facts({}, facts.topics)
+    assert load_facts(LakeIO(spark, lake)) == Facts({}, facts.topics)
     DeltaTable.forPath(spark, lake.path(TOPICS)).delete("topic_id = 'first'")
-    assert load_facts(Rows(spark, lake)) == Facts({}, {("C", "second"): facts.topics["C", "second"]})
+    assert load_facts(LakeIO(spark, lake)) == Facts({}, {("C", "second"): facts.topics["C", "second"]})

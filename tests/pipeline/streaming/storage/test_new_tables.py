@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.fit import table_of
 from pipeline.streaming.storage import lake as lakes
 from pipeline.streaming.storage.lake import Lake, create_tables, is_empty, read_table
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import Batch
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import BROKERS, CHANGE_LOG, EXCHANGES, TABLES, TOPICS
 
 pytestmark = pytest.mark.spark
@@ -52,7 +52,7 @@ def test_each_table_is_as_delta_makes_it(spark: SparkSession, tmp_path: Path, mo
 def test_spark_and_this_process_write_in_turn(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake.at(tmp_path)
     create_tables(spark, lake, [BROKERS])
-    rows = Rows(spark, lake)
+    rows = LakeIO(spark, lake)
     assert is_empty(spark, lake, BROKERS)
     assert rows.is_empty(BROKERS)
 
@@ -60,7 +60,7 @@ def test_spark_and_this_process_write_in_turn(spark: SparkSession, tmp_path: Pat
         return table_of([{"server": server, "cluster": "c", "first_ts": 1, "last_ts": 2}], BROKERS)
 
     def held() -> set[str]:
-        here = set(rows.read(Wanted(BROKERS)).column("server").to_pylist())
+        here = set(rows.read(TableScan(BROKERS)).column("server").to_pylist())
         assert {one.server for one in read_table(spark, lake, BROKERS).collect()} == here
         return here
 
@@ -78,7 +78,7 @@ def test_spark_and_this_process_write_in_turn(spark: SparkSession, tmp_path: Pat
     for made in (renamed, rows.as_frame(renamed, BROKERS), row("c"), rows.as_frame(renamed, BROKERS)):
         rows.merge(made, BROKERS, "t.server = s.server", {"server": ("b", "c")})
         assert held() == {"c"}
-    assert rows.read(Wanted(BROKERS)).column("cluster").to_pylist() == ["new"]
+    assert rows.read(TableScan(BROKERS)).column("cluster").to_pylist() == ["new"]
     rows.overwrite(row("e"), BROKERS)
     assert held() == {"e"}
     assert not rows.is_empty(BROKERS)
@@ -89,7 +89,7 @@ def test_constraints_hold_for_both(spark: SparkSession, tmp_path: Path) -> None:
     create_tables(spark, lake, [TOPICS])
     times = {"first_ts": 1, "last_ts": 2, "valid_from": 2, "valid_to": 1}
     wrong = table_of([{"cluster": "c", "topic_id": "i", "topic": "t", "incarnation": 0} | times], TOPICS)
-    rows = Rows(spark, lake)
+    rows = LakeIO(spark, lake)
     for made in (wrong, rows.as_frame(wrong, TOPICS)):
         with pytest.raises((DeltaError, PySparkException, Py4JError), match=r"(?i)valid"):
             rows.append(made, TOPICS)
@@ -101,7 +101,7 @@ def test_rows_since_a_time_are_replaced(spark: SparkSession, tmp_path: Path) -> 
 
     lake = Lake.at(tmp_path)
     create_tables(spark, lake, [EXCHANGES])
-    rows = Rows(spark, lake)
+    rows = LakeIO(spark, lake)
     first_us = int(T0.timestamp() * 1_000_000)
 
     def at(name: str, us: int) -> pa.Table:
@@ -112,23 +112,23 @@ def test_rows_since_a_time_are_replaced(spark: SparkSession, tmp_path: Path) -> 
         pa.concat_tables([at("before", first_us - 1), at("from", first_us), at("after", first_us + 1)]), EXCHANGES
     )
     rows.replace_since(at("new", first_us + 5), EXCHANGES, "ts", first_us)
-    assert set(rows.read(Wanted(EXCHANGES)).column("exchange_id").to_pylist()) == {"before", "new"}
-    assert rows.read(Wanted.since(EXCHANGES, first_us, columns=("exchange_id",))).num_rows == 1
+    assert set(rows.read(TableScan(EXCHANGES)).column("exchange_id").to_pylist()) == {"before", "new"}
+    assert rows.read(TableScan.since(EXCHANGES, first_us, columns=("exchange_id",))).num_rows == 1
 
 
 def test_news_are_read_from_where_they_were_noted(spark: SparkSession, tmp_path: Path) -> None:
     from pipeline.analysis.news import of_all  # noqa: PLC0415
-    from pipeline.streaming.storage.news import note_all, note_news, read_news  # noqa: PLC0415
+    from pipeline.streaming.storage.change_log import note_all, note_news, read_news  # noqa: PLC0415
 
     lake = Lake.at(tmp_path)
     create_tables(spark, lake)
-    rows = Rows(spark, lake)
+    rows = LakeIO(spark, lake)
     note_all(rows)
     assert rows.is_empty(CHANGE_LOG), "there is nothing in silver"
     note_news(rows, {"offsets": (3, 50)})
     note_news(rows, {})
     note_news(rows, of_all(1, 40))
-    noted = rows.read(Wanted(CHANGE_LOG))
+    noted = rows.read(TableScan(CHANGE_LOG))
     times = noted.column("first_ts").cast(pa.int64()).to_pylist()
     found = read_news(zip(noted.column("about").to_pylist(), noted.column("rows").to_pylist(), times, strict=True))
     assert found == {**of_all(1, 40), "offsets": (4, 40)}

@@ -11,10 +11,10 @@ from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.differences import Difference, differences
 from pipeline.dashboard.queries.traffic.sequence import exchange_before
-from pipeline.dashboard.web.here import Here, draw_text, link, run
+from pipeline.dashboard.web.format import clock, code, duration, many
+from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.grid import Column, grid
-from pipeline.dashboard.web.words import clock, code, duration, many
 from pipeline.dashboard.web.zone import short_zone
 
 _FIELDS = (
@@ -35,7 +35,7 @@ _OF_EXCHANGE = (
 )  # fmt: skip
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page."""
     asked, near = st.query_params.get("exchange"), moment_of(st.query_params.get("near"))
     if asked is None:

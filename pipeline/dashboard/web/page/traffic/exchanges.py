@@ -11,19 +11,19 @@ from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import search
-from pipeline.dashboard.web.here import Here, draw_text, link, run
+from pipeline.dashboard.web.format import code, many, moment, number, of_one_zone
+from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.grid import grid
 from pipeline.dashboard.web.parts.narrowing import controls, facets
 from pipeline.dashboard.web.parts.one_exchange import show_exchange
-from pipeline.dashboard.web.words import code, many, moment, number, of_one_zone
 
 _FURTHER_SECONDS = 10.0
 """How long a search that was asked to go on looks further back."""
 
 
-def draw(here: Here) -> None:
+def draw(here: PageContext) -> None:
     """Draw the page; the exchange that the address names stands above the search, one that is selected below it."""
     named = st.container()
     finding_id, incident_id = st.query_params.get("finding"), st.query_params.get("incident")
@@ -49,7 +49,7 @@ def draw(here: Here) -> None:
         show_exchange(here.connection, exchange)
 
 
-def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
+def _evidence(here: PageContext, finding_id: str) -> list[dict[str, Any]]:
     """The exchanges that show a finding."""
     shown = finding(here.connection, finding_id)
     st.button("Search all exchanges instead", icon=":material/search:", on_click=_leave, args=("finding", "exchange"))
@@ -72,7 +72,7 @@ def _evidence(here: Here, finding_id: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _evidence_of_incident(here: Here, incident_id: str) -> list[dict[str, Any]]:
+def _evidence_of_incident(here: PageContext, incident_id: str) -> list[dict[str, Any]]:
     """The exchanges that show the findings of an incident, of all of them."""
     shown = incident(here.connection, incident_id)
     st.button("Search all exchanges instead", icon=":material/search:", on_click=_leave, args=("incident", "exchange"))
@@ -95,7 +95,7 @@ def _leave(*names: str) -> None:
         st.query_params.pop(name, None)
 
 
-def _found(here: Here) -> list[dict[str, Any]]:
+def _found(here: PageContext) -> list[dict[str, Any]]:
     wanted = controls(here)
     if wanted is None:
         return []

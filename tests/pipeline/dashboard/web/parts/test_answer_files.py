@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.config.settings import SqlSettings
-from pipeline.dashboard.web.here import LAKE
+from pipeline.dashboard.web.page_context import LAKE
 from pipeline.dashboard.web.parts import answer_files
 from pipeline.dashboard.web.parts.answer_files import csv_of, parquet_of
 

@@ -20,7 +20,7 @@ def test_a_text_cannot_turn_or_hide_characters() -> None:
     from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
 
     def page() -> None:
-        from pipeline.dashboard.web.here import draw_text  # noqa: PLC0415 - runs as a script of its own
+        from pipeline.dashboard.web.page_context import draw_text  # noqa: PLC0415 - runs as a script of its own
 
         draw_text("app\u202egnillib sets **it** back", "second\x1b[31m")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
+from pipeline.dashboard.web.format import literal
 from pipeline.dashboard.web.parts.ticket import ticket
-from pipeline.dashboard.web.words import literal
 from tests.pipeline.dashboard.conftest import HOSTILE, at
 
 _INCIDENT = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.analysis.rules.rule import all_rules
+from pipeline.dashboard.web.format import clock, code, duration, many, plain, prose, seen, size
 from pipeline.dashboard.web.parts.rules import rule_page
-from pipeline.dashboard.web.words import clock, code, duration, many, plain, prose, seen, size
 from tests.pipeline.dashboard.conftest import at
 
 

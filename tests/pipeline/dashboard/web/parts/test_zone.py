@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.web.format import between, clock, moment, seen
 from pipeline.dashboard.web.pictures.picture import data, time_axis
-from pipeline.dashboard.web.words import between, clock, moment, seen
 from pipeline.dashboard.web.zone import in_zone, of_zone, text_in_zone, whose_times, write_times_in, zone_name, zoned
 from tests.paths import ROOT
 from tests.pipeline.rows import T0

@@ -19,7 +19,7 @@ from pipeline.tables import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TableScan:
     """Rows of a table.
 
     Attributes:
@@ -49,7 +49,7 @@ class Wanted:
     distinct: bool = False
 
     @classmethod
-    def since(cls, table: Table, us: int, **more: Any) -> Wanted:
+    def since(cls, table: Table, us: int, **more: Any) -> TableScan:
         """Rows of a table whose ``date`` is the day of its ``ts``, from a time on."""
         return cls(table, from_day=day_of(us), since_us=us, **more)
 
@@ -85,7 +85,7 @@ class Condition(NamedTuple):
 _SIGNS = {">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
-def in_arrow(wanted: Wanted) -> Any:
+def in_arrow(wanted: TableScan) -> Any:
     """As an expression of Arrow; None if all rows are wanted."""
     conditions = [_in_arrow(one) for one in wanted.conditions]
     return reduce(operator.and_, conditions) if conditions else None
@@ -99,7 +99,7 @@ def _in_arrow(one: Condition) -> Any:
     return column.isin(value) if one.sign == "in" else column.is_valid()
 
 
-def in_spark(wanted: Wanted) -> Iterator[Column]:
+def in_spark(wanted: TableScan) -> Iterator[Column]:
     """As conditions of Spark."""
     for name, sign, value in wanted.conditions:
         column = F.col(name)
@@ -109,7 +109,7 @@ def in_spark(wanted: Wanted) -> Iterator[Column]:
             yield column.isin(*value) if sign == "in" else column.isNotNull()
 
 
-def in_duckdb(wanted: Wanted) -> str:
+def in_duckdb(wanted: TableScan) -> str:
     """As SQL of DuckDB."""
     return " AND ".join(map(_in_duckdb, wanted.conditions)) or "true"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
-from pipeline.commands.watching.sort import Order, Sort
+from pipeline.commands.top.sort import Order, Sort
 from pipeline.config.common_options import Conf
 from pipeline.errors import UserError
 from pipeline.terminal.console import Console
@@ -17,7 +17,7 @@ from pipeline.terminal.lines import terminal_width
 
 if TYPE_CHECKING:
     from pipeline.config.settings import Settings
-    from pipeline.embedded.watching import Watch
+    from pipeline.embedded.live_monitor import LiveMonitor
 
 _WIDTH = 120
 """Where the output goes to a file or a pipe."""
@@ -76,7 +76,7 @@ def top(
     """
     from pipeline.commands.diagnose import agent_options  # noqa: PLC0415
     from pipeline.config.settings import load_settings  # noqa: PLC0415
-    from pipeline.embedded.watching import Watch  # noqa: PLC0415 - loads DuckDB and Arrow
+    from pipeline.embedded.live_monitor import LiveMonitor  # noqa: PLC0415 - loads DuckDB and Arrow
 
     if files == ["-"] and sys.stdin is not None and sys.stdin.isatty():
         raise UserError(
@@ -96,10 +96,10 @@ def top(
         return
     if len(files) != 1:
         raise UserError("several captures need --once: without it one of '-', a directory, a landing zone, a capture")
-    from pipeline.commands.watching.watch import watch_and_show  # noqa: PLC0415
+    from pipeline.commands.top.watch import watch_and_show  # noqa: PLC0415
 
     options = agent_options(allow_truncated, tls_keylog, tls_embedded_keys)
-    watch = Watch(settings.stream, window_us, ports)
+    watch = LiveMonitor(settings.stream, window_us, ports)
     watch_and_show(files[0], watch, order, every, options, settings, _console())
 
 
@@ -116,13 +116,13 @@ def _watched(
     allow_truncated: bool | None,
     tls_keylog: str | None,
     tls_embedded_keys: bool,
-) -> tuple[Watch, bool]:
+) -> tuple[LiveMonitor, bool]:
     """All that is there, judged; and whether a pipe was cut off."""
     from pipeline.analysis.frames.effort import Effort  # noqa: PLC0415
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.commands.diagnose import PIECE_FRAMES, warn_of  # noqa: PLC0415
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
-    from pipeline.embedded.watching import Watch  # noqa: PLC0415
+    from pipeline.embedded.live_monitor import LiveMonitor  # noqa: PLC0415
 
     errors = Console(stderr=True)
     with ExitStack() as stack:
@@ -134,17 +134,17 @@ def _watched(
                 )
             )  # fmt: skip
         warn_of(inputs, errors)
-        watch = Watch(settings.stream, window_us, ports, by_kernel=Effort(inputs.rows).pays() or None)
+        watch = LiveMonitor(settings.stream, window_us, ports, by_kernel=Effort(inputs.rows).pays() or None)
         for frames, gaps in inputs.pieces(PIECE_FRAMES):
             watch.add(frames, gaps)
     watch.judge()
     return watch, bool(inputs.cut)
 
 
-def _show_once(name: str, watch: Watch, order: Order) -> None:
+def _show_once(name: str, watch: LiveMonitor, order: Order) -> None:
+    from pipeline.commands.top.screen import Shown, screen  # noqa: PLC0415
+    from pipeline.commands.top.watch import why_nothing  # noqa: PLC0415
     from pipeline.commands.unjudged import warn_of_errors  # noqa: PLC0415
-    from pipeline.commands.watching.screen import Shown, screen  # noqa: PLC0415
-    from pipeline.commands.watching.watch import why_nothing  # noqa: PLC0415
 
     now = watch.now()
     if now is None:

@@ -29,7 +29,7 @@ class Held(Protocol):
         """The frame."""
 
 
-class HeldRequests:
+class PendingRequests:
     """The requests of one capture that are held back, by the id of their exchange."""
 
     def __init__(self) -> None:

@@ -12,13 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.news import News, of_all, together
-from pipeline.streaming.storage.rows import Rows
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import Batch
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import CHANGE_LOG, EXCHANGES, GAPS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 
-def note_news(rows: Rows, news: News, batch: Batch | None = None) -> None:
+def note_news(rows: LakeIO, news: News, batch: Batch | None = None) -> None:
     """Note what is new; without any there is no commit."""
     if news:
         now = time.time_ns() // 1000
@@ -33,14 +33,14 @@ def read_news(noted: Iterable[tuple[str, int, int]]) -> News:
     return together(*({about: (count, us)} for about, count, us in noted))
 
 
-def note_all(rows: Rows) -> None:
+def note_all(rows: LakeIO) -> None:
     """Note all that silver holds as new: a query for gold that begins anew derives all of it."""
     first = [us for table in (EXCHANGES, GAPS) if (us := first_us(rows, table)) is not None]
     if first:
         note_news(rows, of_all(1, min(first)))
 
 
-def renamed_since(rows: Rows, servers: Sequence[str], topic_ids: Sequence[str]) -> int | None:
+def renamed_since(rows: LakeIO, servers: Sequence[str], topic_ids: Sequence[str]) -> int | None:
     """Time of the first statement by one of these servers or of one of these topics, µs since the epoch."""
     tables = (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS)
     found = (first_us(rows, table, servers, topic_ids) for table in tables)
@@ -48,13 +48,13 @@ def renamed_since(rows: Rows, servers: Sequence[str], topic_ids: Sequence[str]) 
 
 
 def first_us(
-    rows: Rows, table: Table, servers: Sequence[str] | None = None, topic_ids: Sequence[str] = ()
+    rows: LakeIO, table: Table, servers: Sequence[str] | None = None, topic_ids: Sequence[str] = ()
 ) -> int | None:
     """Time of the first row of a table, or of those that name one of these; µs since the epoch, None without any."""
     if rows.is_empty(table):
         return None
     if not rows.lake.is_local:
-        found = rows.frame(Wanted(table))
+        found = rows.frame(TableScan(table))
         if servers is not None:
             found = found.where(F.col("server").isin(list(servers)) | F.col("topic_id").isin(list(topic_ids)))
         least: int | None = found.agg(F.unix_micros(F.min("ts"))).collect()[0][0]
@@ -63,5 +63,5 @@ def first_us(
         "true" if servers is None else "server IN (SELECT unnest($servers)) OR topic_id IN (SELECT unnest($ids))"
     )
     given = {} if servers is None else {"servers": list(servers), "ids": list(topic_ids)}
-    (row,) = rows.ask(Wanted(table), f"SELECT min(epoch_us(ts)) AS us FROM rows WHERE {condition}", **given)
+    (row,) = rows.ask(TableScan(table), f"SELECT min(epoch_us(ts)) AS us FROM rows WHERE {condition}", **given)
     return None if row.us is None else int(row.us)

@@ -17,10 +17,10 @@ from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, CommandNow
 from pipeline.commands.incidents import STYLES
-from pipeline.commands.watching.amounts import rate, span, volume
-from pipeline.commands.watching.sections import WIDEST, Section, sections
-from pipeline.commands.watching.sort import Order
-from pipeline.embedded.watching import Now
+from pipeline.commands.top.amounts import rate, span, volume
+from pipeline.commands.top.sections import WIDEST, Section, sections
+from pipeline.commands.top.sort import Order
+from pipeline.embedded.live_monitor import Snapshot
 from pipeline.terminal.console import printable
 from pipeline.terminal.lines import cut, many
 
@@ -54,7 +54,7 @@ class Shown:
     has_keys: bool = False
 
 
-def screen(now: Now, shown: Shown, width: int, height: int | None = None) -> RenderableType:
+def screen(now: Snapshot, shown: Shown, width: int, height: int | None = None) -> RenderableType:
     """One screen.
 
     Args:
@@ -100,7 +100,7 @@ def shares(wanted: Sequence[int], room: int) -> list[int]:
     return given
 
 
-def _head(now: Now, shown: Shown, width: int) -> Iterator[Text]:
+def _head(now: Snapshot, shown: Shown, width: int) -> Iterator[Text]:
     at = Text(f" {_clock(now.window.last_us, now.window.last_us)} UTC", "bold")
     title = Text(no_wrap=True, overflow="ellipsis")
     title.append("wirelake top ", "bold")
@@ -141,7 +141,7 @@ def _clock(us: int, now_us: int) -> str:
     return at.strftime("%H:%M:%S" if at.date() == now.date() else "%Y-%m-%d %H:%M:%S")
 
 
-def _incidents(now: Now, news: Mapping[str, str], width: int, most: int | None) -> Iterator[Text]:
+def _incidents(now: Snapshot, news: Mapping[str, str], width: int, most: int | None) -> Iterator[Text]:
     """A line each, and what is to be done about the first: ``most`` lines of that, None: all."""
     if all(row["state"] == "resolved" for row in now.incidents) and (grows := _growing(now.groups)):
         yield _line(f"No incident is open, but {grows}", "yellow")

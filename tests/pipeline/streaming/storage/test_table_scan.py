@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.analysis.tables import InFiles, Tables
-from pipeline.streaming.storage.wanted import Wanted, in_arrow, in_duckdb
+from pipeline.streaming.storage.table_scan import TableScan, in_arrow, in_duckdb
 from pipeline.tables import OFFSET_EVENTS
 
 DAY = date(2026, 11, 28)
 NOON = datetime(2026, 11, 28, 12, tzinfo=timezone.utc)
 NOON_US = int(NOON.timestamp()) * 1_000_000
-ALL = Wanted(OFFSET_EVENTS)
+ALL = TableScan(OFFSET_EVENTS)
 SOME = [
     (ALL, 6),
     (replace(ALL, from_day=DAY), 5),
@@ -48,7 +48,7 @@ def rows() -> pa.Table:
 
 
 @pytest.mark.parametrize(("wanted", "count"), SOME)
-def test_arrow_and_duckdb_take_the_same_rows(rows: pa.Table, wanted: Wanted, count: int) -> None:
+def test_arrow_and_duckdb_take_the_same_rows(rows: pa.Table, wanted: TableScan, count: int) -> None:
     where = in_arrow(wanted)
     by_arrow = rows if where is None else rows.filter(where)
     tables = Tables({"held": rows})

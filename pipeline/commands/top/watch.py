@@ -16,13 +16,13 @@ from rich.text import Text
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.runs.summary import nothing_found
 from pipeline.capture.stats import CaptureStats
+from pipeline.commands.top.keys import Keys
+from pipeline.commands.top.screen import Shown, screen
+from pipeline.commands.top.sort import Order, Sort
 from pipeline.commands.unjudged import error_sentences
-from pipeline.commands.watching.keys import Keys
-from pipeline.commands.watching.screen import Shown, screen
-from pipeline.commands.watching.sort import Order, Sort
 from pipeline.config.settings import Settings
 from pipeline.embedded.feed import Feed, open_feed, reading_s
-from pipeline.embedded.watching import Now, Watch
+from pipeline.embedded.live_monitor import LiveMonitor, Snapshot
 from pipeline.errors import UserError
 from pipeline.terminal.console import Console
 
@@ -35,7 +35,7 @@ _MOST_NOTES = 20
 
 def watch_and_show(
     source: str,
-    watch: Watch,
+    watch: LiveMonitor,
     order: Order,
     every_s: float,
     options: Sequence[str],
@@ -74,7 +74,7 @@ def watch_and_show(
         raise typer.Exit(2)
 
 
-def why_nothing(watch: Watch, stats: CaptureStats | None) -> str:
+def why_nothing(watch: LiveMonitor, stats: CaptureStats | None) -> str:
     """Why there is nothing to show; ``stats`` as of :func:`nothing_found`."""
     if watch.other_ports:
         seen = ", ".join(map(str, watch.other_ports))
@@ -85,7 +85,7 @@ def why_nothing(watch: Watch, stats: CaptureStats | None) -> str:
 class _Session:
     """One sitting before the screen, from the first message on; leaving the context gives the terminal back."""
 
-    def __init__(self, source: str, watch: Watch, order: Order, every_s: float, console: Console) -> None:
+    def __init__(self, source: str, watch: LiveMonitor, order: Order, every_s: float, console: Console) -> None:
         self._source = source
         self._watch = watch
         self._order = order
@@ -93,7 +93,7 @@ class _Session:
         self._console = console
         self._keys = Keys()
         self._live: Live | None = None
-        self._now: Now | None = None
+        self._now: Snapshot | None = None
         self._arrived = self._drawn = time.monotonic()
         self._ahead_us: int | None = None
         self._is_to_pause = False
@@ -182,7 +182,7 @@ class _Session:
         with self._watch.noting_errors():
             self._show(self._now)
 
-    def _show(self, now: Now) -> None:
+    def _show(self, now: Snapshot) -> None:
         console = self._console
         if not console.is_terminal or console.is_dumb_terminal:
             console.print(screen(now, self._shown(), console.width), Text())

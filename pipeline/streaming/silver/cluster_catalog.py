@@ -14,23 +14,23 @@ from pipeline.analysis.facts import Facts
 from pipeline.analysis.names import brokers, known_facts, topics
 from pipeline.analysis.news import of_all
 from pipeline.streaming.spark.side_by_side import side_by_side
+from pipeline.streaming.storage.change_log import note_news, renamed_since
 from pipeline.streaming.storage.lake import Lake, holds, read_table, snapshot
-from pipeline.streaming.storage.news import note_news, renamed_since
-from pipeline.streaming.storage.rows import Rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import BROKERS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TOPICS, Table
 
 
-def load_facts(rows: Rows) -> Facts:
+def load_facts(rows: LakeIO) -> Facts:
     """The facts that ``silver.brokers`` and ``silver.topics`` hold; read only if they have changed."""
     versions = _versions(rows.spark, rows.lake)
     facts = _NEWEST.get(versions)
     if facts is not None:
         return facts
-    return _remembered(versions, known_facts(rows.read(Wanted(BROKERS)), rows.read(Wanted(TOPICS))))
+    return _remembered(versions, known_facts(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS))))
 
 
-def save_facts(rows: Rows, facts: Facts, before: Facts) -> None:
+def save_facts(rows: LakeIO, facts: Facts, before: Facts) -> None:
     """Write what differs from ``before``."""
     writes = []
     if facts.brokers != before.brokers:
@@ -60,7 +60,7 @@ def _remembered(versions: _Versions, facts: Facts) -> Facts:
     return facts
 
 
-def rename_earlier(rows: Rows, facts: Facts, before: Facts) -> None:
+def rename_earlier(rows: LakeIO, facts: Facts, before: Facts) -> None:
     """Give rows written earlier the cluster or topic name that was learned since.
 
     Run before the new facts are saved: a crash in between repeats it, and nothing else needs to remember.

@@ -1,6 +1,6 @@
-"""What ``wirelake top --once`` shows: ``python -m tests.pipeline.commands.watching.golden`` writes it anew.
+"""What ``wirelake top --once`` shows: ``python -m tests.pipeline.commands.top.golden`` writes it anew.
 
-Look at what changed (``git diff tests/pipeline/commands/watching/golden``) before it is committed.
+Look at what changed (``git diff tests/pipeline/commands/top/golden``) before it is committed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rich.text import Text
 
-from pipeline.commands.watching.screen import Shown, screen
+from pipeline.commands.top.screen import Shown, screen
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.watching import Now, Watch
+from pipeline.embedded.live_monitor import LiveMonitor, Snapshot
 from pipeline.terminal.console import Console
 from tests.golden_files import write_anew
 from tests.paths import CAPTURES
@@ -28,10 +28,10 @@ NAMES = (
 
 
 @cache
-def standing(name: str) -> Now:
+def standing(name: str) -> Snapshot:
     """How all stood at the end of a capture; a long one is read by the kernel, a short one as `make check` can."""
     landed = read_inputs([str(CAPTURES / name)])
-    watch = Watch(StreamSettings(), WINDOW_US, by_kernel=name.startswith("rhythms/"))
+    watch = LiveMonitor(StreamSettings(), WINDOW_US, by_kernel=name.startswith("rhythms/"))
     watch.add(landed.frames, landed.gaps)
     watch.judge()
     now = watch.now()
@@ -39,7 +39,7 @@ def standing(name: str) -> Now:
     return now
 
 
-def drawn(now: Now, shown: Shown, columns: int, height: int | None = None) -> str:
+def drawn(now: Snapshot, shown: Shown, columns: int, height: int | None = None) -> str:
     """A screen as text, without styles."""
     console = Console(width=columns, height=height, color_system=None, force_terminal=False)
     with console.capture() as captured:
@@ -47,7 +47,7 @@ def drawn(now: Now, shown: Shown, columns: int, height: int | None = None) -> st
     return captured.get()
 
 
-def coloured(now: Now, shown: Shown, columns: int) -> list[Text]:
+def coloured(now: Snapshot, shown: Shown, columns: int) -> list[Text]:
     """The same with styles, line by line."""
     console = Console(width=columns, force_terminal=True, color_system="standard", _environ={})
     with console.capture() as captured:

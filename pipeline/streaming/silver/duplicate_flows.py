@@ -18,12 +18,12 @@ from pipeline.analysis.copies.numbers import NUMBERS_SQL, OF_NUMBERS, SAME_NUMBE
 from pipeline.analysis.copies.translated import OF_SAME, SAME, Statements, is_any_same, of_connections, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US, hour_of
-from pipeline.streaming.storage.rows import Rows, same_rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO, same_rows
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS, quoted
 
 
-def refresh_copies(rows: Rows, since_us: int) -> int | None:
+def refresh_copies(rows: LakeIO, since_us: int) -> int | None:
     """Note the copies of the hours from that of ``since_us`` (µs since the epoch) on.
 
     Returns:
@@ -31,12 +31,12 @@ def refresh_copies(rows: Rows, since_us: int) -> int | None:
         connection was seen several times.
     """
     hour = hour_of(since_us)
-    held = rows.read(Wanted.since(DUPLICATE_FLOWS, hour - HOUR_US, time="hour"))
+    held = rows.read(TableScan.since(DUPLICATE_FLOWS, hour - HOUR_US, time="hour"))
     same = _same_flows(rows, since_us, is_any_known=pc.any(held.column("is_translated")).as_py() is True)
-    agents = rows.read(Wanted.since(EXCHANGES, hour, columns=("agent_id",), distinct=True))
+    agents = rows.read(TableScan.since(EXCHANGES, hour, columns=("agent_id",), distinct=True))
     if len(pc.unique(agents.column("agent_id"))) < 2 and not same.num_rows and not held.num_rows:
         return None
-    exchanges = Wanted.since(EXCHANGES, hour, columns=OF_EXCHANGES)
+    exchanges = TableScan.since(EXCHANGES, hour, columns=OF_EXCHANGES)
     made = rows.derive(
         lambda tables: copies(tables["exchanges"], tables["same"]),
         {"exchanges": exchanges},
@@ -68,7 +68,7 @@ def _since(held: pa.Table, hour: int) -> pa.Table:
     return held.filter(pc.greater_equal(held.column("hour").cast(pa.int64()), hour))
 
 
-def _same_flows(rows: Rows, since_us: int, *, is_any_known: bool) -> pa.Table:
+def _same_flows(rows: LakeIO, since_us: int, *, is_any_known: bool) -> pa.Table:
     """Flows that are one, of the hours from that of ``since_us`` on."""
     if not is_any_known and not _numbers(rows, since_us - SKEW_US).num_rows:
         new = candidates(_alike(rows, since_us - SKEW_US), 1)
@@ -80,32 +80,32 @@ def _same_flows(rows: Rows, since_us: int, *, is_any_known: bool) -> pa.Table:
     return same_flows(*_of(rows, hour, those), those, _numbers(rows, hour))
 
 
-def _numbers(rows: Rows, since_us: int) -> pa.Table:
-    gaps = Wanted.since(GAPS, since_us, columns=OF_NUMBERS, present=("life",))
+def _numbers(rows: LakeIO, since_us: int) -> pa.Table:
+    gaps = TableScan.since(GAPS, since_us, columns=OF_NUMBERS, present=("life",))
     made = rows.derive(lambda tables: same_numbers(tables["gaps"]), {"gaps": gaps}, (NUMBERS_SQL,), SAME_NUMBERS)
     return rows.as_arrow(made, SAME_NUMBERS)
 
 
-def _alike(rows: Rows, since_us: int) -> pa.Table:
-    exchanges = Wanted.since(EXCHANGES, since_us, columns=OF_ALIKE)
+def _alike(rows: LakeIO, since_us: int) -> pa.Table:
+    exchanges = TableScan.since(EXCHANGES, since_us, columns=OF_ALIKE)
     made = rows.derive(lambda tables: alike(tables["exchanges"]), {"exchanges": exchanges}, ("correlation_id",), ALIKE)
     return rows.as_arrow(made, ALIKE)
 
 
-def _of(rows: Rows, since_us: int, those: pa.Table) -> tuple[pa.Table, Statements]:
+def _of(rows: LakeIO, since_us: int, those: pa.Table) -> tuple[pa.Table, Statements]:
     """Exchanges of some connections, and what they state."""
     exchanges, events, states, commands = (
-        _read(rows, Wanted.since(table, since_us, columns=OF_SAME[table.full_name]), those)
+        _read(rows, TableScan.since(table, since_us, columns=OF_SAME[table.full_name]), those)
         for table in (EXCHANGES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS)
     )
     return exchanges, Statements(events, states, commands)
 
 
-def _read(rows: Rows, wanted: Wanted, those: pa.Table) -> pa.Table:
+def _read(rows: LakeIO, wanted: TableScan, those: pa.Table) -> pa.Table:
     if not those.num_rows:
         return fit(pa.table({}), wanted.table).select(wanted.columns)
     if not rows.lake.is_local:
         its = F.regexp_extract("exchange_id", "^[^-/]*", 0).isin(those.column("connection_id").to_pylist())
         found: pa.Table = rows.frame(wanted).where(its).toArrow()
         return found
-    return of_connections(rows.lying(wanted), those, wanted.columns)
+    return of_connections(rows.scan(wanted), those, wanted.columns)

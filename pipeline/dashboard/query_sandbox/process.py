@@ -3,7 +3,8 @@
 DuckDB's memory limit does not count all that a query takes (one text of gigabytes, a list, what reads the tables), some
 of its work cannot be interrupted, and some ends the whole process. So no query of others runs in the page or the
 command: they ask this process, which has loaded what is needed and has no thread yet, to fork for each query. A child's
-memory is the system's to take back, and its end is a sentence to whoever asked (:mod:`pipeline.dashboard.ask`).
+memory is the system's to take back, and its end is a sentence to whoever asked
+(:mod:`pipeline.dashboard.query_sandbox.ask`).
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ _LOOK_SECONDS = 0.02
 """So often time and memory of a query are looked at; what it takes meanwhile, it takes beyond its bound."""
 _PROGRAM = (
     f"{OWN_PATH}; import json; sys.path[:] = json.loads(sys.argv[1]); "  # that of this process
-    "from wirelake.own_packages import prefer; prefer(); from pipeline.dashboard.query_process import main; main()"
+    "from wirelake.own_packages import prefer; prefer(); "
+    "from pipeline.dashboard.query_sandbox.process import main; main()"
 )
 _GONE_SECONDS = 10.0
 

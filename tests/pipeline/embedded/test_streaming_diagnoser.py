@@ -18,9 +18,9 @@ from pipeline.analysis.derive import derive_from
 from pipeline.analysis.gathering import TABLES, Gathering
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, decoded, diagnose
-from pipeline.embedded.following import Change, Following, Reported
+from pipeline.embedded.finding_retention import remembered
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.embedded.remembering import remembered
+from pipeline.embedded.streaming_diagnoser import Change, Reported, StreamingDiagnoser
 from pipeline.tables import EXCHANGES, FRAMES, PENDING_EXCHANGES
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.incidents import RECORDINGS, recordings
@@ -70,7 +70,7 @@ def in_any_order(rows: pa.Table, without: set[str] = frozenset()) -> list[str]: 
     return sorted(map(repr, rows.select(kept).to_pylist()))
 
 
-def all_changes(following: Following, some: list[tuple[pa.Table, pa.Table]], judged: set[int]) -> list[Change]:
+def all_changes(following: StreamingDiagnoser, some: list[tuple[pa.Table, pa.Table]], judged: set[int]) -> list[Change]:
     found: list[Change] = []
     for number, (frames, gaps) in enumerate(some):
         following.add(frames, gaps)
@@ -87,7 +87,7 @@ _COST = {"healthy": (), **dict.fromkeys(("stuck_commit", "stalled_lso", "lossy",
 def test_however_it_is_cut_it_ends_as_a_diagnosis_of_all_of_it(name: str) -> None:
     chance = random.Random(name)
     some = pieces(PCAPS[name], [chance.random() for _ in range(7)])
-    following = Following(STREAM, by_kernel=False)
+    following = StreamingDiagnoser(STREAM, by_kernel=False)
     all_changes(following, some, {2, 4})
     found = following.diagnosis()
     assert found is not None
@@ -109,7 +109,7 @@ def test_however_it_is_cut_it_ends_as_a_diagnosis_of_all_of_it(name: str) -> Non
 @given(cuts=st.lists(st.floats(0, 1), max_size=12), judged=st.sets(st.integers(0, 12)))
 def test_findings_do_not_depend_on_cuts(cuts: list[float], judged: set[int]) -> None:
     path = PCAPS["stuck_commit"]
-    following = Following(STREAM, by_kernel=False)
+    following = StreamingDiagnoser(STREAM, by_kernel=False)
     changes = all_changes(following, pieces(path, cuts), judged)
     found = following.diagnosis()
     assert found is not None
@@ -146,7 +146,7 @@ def test_each_change_is_reported_once() -> None:
 @pytest.mark.slow
 def test_what_is_too_much_is_dropped_and_what_was_found_in_it_stays() -> None:
     path = PCAPS["stuck_commit"]
-    following = Following(STREAM, most=300, by_kernel=False)
+    following = StreamingDiagnoser(STREAM, most=300, by_kernel=False)
     parts = [number / 20 for number in range(20)]
     changes = all_changes(following, pieces(path, parts), set(range(0, 20, 3)))
     found = following.diagnosis()
@@ -206,7 +206,7 @@ def test_all_that_is_kept_has_a_bound_and_each_is_told_once(monkeypatch: pytest.
     rows = landed(PCAPS["stuck_commit"])
     frames, no_gaps = rows.frames.slice(0, 900), rows.gaps.slice(0, 0)
     requests = frames.filter(pc.equal(frames.column("direction"), "request"))
-    following = Following(STREAM, most=600, by_kernel=False)
+    following = StreamingDiagnoser(STREAM, most=600, by_kernel=False)
     for number in range(4):
         following.add(renamed(frames, ("connection_id", "exchange_id"), number), no_gaps)
         following.add(renamed(requests, ("connection_id", "exchange_id"), number + 100), no_gaps)

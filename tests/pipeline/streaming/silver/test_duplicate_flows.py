@@ -20,9 +20,9 @@ from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake
 from pipeline.streaming.job import run_stream
-from pipeline.streaming.silver.copies import _label_sql, refresh_copies
+from pipeline.streaming.silver.duplicate_flows import _label_sql, refresh_copies
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import FEW_ROWS, Rows
+from pipeline.streaming.storage.lake_io import FEW_ROWS, LakeIO
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
@@ -151,7 +151,7 @@ def test_silver_keeps_both_copies_and_marks_which_does_not_count(lakes: tuple[Pa
 def test_what_is_noted_already_is_not_written_again(spark: SparkSession, lakes: tuple[Path, Content, Content]) -> None:
     lake, *_ = lakes
     before = versions(lake, [DUPLICATE_FLOWS])
-    assert refresh_copies(Rows(spark, Lake.at(lake)), 5_000_000_000) == 3_600_000_000
+    assert refresh_copies(LakeIO(spark, Lake.at(lake)), 5_000_000_000) == 3_600_000_000
     assert versions(lake, [DUPLICATE_FLOWS]) == before
 
 
@@ -208,6 +208,6 @@ def test_initial_sequence_numbers_show_a_copy_when_both_have_ended(
         exchange, gap = of[number]
         add(lake / EXCHANGES.path, EXCHANGES, [exchange])
         add(lake / GAPS.path, GAPS, [gap])
-        refresh_copies(Rows(spark, Lake.at(lake), few), us)
+        refresh_copies(LakeIO(spark, Lake.at(lake), few), us)
         found.append([(r["connection_id"], r["counted_connection_id"]) for r in rows(lake, DUPLICATE_FLOWS)])
     assert found == [[], [("abehind", "af")]]

@@ -25,9 +25,9 @@ from pipeline.analysis.safety.guard import InternalError, Noted, noting
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.copied import Copied
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.embedded.finding_retention import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.embedded.frame_numbers import PLACE_COLUMNS
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
-from pipeline.embedded.remembering import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.tables import DUPLICATE_FLOWS
 
 LEAST_EXCHANGES = 5_000
@@ -103,7 +103,7 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
     Raises:
         ValueError: there are no frames.
     """
-    following = Following(settings, most_past=MOST_PAST_OF_CAPTURE)
+    following = StreamingDiagnoser(settings, most_past=MOST_PAST_OF_CAPTURE)
     places: list[pa.Table] = []
     for frames, gaps in pieces:
         rows = following.add(frames, gaps)
@@ -117,7 +117,7 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
     return replace(found, places=pa.concat_tables(places) if following.frames <= MOST_PLACES else None)
 
 
-class Following:
+class StreamingDiagnoser:
     """Landed rows in, changes out.
 
     Args:

@@ -26,7 +26,7 @@ from pipeline.lake.delta_reader import open_dataset, open_table
 from pipeline.streaming.spark.bundles import Derivation, map_bundles, map_tables
 from pipeline.streaming.storage.lake import Lake, holds, is_empty, read_table, struct_type
 from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwrite, replace_dates, replace_since
-from pipeline.streaming.storage.wanted import Wanted, in_arrow, in_duckdb, in_spark
+from pipeline.streaming.storage.table_scan import TableScan, in_arrow, in_duckdb, in_spark
 from pipeline.streaming.storage.worker_files import Written
 from pipeline.streaming.storage.written_here import append_here, commit_files, overwrite_here
 from pipeline.tables import DUPLICATE_FLOWS, Column, Table
@@ -44,7 +44,7 @@ _OF_BATCH = "SELECT 1 AS one FROM rows WHERE checkpoint = $checkpoint AND batch_
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LakeIO:
     """Reads and derives rows of a lake.
 
     Attributes:
@@ -56,13 +56,13 @@ class Rows:
     few: int = FEW_ROWS
     _copies: list[pa.Table] = field(default_factory=list)
 
-    def read(self, wanted: Wanted) -> pa.Table:
+    def read(self, wanted: TableScan) -> pa.Table:
         """Rows that are few by nature."""
         if not self.lake.is_local:
             return _arrow_of(self.frame(wanted), wanted)
         return self._read_here(wanted)
 
-    def lying(self, wanted: Wanted) -> Some:
+    def scan(self, wanted: TableScan) -> Some:
         """Rows of which is read what a query needs, when it does, if they lie on this machine; else as :meth:`read`."""
         if not self.lake.is_local:
             return self.read(wanted)
@@ -75,7 +75,7 @@ class Rows:
         rows = found.rows_sql(wanted.table, found.files)
         return InFiles(found.files.paths, f"SELECT * FROM ({rows}) WHERE {in_duckdb(wanted)}")
 
-    def bounds(self, wanted: Wanted, column: str) -> tuple[int, int] | None:
+    def bounds(self, wanted: TableScan, column: str) -> tuple[int, int] | None:
         """The least and the greatest value of a column; None without any."""
         if self.lake.is_local:
             found = pc.min_max(self._read_here(replace(wanted, columns=(column,))).column(column)).as_py()
@@ -84,10 +84,10 @@ class Rows:
             least, greatest = self.frame(wanted).agg(F.min(column), F.max(column)).collect()[0]
         return None if least is None else (least, greatest)
 
-    def ask(self, wanted: Wanted, sql: str, **parameters: object) -> list[Row]:
+    def ask(self, wanted: TableScan, sql: str, **parameters: object) -> list[Row]:
         """What a query gives of ``rows`` on this machine; of them is read what it needs."""
         has_copies = wanted.once and self._held_copies().num_rows
-        tables = Tables({"all_rows": self.lying(wanted), **({"copies": self._held_copies()} if has_copies else {})})
+        tables = Tables({"all_rows": self.scan(wanted), **({"copies": self._held_copies()} if has_copies else {})})
         try:
             tables.view("rows", counted_sql("all_rows", "copies") if has_copies else "FROM all_rows")
             return tables.rows(sql, **parameters)
@@ -109,9 +109,9 @@ class Rows:
         if not self.lake.is_local:
             its = (F.col("checkpoint") == batch.checkpoint_id) & (F.col("batch_id") == batch.number)
             return holds(self.spark, self.lake, table, its)
-        return bool(self.ask(Wanted(table), _OF_BATCH, checkpoint=batch.checkpoint_id, number=batch.number))
+        return bool(self.ask(TableScan(table), _OF_BATCH, checkpoint=batch.checkpoint_id, number=batch.number))
 
-    def frame(self, wanted: Wanted) -> DataFrame:
+    def frame(self, wanted: TableScan) -> DataFrame:
         """The rows as Spark reads them."""
         rows = read_table(self.spark, self.lake, wanted.table)
         for test in in_spark(wanted):
@@ -125,7 +125,7 @@ class Rows:
     def derive(
         self,
         function: Derivation,
-        inputs: Mapping[str, Wanted],
+        inputs: Mapping[str, TableScan],
         by: Sequence[str],
         output: Table | Sequence[Column],
         shared: Mapping[str, pa.Table] | None = None,
@@ -139,13 +139,13 @@ class Rows:
             output: the columns that the function gives.
             shared: what goes to each call as it is.
         """
-        here = self.read_few(inputs)
+        here = self.collect_if_small(inputs)
         if here is not None:
             return function({**here, **(shared or {})})
         frames = {name: self.frame(wanted) for name, wanted in inputs.items()}
-        return self.derive_apart(function, frames, by, output, shared)
+        return self.derive_in_spark(function, frames, by, output, shared)
 
-    def read_few(self, inputs: Mapping[str, Wanted], few: int | None = None) -> dict[str, pa.Table] | None:
+    def collect_if_small(self, inputs: Mapping[str, TableScan], few: int | None = None) -> dict[str, pa.Table] | None:
         """Rows that one process derives from; None: they are more than ``few`` (None: as ever), or lie elsewhere."""
         if not self.lake.is_local:
             return None
@@ -154,7 +154,7 @@ class Rows:
             return None
         return {name: self._read_from(held[name], wanted) for name, wanted in inputs.items()}
 
-    def derive_apart(
+    def derive_in_spark(
         self,
         function: Derivation,
         rows: Mapping[str, DataFrame],
@@ -172,7 +172,7 @@ class Rows:
     def is_empty(self, table: Table) -> bool:
         """Whether a table holds no row for certain."""
         if self.lake.is_local:
-            held = self._dataset(Wanted(table))
+            held = self._dataset(TableScan(table))
             return held is None or next(iter(held.get_fragments()), None) is None
         return is_empty(self.spark, self.lake, table)
 
@@ -226,7 +226,7 @@ class Rows:
                 # Not by delta-rs' own MERGE: it writes texts of a type that Arrow's filters do not know (string_view).
                 taken = f"SELECT 1 FROM made AS s WHERE {same}"
                 others = f"SELECT * FROM rows AS t WHERE {_between(within, 't.')} AND NOT EXISTS ({taken})"
-                tables = Tables({"rows": self.lying(Wanted(table)), "made": made})
+                tables = Tables({"rows": self.scan(TableScan(table)), "made": made})
                 try:
                     kept = fit_arrow(tables.table(others), table)
                 finally:
@@ -260,7 +260,7 @@ class Rows:
 
     # --- in this process
 
-    def _are_few(self, lying: Iterable[tuple[Any | None, Wanted]], most: int) -> bool:
+    def _are_few(self, lying: Iterable[tuple[Any | None, TableScan]], most: int) -> bool:
         left, bytes_left = most, FEW_BYTES
         for held, one in lying:
             if held is None:
@@ -277,13 +277,13 @@ class Rows:
                 return False
         return True
 
-    def _dataset(self, wanted: Wanted) -> Any | None:
+    def _dataset(self, wanted: TableScan) -> Any | None:
         return open_dataset(self.lake.root, wanted.table)
 
-    def _read_here(self, wanted: Wanted) -> pa.Table:
+    def _read_here(self, wanted: TableScan) -> pa.Table:
         return self._read_from(self._dataset(wanted), wanted)
 
-    def _read_from(self, held: Any | None, wanted: Wanted) -> pa.Table:
+    def _read_from(self, held: Any | None, wanted: TableScan) -> pa.Table:
         columns = list(wanted.columns) or None
         if held is None:
             empty = schema_of(wanted.table).empty_table()
@@ -301,7 +301,7 @@ class Rows:
 
     def _held_copies(self) -> pa.Table:
         if not self._copies:
-            self._copies.append(self.read(Wanted(DUPLICATE_FLOWS)))
+            self._copies.append(self.read(TableScan(DUPLICATE_FLOWS)))
         return self._copies[0]
 
     def forget_copies(self) -> None:
@@ -346,7 +346,7 @@ def _plain(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _arrow_of(frame: DataFrame, wanted: Wanted) -> pa.Table:
+def _arrow_of(frame: DataFrame, wanted: TableScan) -> pa.Table:
     rows: pa.Table = frame.toArrow()
     return rows if wanted.columns else fit_arrow(rows, wanted.table)
 

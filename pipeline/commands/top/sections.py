@@ -11,9 +11,9 @@ from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.standing.connections import EndNow
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, ClientNow, CommandNow
-from pipeline.commands.watching.amounts import UNKNOWN, amount, history, latency, rate, span, trend, volume
-from pipeline.commands.watching.sort import Order, Sort
-from pipeline.embedded.watching import Now
+from pipeline.commands.top.amounts import UNKNOWN, amount, history, latency, rate, span, trend, volume
+from pipeline.commands.top.sort import Order, Sort
+from pipeline.embedded.live_monitor import Snapshot
 
 WIDE, WIDEST = 120, 180
 """Columns of a terminal from which on more is shown."""
@@ -38,7 +38,7 @@ class Column:
     """
 
     title: str
-    cell: Callable[[Any, Now], Cell | str]
+    cell: Callable[[Any, Snapshot], Cell | str]
     from_width: int = 0
     grows: bool = False
     sort: Sort | None = None
@@ -61,7 +61,7 @@ class Section:
     sort: Sort
 
 
-def _per_second(count: float, now: Now) -> float:
+def _per_second(count: float, now: Snapshot) -> float:
     return count / now.window.seconds
 
 
@@ -69,18 +69,18 @@ def _counted(count: int) -> Cell:
     return amount(count), "bold yellow" if count else ""
 
 
-def _trend(group: GroupNow, _now: Now) -> Cell:
+def _trend(group: GroupNow, _now: Snapshot) -> Cell:
     return trend(group.trend), "bold yellow" if group.is_growing else ""
 
 
-def _worst(group: GroupNow, _now: Now) -> str:
+def _worst(group: GroupNow, _now: Snapshot) -> str:
     if group.worst is None:
         return ""
     topic, partition, lag = group.worst
     return f"{topic}-{partition} {amount(lag)}"
 
 
-def _since_commit(group: GroupNow, now: Now) -> str:
+def _since_commit(group: GroupNow, now: Snapshot) -> str:
     return UNKNOWN if group.commit_us is None else span((now.window.last_us - group.commit_us) / 1e6)
 
 
@@ -144,12 +144,12 @@ _ENDS = (
 )
 
 
-def sections(now: Now, order: Order, width: int) -> list[Section]:
+def sections(now: Snapshot, order: Order, width: int) -> list[Section]:
     """The parts of the screen that have something to show, at a width of the terminal."""
     return list(_all(now, order, width))
 
 
-def _all(now: Now, order: Order, width: int) -> Iterator[Section]:
+def _all(now: Snapshot, order: Order, width: int) -> Iterator[Section]:
     others = order.others
     of_clients = Sort.rate if others is Sort.p99 else others
     parts: tuple[tuple[tuple[Column, ...], Sequence[object], Callable[[Any], tuple[Any, ...]], Sort], ...] = (
@@ -167,12 +167,16 @@ def _all(now: Now, order: Order, width: int) -> Iterator[Section]:
 
 
 def _section(
-    columns: tuple[Column, ...], items: Sequence[object], key: Callable[[Any], tuple[Any, ...]], sort: Sort, now: Now
+    columns: tuple[Column, ...],
+    items: Sequence[object],
+    key: Callable[[Any], tuple[Any, ...]],
+    sort: Sort,
+    now: Snapshot,
 ) -> Section:
     return Section(columns, [_row(item, columns, now) for item in sorted(items, key=key)], sort)
 
 
-def _row(item: object, columns: Sequence[Column], now: Now) -> list[Cell]:
+def _row(item: object, columns: Sequence[Column], now: Snapshot) -> list[Cell]:
     cells = (column.cell(item, now) for column in columns)
     return [(cell, "") if isinstance(cell, str) else cell for cell in cells]
 

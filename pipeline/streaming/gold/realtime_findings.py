@@ -27,8 +27,8 @@ from pipeline.analysis.rules.run import Found, finding_rows, findings_table
 from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.silver.mongo import handshakes_of
-from pipeline.streaming.storage.rows import Rows, same_rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO, same_rows
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import FINDINGS, GAPS, INCIDENTS, MONGO_HANDSHAKES
 
 MOST_EXCHANGES = 20_000
@@ -43,7 +43,7 @@ Finding = Mapping[str, Any]
 """A row of ``gold.findings``; ``first_us`` and ``last_us`` are its times, µs since the epoch."""
 
 
-class Ahead:
+class RealtimeFindings:
     """Judges what was just written, and keeps it from being lost in a refresh that has read before.
 
     One of these serves the query that writes silver and the one that refreshes gold, each in a thread of its own.
@@ -64,7 +64,7 @@ class Ahead:
         self._early: set[str] = set()  # found before: that refresh judges them
         self._denied: set[str] = set()  # not found by it: what a look finds of them, a longer one does not confirm
 
-    def look(self, rows: Rows, new: Gathered) -> None:
+    def look(self, rows: LakeIO, new: Gathered) -> None:
         """Judge exchanges together with what came shortly before, and write what must be reported.
 
         Where that fails, the failure is noted and the next look begins anew: a refresh of gold judges all of it.
@@ -79,7 +79,7 @@ class Ahead:
     def _forget(self) -> None:
         self._recent = None
 
-    def _look(self, rows: Rows, new: Gathered) -> None:
+    def _look(self, rows: LakeIO, new: Gathered) -> None:
         if new.exchanges.num_rows > MOST_EXCHANGES:
             self._forget()
             return
@@ -90,11 +90,11 @@ class Ahead:
         if self._recent.is_full:
             self._recent.drop()
         kept, since_us = self._recent.kept, self._recent.since_us or 0
-        gaps = rows.read(Wanted.since(GAPS, since_us))
+        gaps = rows.read(TableScan.since(GAPS, since_us))
         kept = replace(kept, gaps=gaps, handshakes=_handshakes(rows, kept))
         found = findings_of(derive_from(kept, self._settings, "rules"), self._settings.findings)
         with self._writing:
-            held = rows.read(Wanted(FINDINGS))
+            held = rows.read(TableScan(FINDINGS))
             known = finding_rows(held)
             judgement = judged(found, known, since_us, self._settings.findings).findings
             news = [row for row in _news(judgement, known) if row["finding_id"] not in self._denied]
@@ -108,7 +108,7 @@ class Ahead:
             self._early |= self._late
             self._late.clear()
 
-    def finish_refresh(self, rows: Rows, found: Found, since_us: int) -> int:
+    def finish_refresh(self, rows: LakeIO, found: Found, since_us: int) -> int:
         """Judge and write what a refresh has found, with what was found since it began to read.
 
         Args:
@@ -120,7 +120,7 @@ class Ahead:
             How many findings there are.
         """
         with self._writing:
-            held = rows.read(Wanted(FINDINGS))
+            held = rows.read(TableScan(FINDINGS))
             known = finding_rows(held)
             judgement = judged(found, known, since_us, self._settings.findings)
             refreshed = {row["finding_id"] for row in judgement.findings}
@@ -131,7 +131,7 @@ class Ahead:
             self._write(rows, judgement, held)
             return len(judgement.findings)
 
-    def _write(self, rows: Rows, judgement: Grouped, held: pa.Table) -> None:
+    def _write(self, rows: LakeIO, judgement: Grouped, held: pa.Table) -> None:
         """Make findings and incidents the content of their tables; what is the same already is not written.
 
         Args:
@@ -142,18 +142,18 @@ class Ahead:
         kept, incidents = findings_table(judgement.findings), incidents_table(judgement.incidents)
         if not same_rows(kept, held, FINDINGS):
             rows.overwrite(kept, FINDINGS)
-        if not same_rows(incidents, rows.read(Wanted(INCIDENTS)), INCIDENTS):
+        if not same_rows(incidents, rows.read(TableScan(INCIDENTS)), INCIDENTS):
             rows.overwrite(incidents, INCIDENTS)
         self.ongoing_incidents = Counter(
             (one["rule"], one["severity"]) for one in judgement.incidents if one["state"] == "ongoing"
         )
 
-    def _begun(self, rows: Rows, new: Gathered) -> Gathering:
+    def _begun(self, rows: LakeIO, new: Gathered) -> Gathering:
         """With what silver holds of the time shortly before, if it is little."""
         first_us = pc.min(new.exchanges.column("ts").cast(pa.int64())).as_py()
         since_us = first_us - _BACK_US
-        wanted = {name: Wanted.since(table, since_us) for name, table in _READ.items()}
-        held = rows.read_few(wanted)
+        wanted = {name: TableScan.since(table, since_us) for name, table in _READ.items()}
+        held = rows.collect_if_small(wanted)
         if held is None or held["exchanges"].num_rows > MOST_EXCHANGES:
             since_us, held = first_us, {name: getattr(new, name) for name in _READ}
         recent = Gathering(self._settings, MOST_EXCHANGES, since_us)
@@ -178,7 +178,7 @@ def _together(known: Iterable[Finding], news: Iterable[Finding]) -> Grouped:
     return grouped([rows[finding_id] for finding_id in sorted(rows)])
 
 
-def _handshakes(rows: Rows, kept: Gathered) -> pa.Table:
+def _handshakes(rows: LakeIO, kept: Gathered) -> pa.Table:
     if not kept.commands.num_rows:
         return schema_of(MONGO_HANDSHAKES).empty_table()
     return handshakes_of(rows, kept.commands)

@@ -162,7 +162,7 @@ def _objects(columns: Sequence[Column]) -> list[dict[str, str]]:
 
 
 def _write(value: dict[str, Any]) -> None:
-    from pipeline.commands.asking.sql_formats import write_json  # noqa: PLC0415 - it loads Arrow
+    from pipeline.commands.sql.sql_formats import write_json  # noqa: PLC0415 - it loads Arrow
 
     write_json(value)
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import typer
 from rich.table import Table as Grid
 
-from pipeline.commands.asking.sql_catalog import in_plain_words, table_object, view_object
-from pipeline.commands.asking.sql_formats import write_json, write_markdown
-from pipeline.commands.asking.sql_table import show_table, sql_type
+from pipeline.commands.sql.sql_catalog import in_plain_words, table_object, view_object
+from pipeline.commands.sql.sql_formats import write_json, write_markdown
+from pipeline.commands.sql.sql_table import show_table, sql_type
 from pipeline.config.common_options import Conf, whole_lake
 from pipeline.config.settings import load_settings
 from pipeline.dashboard.answers import distinct, rows_of, write_csv, write_parquet
-from pipeline.dashboard.ask import TooMuchError, TooSlowError, ask
+from pipeline.dashboard.query_sandbox.ask import TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
 from pipeline.errors import UserError
 from pipeline.tables import TABLES

@@ -17,7 +17,7 @@ import streamlit as st
 from pipeline.analysis.safety.guard import InternalError, Noted, noting
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope
 from pipeline.dashboard.sql import Answers
-from pipeline.dashboard.web.words import between, code, plain
+from pipeline.dashboard.web.format import between, code, plain
 from pipeline.errors import UserError
 from pipeline.lake.path_checks import is_of_diagnose
 from pipeline.terminal.console import printable
@@ -36,7 +36,7 @@ TROUBLE, HERE = "trouble", "here"
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class PageContext:
     """What is looked at in this run of the page.
 
     Attributes:
@@ -66,12 +66,12 @@ class Here:
         return self.answers.once(ask, self.connection, self.scope, *about)
 
 
-def run(draw: Callable[[Here], None]) -> None:
+def run(draw: Callable[[PageContext], None]) -> None:
     """Draw a page, or explain in plain words why there is nothing to draw."""
     if trouble := st.session_state.get(TROUBLE):
         st.error(plain(trouble))
         return
-    here = cast("Here | None", st.session_state.get(HERE))
+    here = cast("PageContext | None", st.session_state.get(HERE))
     if here is None:
         st.info(f"This lake has no exchanges. {_how_to_fill()}")
         return
@@ -197,7 +197,7 @@ def put_in_address(keys: Sequence[str]) -> None:
             st.query_params[key] = st.session_state[f"in address {key}"] = st.session_state[key]
 
 
-def say_absent(here: Here, page: str, what: str, key: str, in_scope: Callable[[Scope], Collection[str]]) -> None:
+def say_absent(here: PageContext, page: str, what: str, key: str, in_scope: Callable[[Scope], Collection[str]]) -> None:
     """Say that what the address names was not seen: in this time range, or in the whole lake. Nothing stands in for it.
 
     Args:

@@ -17,12 +17,12 @@ from pipeline.analysis.rules.run import Found, finding_rows
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.streaming.gold.ahead import Ahead
+from pipeline.streaming.gold.realtime_findings import RealtimeFindings
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_here
 from pipeline.streaming.silver.stated import gathered_here
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.rows import Rows
-from pipeline.streaming.storage.wanted import Wanted
+from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import EXCHANGES, FINDINGS, INCIDENTS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TABLES
 from tests.paths import CAPTURES
 from tests.pipeline.rows import write as write_table
@@ -54,14 +54,14 @@ def batches() -> tuple[Gathered, ...]:
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Rows:
+def rows(tmp_path: Path) -> LakeIO:
     for table in TABLES.values():
         write_table(tmp_path, table, [])
     no_spark: Any = None  # a lake on this machine is read and written without it
-    return Rows(no_spark, Lake.at(tmp_path))
+    return LakeIO(no_spark, Lake.at(tmp_path))
 
 
-def write(rows: Rows, new: Gathered) -> None:
+def write(rows: LakeIO, new: Gathered) -> None:
     for made, table in (
         (new.exchanges, EXCHANGES), (new.events, OFFSET_EVENTS), (new.batches, RECORD_BATCHES),
         (new.states, STATE_EVENTS),
@@ -69,13 +69,13 @@ def write(rows: Rows, new: Gathered) -> None:
         rows.append(made, table)
 
 
-def rules(rows: Rows) -> dict[str, str]:
+def rules(rows: LakeIO) -> dict[str, str]:
     """The state of each finding in the lake, by its rule and subject."""
-    return {f"{row['rule']} {row['subject']}": row["state"] for row in finding_rows(rows.read(Wanted(FINDINGS)))}
+    return {f"{row['rule']} {row['subject']}": row["state"] for row in finding_rows(rows.read(TableScan(FINDINGS)))}
 
 
-def test_what_an_incident_shows_stands_in_the_lake_without_a_refresh(rows: Rows) -> None:
-    ahead = Ahead(STREAM)
+def test_what_an_incident_shows_stands_in_the_lake_without_a_refresh(rows: LakeIO) -> None:
+    ahead = RealtimeFindings(STREAM)
     seen = []
     for new in batches():
         write(rows, new)
@@ -85,21 +85,21 @@ def test_what_an_incident_shows_stands_in_the_lake_without_a_refresh(rows: Rows)
     whole = {f"{row['rule']} {row['subject']}" for row in told.findings.to_pylist()}
     assert set(seen[-1]) == whole
     assert "stuck_commit billing/payments-2" in seen[PIECES // 2]
-    (incident,) = rows.read(Wanted(INCIDENTS)).to_pylist()
-    assert set(incident["findings"]) == {row["finding_id"] for row in rows.read(Wanted(FINDINGS)).to_pylist()}
+    (incident,) = rows.read(TableScan(INCIDENTS)).to_pylist()
+    assert set(incident["findings"]) == {row["finding_id"] for row in rows.read(TableScan(FINDINGS)).to_pylist()}
 
 
-def test_a_job_that_begins_amid_an_incident_knows_what_silver_holds(rows: Rows) -> None:
+def test_a_job_that_begins_amid_an_incident_knows_what_silver_holds(rows: LakeIO) -> None:
     for new in batches()[:-1]:
         write(rows, new)
     last = batches()[-1]
     write(rows, last)
-    Ahead(STREAM).look(rows, last)
+    RealtimeFindings(STREAM).look(rows, last)
     assert "stuck_commit billing/payments-2" in rules(rows)
 
 
-def test_a_refresh_that_has_read_before_loses_nothing_and_the_next_one_decides(rows: Rows) -> None:
-    ahead = Ahead(STREAM)
+def test_a_refresh_that_has_read_before_loses_nothing_and_the_next_one_decides(rows: LakeIO) -> None:
+    ahead = RealtimeFindings(STREAM)
     ahead.begin_refresh()
     for new in batches():
         write(rows, new)
@@ -113,8 +113,8 @@ def test_a_refresh_that_has_read_before_loses_nothing_and_the_next_one_decides(r
     assert rules(rows) == {}, "what a refresh has denied comes and goes"
 
 
-def test_what_a_refresh_has_found_too_is_as_the_refresh_has_it(rows: Rows) -> None:
-    ahead = Ahead(STREAM)
+def test_what_a_refresh_has_found_too_is_as_the_refresh_has_it(rows: LakeIO) -> None:
+    ahead = RealtimeFindings(STREAM)
     for new in batches():
         write(rows, new)
         ahead.look(rows, new)
@@ -125,11 +125,11 @@ def test_what_a_refresh_has_found_too_is_as_the_refresh_has_it(rows: Rows) -> No
     assert set(rules(rows).values()) == {"resolved"}
 
 
-def test_of_too_much_at_once_nothing_is_judged(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.streaming.gold.ahead.MOST_EXCHANGES", 10)
-    ahead = Ahead(STREAM)
+def test_of_too_much_at_once_nothing_is_judged(rows: LakeIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.streaming.gold.realtime_findings.MOST_EXCHANGES", 10)
+    ahead = RealtimeFindings(STREAM)
     for new in batches():
         write(rows, new)
         ahead.look(rows, new)
     assert rules(rows) == {}
-    assert schema_of(FINDINGS).names == rows.read(Wanted(FINDINGS)).column_names
+    assert schema_of(FINDINGS).names == rows.read(TableScan(FINDINGS)).column_names

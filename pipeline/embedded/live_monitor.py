@@ -18,8 +18,8 @@ from pipeline.analysis.standing.groups import GroupNow, groups_now
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window
 from pipeline.config.settings import StreamSettings
-from pipeline.embedded.following import Following
 from pipeline.embedded.incident_changes import IncidentKind
+from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from pipeline.tables import CONNECTIONS, DUPLICATE_FLOWS, EXCHANGES, MONGO_COMMANDS, OFFSET_TIMELINE, STATE_EVENTS
 
 _MOST_SOFTWARE = 10_000
@@ -28,7 +28,7 @@ NEWS_US = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class Snapshot:
     """How everything stands. Times are µs since the epoch.
 
     Attributes:
@@ -60,7 +60,7 @@ class Now:
 
 
 @dataclass(slots=True)
-class Watch:
+class LiveMonitor:
     """Landed rows in, how everything stands out.
 
     Args:
@@ -74,14 +74,14 @@ class Watch:
     window_us: int
     ports: frozenset[int] = frozenset()
     by_kernel: bool | None = True
-    _following: Following = field(init=False)
+    _following: StreamingDiagnoser = field(init=False)
     _news: dict[str, tuple[IncidentKind, int]] = field(default_factory=dict)
     _other_ports: set[int] = field(default_factory=set)
     _connections_us: tuple[int, int] | None = None
     _software: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._following = Following(self.settings, by_kernel=self.by_kernel)
+        self._following = StreamingDiagnoser(self.settings, by_kernel=self.by_kernel)
 
     @property
     def frames(self) -> int:
@@ -143,23 +143,23 @@ class Watch:
                 self._news[change.row["incident_id"]] = change.kind, at_us
 
     def keep_less(self) -> None:
-        """See Following."""
+        """See StreamingDiagnoser."""
         self._following.keep_less()
 
     @property
     def errors(self) -> tuple[InternalError, ...]:
-        """See Following."""
+        """See StreamingDiagnoser."""
         return self._following.errors
 
     def noting_errors(self) -> AbstractContextManager[Noted]:
-        """See Following."""
+        """See StreamingDiagnoser."""
         return self._following.noting_errors()
 
     def limits(self) -> list[str]:
-        """See Following."""
+        """See StreamingDiagnoser."""
         return self._following.limits()
 
-    def now(self, now_us: int | None = None) -> Now | None:
+    def now(self, now_us: int | None = None) -> Snapshot | None:
         """How things stand; None before anything was judged, or if more came since.
 
         Args:
@@ -190,7 +190,7 @@ class Watch:
             ends = attempt(
                 "connections as they are now", lambda: ends_now(derived.of(CONNECTIONS), window), list[EndNow]
             )
-        return Now(
+        return Snapshot(
             window,
             groups,
             self._with_software(traffic),

@@ -15,9 +15,9 @@ from pipeline.config.settings import load_settings
 from pipeline.dashboard.clusters import clusters, show_only
 from pipeline.dashboard.queries.scope import Extent, Scope, extent
 from pipeline.dashboard.sql import Readable, connect_readable
-from pipeline.dashboard.web.here import HERE, LAKE, TROUBLE, Here
-from pipeline.dashboard.web.staying import BAR, keep_bar_in_view
-from pipeline.dashboard.web.words import between, clock, moment, plain
+from pipeline.dashboard.web.format import between, clock, moment, plain
+from pipeline.dashboard.web.page_context import HERE, LAKE, TROUBLE, PageContext
+from pipeline.dashboard.web.sticky_header import BAR, keep_bar_in_view
 from pipeline.dashboard.web.zone import of_zone, whose_times, write_times_in, zone_name, zoned
 from pipeline.errors import UserError
 from pipeline.terminal.console import printable
@@ -97,7 +97,7 @@ def sidebar() -> None:
         if there is not None:
             with controls:
                 scope = replace(_span(there, chosen), protocol=PROTOCOLS.get(protocol or ""), cluster=cluster)
-            st.session_state[HERE] = Here(
+            st.session_state[HERE] = PageContext(
                 lake.connection, scope, there.first, there.last, taken, lake.unreadable, lake.answers
             )  # fmt: skip
             st.caption(between(scope.start, scope.end) if scope.start <= scope.end else "")

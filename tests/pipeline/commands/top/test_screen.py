@@ -11,12 +11,12 @@ from rich.style import Style
 from pipeline.analysis.standing.groups import GroupNow
 from pipeline.analysis.standing.traffic import ApiNow, ClientNow, TrafficNow
 from pipeline.analysis.standing.window import Window
-from pipeline.commands.watching.amounts import amount, history, latency, rate, span, trend, volume
-from pipeline.commands.watching.screen import KEYS, Shown, shares
-from pipeline.commands.watching.sort import Order, Sort
-from pipeline.embedded.watching import Now
+from pipeline.commands.top.amounts import amount, history, latency, rate, span, trend, volume
+from pipeline.commands.top.screen import KEYS, Shown, shares
+from pipeline.commands.top.sort import Order, Sort
+from pipeline.embedded.live_monitor import Snapshot
 from pipeline.terminal.lines import columns_of
-from tests.pipeline.commands.watching.golden import FOLDER, NAMES, WIDTHS, coloured, drawn, file_of, standing
+from tests.pipeline.commands.top.golden import FOLDER, NAMES, WIDTHS, coloured, drawn, file_of, standing
 
 QUICK = ("stuck_commit.pcap", "mongodb/troubled_mongodb.pcap")
 
@@ -29,7 +29,7 @@ def incident(number: int = 0, **values: Any) -> dict[str, Any]:
     return told | values
 
 
-def now(**values: Any) -> Now:
+def now(**values: Any) -> Snapshot:
     given: dict[str, Any] = {
         "groups": [GroupNow("c", f"group {n}", lag=n, trend=100.0 - n) for n in range(20)],
         "traffic": TrafficNow(
@@ -39,7 +39,7 @@ def now(**values: Any) -> Now:
         "incidents": [incident(n) for n in range(4)], "news": {"i1": "new"}, "connections": 3, "exchanges": 9,
         "bytes_lost": 0, "pending": 0, "first_us": 0, "last_us": 60_000_000, "since_us": None,
     }  # fmt: skip
-    return Now(Window(0, 60_000_000), **given | values)
+    return Snapshot(Window(0, 60_000_000), **given | values)
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -49,7 +49,7 @@ def now(**values: Any) -> Now:
 def test_as_kept(name: str, columns: int) -> None:
     kept = file_of(name, columns).read_text(encoding="utf-8")
     assert drawn(standing(name), Shown(name), columns) == kept, (
-        "python -m tests.pipeline.commands.watching.golden writes it anew"
+        "python -m tests.pipeline.commands.top.golden writes it anew"
     )
 
 

@@ -12,7 +12,7 @@ _UNREAD = "too_much_work"
 """Why packets were skipped that belong to no connection yet."""
 
 
-class Strangers:
+class UnansweredConnections:
     """Counts what is skipped of connections that nobody knows, and reports its loss.
 
     Args:

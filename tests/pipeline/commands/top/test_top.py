@@ -24,11 +24,11 @@ from typer.testing import CliRunner, Result
 from pipeline.cli import app
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.inputs import read_inputs
-from pipeline.embedded.watching import Watch
+from pipeline.embedded.live_monitor import LiveMonitor
 from pipeline.errors import UserError
 from tests.paths import CAPTURES, ROOT
-from tests.pipeline.commands.watching.golden import WIDTHS, file_of
-from tests.pipeline.embedded.test_following import pieces
+from tests.pipeline.commands.top.golden import WIDTHS, file_of
+from tests.pipeline.embedded.test_streaming_diagnoser import pieces
 
 STUCK, HEALTHY = CAPTURES / "stuck_commit.pcap", CAPTURES / "healthy.pcap"
 STEERS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -85,7 +85,7 @@ def test_the_help_has_examples() -> None:
 
 
 def test_an_incident_is_new_for_a_while_whatever_the_pieces() -> None:
-    watch = Watch(StreamSettings(), 60_000_000, by_kernel=False)
+    watch = LiveMonitor(StreamSettings(), 60_000_000, by_kernel=False)
     news: list[dict[str, str]] = []
     for frames, gaps in pieces(STUCK, [0.3, 0.6]):
         watch.add(frames, gaps)
@@ -106,8 +106,8 @@ def test_an_incident_is_new_for_a_while_whatever_the_pieces() -> None:
 
 
 def test_what_a_client_said_of_its_library_outlives_what_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.embedded.following.LEAST_EXCHANGES", 100)
-    watch = Watch(StreamSettings(), 5_000_000, by_kernel=False)
+    monkeypatch.setattr("pipeline.embedded.streaming_diagnoser.LEAST_EXCHANGES", 100)
+    watch = LiveMonitor(StreamSettings(), 5_000_000, by_kernel=False)
     for frames, gaps in pieces(STUCK, []):
         watch.add(frames, gaps)
     watch.judge()
@@ -123,7 +123,7 @@ def test_what_a_client_said_of_its_library_outlives_what_is_dropped(monkeypatch:
 
 def test_frames_of_other_ports_are_left_out_and_named() -> None:
     landed = read_inputs([str(HEALTHY)])
-    watch = Watch(StreamSettings(), 60_000_000, frozenset({1}), by_kernel=False)
+    watch = LiveMonitor(StreamSettings(), 60_000_000, frozenset({1}), by_kernel=False)
     assert watch.now() is None
     watch.add(landed.frames, landed.gaps)
     watch.judge()
