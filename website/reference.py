@@ -116,7 +116,7 @@ def _rule(rule: type[Rule]) -> str:
         (f"[`{name}`](settings.md#streamfindings{name})", default(field), f"{cell(field.description or '')}.")
         for name, field in settings_of(rule).items()
     )
-    thresholds = table(("threshold", "default", "what"), rows) if rule.thresholds else "It has no thresholds."
+    thresholds = table(("threshold", "default", "what"), rows) if settings_of(rule) else "It has no thresholds."
     in_parts = any(text.startswith("Fix:") for text in rule.advice)
     title = (
         "Advice, one of *Now* with one of *Fix*:"

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pipeline.config.former_names import former_name
-from pipeline.config.settings import Settings
+from pipeline.config.settings import Settings, keys_of
 from website.markdown import cell, code
 
 _INTRO = """# Settings
@@ -35,9 +35,8 @@ def section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
         if text := inspect.cleandoc(model.__doc__ or ""):
             yield text
     inner = []
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+    for name, (field, kind) in keys_of(model):
+        if kind is not None:
             inner.append((kind, (*path, name)))
         else:
             yield _setting((*path, name), field)

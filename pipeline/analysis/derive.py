@@ -24,12 +24,12 @@ from pipeline.analysis.minutes import api_latency, mongo_minutes
 from pipeline.analysis.names import brokers, topics
 from pipeline.analysis.pairing import completed, exchanges, halves_of, pending
 from pipeline.analysis.rules.run import Found, find_all
+from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, placed, with_handshakes
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.timeline.rows import timeline
 from pipeline.config.settings import StreamSettings
-from pipeline.finding_settings import FindingSettings
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
@@ -230,7 +230,7 @@ def with_topics(rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index("topic"), "topic", named)
 
 
-def findings_of(derived: Derived, settings: FindingSettings) -> Found:
+def findings_of(derived: Derived, settings: RuleThresholds) -> Found:
     """Apply all rules to what was derived."""
     others = derived.of(DUPLICATE_FLOWS)
     tables = Tables(

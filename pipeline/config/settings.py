@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
@@ -24,15 +25,33 @@ from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.config.former_names import with_current_names
 from pipeline.config.validation_messages import validation_message
 from pipeline.errors import UserError
-from pipeline.finding_settings import Count, FindingSettings, Seconds
 from pipeline.lake.permissions import FileAccess
 from pipeline.tables import OFFSET_SNAPSHOTS, OFFSET_TIMELINE, TABLES, Table
 
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
 Span = Annotated[timedelta, Field(gt=timedelta(0))]
 _MOST_DAYS, _FOR_EVER = 36_500, 10**6
 """Days."""
 _OF_TEXTS = frozenset({"string_type", "literal_error"})
 """What pydantic calls errors of settings that are texts."""
+
+
+def _findings(value: Any) -> Any:
+    """The thresholds of all rules with some values; None: they are the defaults."""
+    from pipeline.analysis.rules.settings import default_settings, finding_settings_model  # noqa: PLC0415
+
+    given = finding_settings_model().model_validate(value)
+    return None if given == default_settings() else given
+
+
+class WithThresholds:
+    """What a schema says of ``findings``."""
+
+    def __get_pydantic_json_schema__(self, _core: Any, _handler: Any) -> dict[str, Any]:
+        from pipeline.analysis.rules.settings import finding_settings_model  # noqa: PLC0415
+
+        return finding_settings_model().model_json_schema()
 
 
 class StreamSettings(BaseModel):
@@ -80,7 +99,16 @@ class StreamSettings(BaseModel):
         default=timedelta(days=7),
         description="How far back the age of an uncommitted record and transaction markers are looked up",
     )
-    findings: FindingSettings = FindingSettings()
+    given_findings: Annotated[Any, PlainValidator(_findings), WithThresholds()] = Field(
+        default=None, alias="findings", description="How much of a symptom makes a finding; none: the defaults"
+    )
+
+    @property
+    def findings(self) -> Any:
+        """The thresholds of all rules; the rules are loaded only when somebody asks."""
+        from pipeline.analysis.rules.settings import default_settings  # noqa: PLC0415 - loads all rules
+
+        return default_settings() if self.given_findings is None else self.given_findings
 
 
 class MaintenanceSettings(BaseModel):
@@ -286,11 +314,20 @@ def _allowed(path: tuple[int | str, ...]) -> list[str]:
     """The keys that exist in the section ``path``."""
     model: type[BaseModel] = Settings
     for part in path:
-        kind = model.model_fields[str(part)].annotation
-        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        kind = dict(keys_of(model))[str(part)][1]
+        if kind is None:
             return []
         model = kind
-    return list(model.model_fields)
+    return [name for name, _ in keys_of(model)]
+
+
+def keys_of(model: type[BaseModel]) -> Iterator[tuple[str, tuple[FieldInfo, type[BaseModel] | None]]]:
+    """The keys of a section, each with its field, and the model of what is a section itself."""
+    from pipeline.analysis.rules.settings import finding_settings_model  # noqa: PLC0415 - loads all rules
+
+    for name, field in model.model_fields.items():
+        kind = finding_settings_model() if field.alias == "findings" else field.annotation
+        yield field.alias or name, (field, kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None)
 
 
 def _explain(error: ErrorDetails) -> str:

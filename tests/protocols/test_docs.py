@@ -26,7 +26,6 @@ _ALLOWED = {
     "pipeline/analysis/rules/capture/connections/thrown_out.py": "that a server closes before a login is Kafka's",
     "pipeline/analysis/rules/closed_midway.py": "only Fetch of Kafka has a limit of the client that closes connections",
     "pipeline/analysis/rules/churning.py": "what a short connection was for: apis of Kafka say",
-    "pipeline/analysis/rules/episodes.py": "which answers of Kafka may hold an error that only their body shows",
     "pipeline/analysis/rules/run.py": "nothing names the clusters of others: their servers have ends of their own",
     "pipeline/analysis/standing/traffic.py": "apis of Kafka, commands of MongoDB, side by side",
     "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",

@@ -72,8 +72,20 @@ def test_its_exchanges_latencies_and_findings_are_in_the_lake(lake: Path):
     assert latency["SET"]["errors"] == record.REFUSED
     (finding,) = rows(lake, "gold/findings")
     assert (finding["rule"], finding["severity"], finding["cluster"]) == (RULE, "critical", "127.0.0.1:6379")
+    (incident,) = rows(lake, "gold/incidents")
+    assert incident["headline"] == "127.0.0.1:6379 refuses writes: OOM, 3 times"
+    assert incident["immediate_action"] == "free memory on 127.0.0.1:6379, or raise `maxmemory`."
     for file in lake.rglob("*.parquet"):
         assert record.SECRET.encode() not in file.read_bytes()
+
+
+def test_its_rule_has_a_threshold_that_users_set(wirelake: Run, tmp_path: Path):
+    conf = tmp_path / "wirelake.yaml"
+    conf.write_text("stream: {findings: {resp_refused_times: 4}}\n")
+    assert wirelake("diagnose", record.CAPTURE, "--conf", conf, "--json").stdout == ""
+    conf.write_text("stream: {findings: {resp_refused_time: 4}}\n")
+    error = " ".join(wirelake("diagnose", record.CAPTURE, "--conf", conf, code=2).stderr.split())
+    assert "stream.findings.resp_refused_time: there is no such key; did you mean `resp_refused_times`?" in error
 
 
 def test_what_else_is_captured_is_found_as_before(wirelake: Run):
@@ -91,11 +103,11 @@ def test_the_page_shows_it(wirelake: Run, lake: Path):
     require_streamlit()
     exchange = next(row for row in rows(lake, "silver/exchanges") if row["error_names"] == ["OOM"])
     found = page(wirelake, lake, "findings", "range=all", "protocol=Redis")
-    assert "refused 3 commands" in found
+    assert "refuses writes: OOM" in found
     shown = page(wirelake, lake, "exchanges", "range=all", f"exchange={exchange['exchange_id']}", "bytes=true")
     assert "OOM" in shown
     assert "filler:" in shown
-    assert "refused 3 commands" not in page(wirelake, lake, "findings", "range=all", "protocol=Kafka")
+    assert "refuses writes" not in page(wirelake, lake, "findings", "range=all", "protocol=Kafka")
 
 
 def page(wirelake: Run, lake: Path, name: str, *parameters: str) -> str:

@@ -54,7 +54,7 @@ class TestReference:
             for name, field in settings_of(rule).items():
                 row = f"(settings.md#streamfindings{name}) | {default(field)} | {cell(field.description or '')}. |"
                 assert row in parts[rule.name]
-            assert ("It has no thresholds." in parts[rule.name]) == (not rule.thresholds)
+            assert ("It has no thresholds." in parts[rule.name]) == (not settings_of(rule))
         assert "[`slow_seconds`](settings.md#streamfindingsslow_seconds) | `1` |" in parts["latency_outlier"]
 
     def test_each_threshold_of_a_rule_leads_to_its_setting(self, made: dict[str, str]) -> None:

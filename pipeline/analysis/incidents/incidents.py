@@ -15,8 +15,8 @@ from pipeline.analysis.rules.case.entities import Known
 from pipeline.analysis.rules.case.tree import Tree
 from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.rules.run import Found, with_earlier
+from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.safety.guard import attempt, contain
-from pipeline.finding_settings import FindingSettings
 from pipeline.tables import INCIDENTS
 
 
@@ -56,9 +56,7 @@ def _reported(tree: Tree, losses: Sequence[Known]) -> dict[str, Any]:
         return plain_row(tree)
 
 
-def judged(
-    found: Found, known: Iterable[Mapping[str, Any]], since_us: int | None, settings: FindingSettings
-) -> Grouped:
+def judged(found: Found, known: Iterable[Mapping[str, Any]], since_us: int | None, settings: RuleThresholds) -> Grouped:
     """What the rules found, and the findings that began before the time that they looked at, as incidents.
 
     Args:

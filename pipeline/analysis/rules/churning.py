@@ -18,6 +18,7 @@ from typing import Final
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.model import SPEAKS
 from pipeline.analysis.rules.capture.connections.failed import cut_off
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.closed_midway import closed_midway
 from pipeline.analysis.rules.coming_again import earlier
@@ -27,7 +28,6 @@ from pipeline.analysis.rules.mongodb.commands import LOGINS
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 """A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
@@ -79,8 +79,12 @@ class Connection:
     is_kafka: bool
 
 
+class ChurnThresholds(ConnectionChurn.Thresholds, ConnectionThresholds):
+    """With those of what cuts connections off."""
+
+
 @finds(ConnectionChurn)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: ChurnThresholds) -> list[Finding]:
     """Apply the rule: one finding for each client and host."""
     closed = closed_midway(sources, settings, ConnectionChurn.name)
     known = {(one.cluster, one.subject) for one in closed}
@@ -95,7 +99,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     ]
 
 
-def _churn(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def _churn(sources: Sources, settings: ChurnThresholds) -> list[Finding]:
     by_client: defaultdict[tuple[str, str, str], list[Connection]] = defaultdict(list)
     least = min(settings.churn_checks, settings.churn_connections)
     for one in (*_of_kafka(sources, least), *_of_mongodb(sources.tables, least)):
@@ -259,7 +263,7 @@ def busiest_minute(some: Sequence[Connection]) -> Sequence[Connection]:
     return some[best[0] : best[1]]
 
 
-def churning(some: Sequence[Connection], settings: FindingSettings) -> list[Sequence[Connection]]:
+def churning(some: Sequence[Connection], settings: ChurnThresholds) -> list[Sequence[Connection]]:
     """The times when connections churn: of each all of them.
 
     Args:
@@ -285,7 +289,7 @@ def _dense(some: Sequence[Connection], least: int) -> Iterator[tuple[int, int]]:
         yield from pairwise([first, *cuts, end])
 
 
-def is_churn(some: Sequence[Connection], settings: FindingSettings) -> bool:
+def is_churn(some: Sequence[Connection], settings: ChurnThresholds) -> bool:
     """Whether connections of one minute are many, spread, little used, and mostly handshake."""
     if len(some) < settings.churn_connections or some[-1].first_us - some[0].first_us < _SPREAD_US:
         return False
@@ -295,7 +299,7 @@ def is_churn(some: Sequence[Connection], settings: FindingSettings) -> bool:
     )
 
 
-def is_check(some: Sequence[Connection], settings: FindingSettings) -> bool:
+def is_check(some: Sequence[Connection], settings: ChurnThresholds) -> bool:
     """Whether all that a client makes ask for nothing and come in a steady rhythm, one after the other."""
     if len(some) < settings.churn_checks or any(one.work for one in some):
         return False
@@ -305,7 +309,7 @@ def is_check(some: Sequence[Connection], settings: FindingSettings) -> bool:
 
 
 def _judge(
-    some: Sequence[Connection], bouts: Sequence[Sequence[Connection]], sources: Sources, settings: FindingSettings, *,
+    some: Sequence[Connection], bouts: Sequence[Sequence[Connection]], sources: Sources, settings: ChurnThresholds, *,
     is_working: bool,
 ) -> Finding | None:  # fmt: skip
     if not is_working and is_check(some, settings):
@@ -344,7 +348,7 @@ def _servers(some: Iterable[Connection]) -> str:
 
 def _finding(
     some: Sequence[Connection], severity: str, summary: str, advice: str, least: int, sources: Sources,
-    settings: FindingSettings, before: Sequence[Sequence[Connection]] = (),
+    settings: ChurnThresholds, before: Sequence[Sequence[Connection]] = (),
 ) -> Finding:  # fmt: skip
     first, last_us = some[0], some[-1].first_us
     return Finding(

@@ -13,24 +13,11 @@ from typing import Final
 from decoder.kafka.apis import ApiKey
 from decoder.model import FrameFlags
 from pipeline.analysis.rules.capture.connections.shapes import seen
+from pipeline.analysis.rules.connection_churn import CLOSED_ADVICE, ConnectionChurn
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.tables import ADDRESS, Row, Tables
-from pipeline.finding_settings import FindingSettings
 
-_FETCH: Final = (
-    "Now: compare the limits of the client with the answer: the largest response that it takes "
-    "(receive.message.max.bytes in librdkafka) must be larger than fetch.max.bytes, and its request timeout longer "
-    "than the answer "
-    "takes. Fix: raise that limit, or lower fetch.max.bytes and max.partition.fetch.bytes. The capture is whole: the "
-    "client itself closed each connection."
-)
-_OTHER: Final = (
-    "Now: compare the limits of the client with the answer: the largest response that it takes, and its timeouts "
-    "(Kafka: request.timeout.ms, receive.message.max.bytes; MongoDB: socketTimeoutMS, timeoutMS). Fix: raise the "
-    "limit, or ask for less at a time. The capture is whole: the client itself closed each connection."
-)
-CLOSED_ADVICE = (_FETCH, _OTHER)
 _CLOSED: Final = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
 _IS_CLOSED: Final = f"coalesce(response_flags, 0) & {_CLOSED} = {_CLOSED}"
 _SOON_US = 1_000_000
@@ -58,7 +45,7 @@ _WHOLE: Final = f"""
 """
 
 
-def closed_midway(sources: Sources, settings: FindingSettings, rule: str) -> list[Finding]:
+def closed_midway(sources: Sources, settings: ConnectionChurn.Thresholds, rule: str) -> list[Finding]:
     """Findings about clients that again and again close a connection in the middle of an answer.
 
     Args:
@@ -104,7 +91,12 @@ def _have_come_whole(chains: Iterable[Sequence[Row]], tables: Tables) -> list[bo
 
 
 def _finding(
-    rule: str, cluster: str, some: Sequence[Row], ended: Mapping[str, int], sources: Sources, settings: FindingSettings
+    rule: str,
+    cluster: str,
+    some: Sequence[Row],
+    ended: Mapping[str, int],
+    sources: Sources,
+    settings: ConnectionChurn.Thresholds,
 ) -> Finding:
     first, last = some[0], some[-1]
     apis = sorted({row.api for row in some})

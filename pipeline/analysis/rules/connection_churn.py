@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
+from pipeline.analysis.rules.capture.thresholds import CHURN_CHECKS
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import WASTES
-from pipeline.analysis.rules.closed_midway import CLOSED_ADVICE
 from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 
 KAFKA_ADVICE = (
     "Now: nothing breaks, but each connection costs the broker a socket, a handshake and (with TLS) a key exchange; if "
@@ -27,14 +32,42 @@ CHECK_ADVICE = (
 )
 
 
+_FETCH = (
+    "Now: compare the limits of the client with the answer: the largest response that it takes "
+    "(receive.message.max.bytes in librdkafka) must be larger than fetch.max.bytes, and its request timeout longer "
+    "than the answer "
+    "takes. Fix: raise that limit, or lower fetch.max.bytes and max.partition.fetch.bytes. The capture is whole: the "
+    "client itself closed each connection."
+)
+_OTHER = (
+    "Now: compare the limits of the client with the answer: the largest response that it takes, and its timeouts "
+    "(Kafka: request.timeout.ms, receive.message.max.bytes; MongoDB: socketTimeoutMS, timeoutMS). Fix: raise the "
+    "limit, or ask for less at a time. The capture is whole: the client itself closed each connection."
+)
+CLOSED_ADVICE = (_FETCH, _OTHER)
+
+
 class ConnectionChurn(Rule):
     """A client connects anew for each little piece of work."""
+
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        churn_connections: Annotated[int, Field(ge=2)] = Field(
+            default=30, description="Connections that one client opens within a minute"
+        )
+        churn_requests: Annotated[float, Field(ge=0)] = Field(
+            default=3.0, description="At most so many requests beside the handshake on each (median)"
+        )
+        churn_checks: Annotated[int, Field(ge=3)] = CHURN_CHECKS
+        churn_closed: Count = Field(
+            default=3, description="Connections that a client closes, one after the other, while their answer is coming"
+        )
 
     name = "connection_churn"
     title = "Connection churn"
     protocol = "capture"
     severities = ("warning", "info")
-    thresholds = ("churn_connections", "churn_requests", "churn_checks", "churn_closed")
     reads = ("exchanges", "commands", "gaps")
     advice = (KAFKA_ADVICE, MONGO_ADVICE, CHECK_ADVICE, *CLOSED_ADVICE)
     urgency = WASTES

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from shlex import quote
+from typing import Any
 
 from decoder.kafka.apis import KafkaError
 from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.kafka.answers import kafka_facts
 from pipeline.analysis.codes.model import CodeFacts
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.brokers.fenced_leader_epoch import FencedLeaderEpoch
 from pipeline.analysis.rules.kafka.clients.auth_failed import AuthFailed
 from pipeline.analysis.rules.kafka.clients.throttled import QUOTA, Throttled
@@ -27,7 +28,6 @@ from pipeline.analysis.rules.kafka.producers.crc_mismatch import CrcMismatch
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import first_of, times
 from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.finding_settings import FindingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class CountedRule:
     """
 
     rule: type[Rule]
-    least: Callable[[FindingSettings], int]
+    least: Callable[[Any], int]
     words: Callable[[Episode], str]
-    holds: Callable[[Episode, FindingSettings], bool] = lambda _episode, _settings: True
-    severity: Callable[[Episode, FindingSettings], str] | None = None
+    holds: Callable[[Episode, Any], bool] = lambda _episode, _settings: True
+    severity: Callable[[Episode, Any], str] | None = None
     count: Callable[[Episode], int] = lambda episode: episode.times
     advice: Callable[[Episode], str] | None = None
 
-    def fires(self, episode: Episode, settings: FindingSettings) -> bool:
+    def fires(self, episode: Episode, settings: Any) -> bool:
         """Whether the episode is a finding."""
         return self.count(episode) >= self.least(settings) and self.holds(episode, settings)
 
 
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: Any) -> list[Finding]:
     """Apply all counted rules."""
     return [
         finding(
@@ -158,14 +158,14 @@ def _only_rebalancing(episode: Episode) -> bool:
     return episode.names == ("REBALANCE_IN_PROGRESS",)
 
 
-def refusal_severity(episode: Episode, settings: FindingSettings) -> str:
+def refusal_severity(episode: Episode, settings: Any) -> str:
     """Of who was refused: a probe or a health check is no trouble, nor is who gets on in another way."""
     if episode.run < settings.refused_again_times:
         return "info"
     return "critical" if episode.healed_us is None else "warning"
 
 
-def _is_in_vain(episode: Episode, settings: FindingSettings) -> bool:
+def _is_in_vain(episode: Episode, settings: Any) -> bool:
     return episode.healed_us is None and episode.run_us >= settings.retry_without_success_seconds * 1_000_000
 
 

@@ -16,7 +16,7 @@ from pipeline.analysis.moments.model import Moment, text_of
 from pipeline.analysis.tables import Tables
 
 if TYPE_CHECKING:
-    from pipeline.analysis.rules.episodes import Episode
+    from pipeline.analysis.rules.episode import Episode
     from pipeline.analysis.rules.kafka.clients.traffic import Traffic
     from pipeline.analysis.rules.kafka.groups.coming_and_going import Step
 
@@ -43,7 +43,7 @@ class Sources:
             same names of ``exchanges``.
             In ``events`` and ``batches`` a topic without a known name has its id as ``topic``.
         facts: clusters and topic names as known now.
-        resolved_after_us: see FindingSettings.resolved_after_seconds.
+        resolved_after_us: see RuleThresholds.resolved_after_seconds.
         ends, server_ends: by cluster, and by Kafka broker, the time of the last exchange, µs since the epoch.
         made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
         episodes: by rule, what its symptoms were cut into (pipeline.analysis.rules.episodes).

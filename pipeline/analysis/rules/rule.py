@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import get_annotations
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -23,13 +24,14 @@ from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import SLOW, Texts
 from pipeline.analysis.rules.case.tree import Edge
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.thresholds import RuleThresholds
 
 Find = Callable[[Sources, Any], Iterable[Finding]]
 
 OF_GROUP, OF_CLIENT, OF_SERVER, OF_CLUSTER, OF_TOPIC, OF_NAMESPACE, OF_TRANSACTION, OF_ALL, OF_AGENT, OF_SUBJECT = (
     "group", "client", "server", "cluster", "topic", "namespace", "transaction", "all", "agent", "subject",
 )  # fmt: skip
+_OF_ALL = frozenset(RuleThresholds.__mro__)
 _STATED = ("name", "title", "protocol", "severities", "advice")
 """What each rule must state."""
 
@@ -80,7 +82,6 @@ class Rule:
             and for what is no one protocol's.
         severities: those that its findings may have, the most severe first.
         meaning: what is wrong then, in a sentence; by default its docstring.
-        thresholds: the settings (pipeline.finding_settings.FindingSettings) that decide when it fires.
         reads: the tables that it looks at (see Sources.tables).
         advice: what to do, all texts that its findings may give: ``Now: … Fix: …``, with ``{placeholders}`` where
             names are filled in. Where one is put together, its parts, which begin with ``Now:`` or ``Fix:``.
@@ -105,7 +106,6 @@ class Rule:
     protocol: ClassVar[str]
     severities: ClassVar[tuple[str, ...]]
     meaning: ClassVar[str]
-    thresholds: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ("exchanges",)
     advice: ClassVar[tuple[str, ...]]
     texts: ClassVar[Texts | None] = None
@@ -123,6 +123,9 @@ class Rule:
     records_come_again: ClassVar[bool] = False
     is_growing_while_open: ClassVar[bool] = False
 
+    class Thresholds(RuleThresholds):
+        """The settings that decide when it fires, each with its unit in the description or the name."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if missing := [name for name in _STATED if not hasattr(cls, name)]:
@@ -135,7 +138,6 @@ class Rule:
         _RULES[cls.name] = cls
         if "meaning" not in cls.__dict__:
             cls.meaning = " ".join((cls.__doc__ or cls.title).partition("\n\n")[0].split())
-        _ = settings_of(cls)
         if "detect" in cls.__dict__:
             finds(cls)(cls.detect)
 
@@ -158,15 +160,10 @@ class Rule:
 
 
 def settings_of(rule: type[Rule]) -> Mapping[str, FieldInfo]:
-    """A rule's thresholds with type, bounds, default and description; the unit is in the description or the name.
-
-    Raises:
-        ValueError: one of them is no setting.
-    """
-    known = FindingSettings.model_fields
-    if unknown := [name for name in rule.thresholds if name not in known]:
-        raise ValueError(f"rule {rule.name} goes by {', '.join(unknown)}: no such setting in FindingSettings")
-    return {name: known[name] for name in rule.thresholds}
+    """The thresholds that a rule states, with type, bounds, default and description."""
+    kinds = [kind for kind in rule.Thresholds.__mro__[::-1] if kind not in _OF_ALL]
+    own = dict.fromkeys(name for kind in kinds for name in get_annotations(kind))
+    return {name: rule.Thresholds.model_fields[name] for name in own if name in rule.Thresholds.model_fields}
 
 
 @dataclass(frozen=True, slots=True)

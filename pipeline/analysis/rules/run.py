@@ -22,9 +22,11 @@ from pipeline.analysis.fit import table_of
 from pipeline.analysis.moments.findings import with_moments
 from pipeline.analysis.moments.folding import continued
 from pipeline.analysis.rules.budget import budget_of
-from pipeline.analysis.rules.episodes import Episode, collect_episodes, exchange_symptoms
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traffic, newest_versions
+from pipeline.analysis.rules.kafka.exchange_symptoms import exchange_symptoms
 from pipeline.analysis.rules.kafka.groups.coming_and_going import Step, steps
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.kafka.speaking import in_words_of_libraries
@@ -34,7 +36,6 @@ from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.rule import Rule, all_rules, families
 from pipeline.analysis.safety.guard import attempt, contain
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.finding_settings import FindingSettings
 from pipeline.tables import FINDINGS
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class Found:
     failed: frozenset[str] = frozenset()
 
 
-def find_all(tables: Tables, facts: Facts, settings: FindingSettings) -> Found:
+def find_all(tables: Tables, facts: Facts, settings: Any) -> Found:
     """Apply every rule. One that raises is noted (pipeline.analysis.safety.guard) and left out; the others are applied.
 
     Args:
@@ -120,7 +121,7 @@ def _judged(tables: Tables) -> Callable[[type[Rule]], bool]:
     return is_judged
 
 
-def _sources(tables: Tables, facts: Facts, settings: FindingSettings, failed: set[str]) -> Sources:
+def _sources(tables: Tables, facts: Facts, settings: Any, failed: set[str]) -> Sources:
     """What rules share; if a part of it fails, no rule has seen all that it should: all are ``failed``."""
 
     def shared(what: str, work: Callable[[], T], nothing: Callable[[], T]) -> T:

@@ -12,8 +12,8 @@ from pipeline.analysis.derive import with_topics
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all
+from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 from pipeline.streaming.gold.realtime_findings import RealtimeFindings
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake_io import LakeIO
@@ -35,7 +35,7 @@ from pipeline.tables import (
 
 
 def refresh_findings(
-    rows: LakeIO, facts: Facts, settings: FindingSettings, first_us: int, ahead: RealtimeFindings
+    rows: LakeIO, facts: Facts, settings: RuleThresholds, first_us: int, ahead: RealtimeFindings
 ) -> int:
     """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
@@ -70,7 +70,7 @@ _FEW = 1_000_000
 """Rows of all these that are read at once: half a gigabyte, for some fifty queries go over them."""
 
 
-def _find_all(rows: LakeIO, facts: Facts, settings: FindingSettings, since_us: int) -> Found:
+def _find_all(rows: LakeIO, facts: Facts, settings: RuleThresholds, since_us: int) -> Found:
     """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on.
 
     A lake on this machine is read without Spark: at once if that is little, else file by file as rules ask, for a day

@@ -19,7 +19,7 @@ from pipeline.analysis.rules.case.entities import GROUP
 from pipeline.analysis.rules.churning import _SPREAD_US
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.rule import edges
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
 
 Row = dict[str, Any]
@@ -35,7 +35,7 @@ LASTING = frozenset({
 })  # fmt: skip
 """Rules whose evidence is what no longer happens: that their last sign came before the cut excuses nothing."""
 
-_SETTINGS = FindingSettings()
+_SETTINGS = finding_settings()
 PATIENCE = {
     "stalled": _SETTINGS.poll_seconds,
     "partition_dropped_from_commits": 2 * _SETTINGS.fetched_again_seconds,

@@ -8,8 +8,8 @@ from pipeline.analysis.rules.capture.words import FILE, INTERFACE, STRANGERS
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row
-from pipeline.finding_settings import FindingSettings
 
 NAME = "capture_loss"
 NOTHING_READ = "connections without exchanges"
@@ -19,7 +19,7 @@ _OF_NO_CONNECTION = f"regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRAN
 
 
 @finds(CaptureLoss)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: RuleThresholds) -> list[Finding]:
     """Apply the rule: one finding for each agent and server; exchanges show to which server a connection went.
 
     Connections of which one direction alone was captured are findings of their own: TCP acknowledges bytes of the other
@@ -109,7 +109,7 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
     )  # fmt: skip
 
 
-def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(row: Row, sources: Sources, settings: RuleThresholds) -> Finding:
     if row.server is None:
         return _of_unknown_server(row, sources, settings)
     cluster = sources.facts.cluster_at(row.server, row.last_us)
@@ -139,7 +139,7 @@ def _finding(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
     )  # fmt: skip
 
 
-def _of_unknown_server(row: Row, sources: Sources, settings: FindingSettings) -> Finding:
+def _of_unknown_server(row: Row, sources: Sources, settings: RuleThresholds) -> Finding:
     """Of connections without any exchange, so that not even their server is known."""
     connections = row.connections
     return Finding(

@@ -19,8 +19,8 @@ from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, no
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, first_of, who
 from pipeline.analysis.rules.rule import OF_SERVER, Rule, finds
+from pipeline.analysis.rules.thresholds import UNANSWERED_TIMES, Count, RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row
-from pipeline.finding_settings import FindingSettings
 from pipeline.other_protocols import TLS, remedy
 
 ADVICE = (
@@ -49,11 +49,15 @@ def _misunderstood(case: Case) -> str:
 class OtherProtocol(Rule):
     """A server answers in another protocol than it is asked in, or closes each connection before it answers."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        unanswered_times: Count = UNANSWERED_TIMES
+
     name = "other_protocol"
     title = "Server speaks another protocol"
     protocol = "capture"
     severities = ("critical", "warning")
-    thresholds = ("unanswered_times",)
     reads = ("exchanges", "waiting", "gaps", "connections", "commands")
     advice = (ADVICE, CLOSED_ADVICE)
     urgency = REFUSED
@@ -163,7 +167,7 @@ class _Server:
 
 
 @finds(OtherProtocol)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: OtherProtocol.Thresholds) -> Iterator[Finding]:
     """Apply the rule: one finding for each server, protocol asked in and protocol answered."""
     titles = {name: protocol.title for name, protocol in protocols().items()}
     (signs,) = sources.tables.rows(_SIGNS, speaks=SPEAKS)
@@ -178,7 +182,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             yield _finding(_Server(row, title, "", is_tls=row.server in tls), sources, settings)
 
 
-def _finding(one: _Server, sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(one: _Server, sources: Sources, settings: OtherProtocol.Thresholds) -> Finding:
     row = one.row
     cluster = sources.facts.cluster_at(row.server, row.last_us)
     is_certain = bool(one.speaks or one.is_tls) and row.connections >= settings.unanswered_times

@@ -15,9 +15,9 @@ from statistics import median
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.episodes import Shown
+from pipeline.analysis.rules.episode import Shown
+from pipeline.analysis.rules.kafka.commits.commit_rejected import CommitRejected
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 _PERIODS = 3
 _STALE_EPOCH = "STALE_MEMBER_EPOCH"
@@ -74,7 +74,10 @@ class _Committer:
 
 
 def commit_repairs(
-    refused: Mapping[int, tuple[str, Shown]], tables: Tables, ends: Mapping[str, int], settings: FindingSettings
+    refused: Mapping[int, tuple[str, Shown]],
+    tables: Tables,
+    ends: Mapping[str, int],
+    settings: CommitRejected.Thresholds,
 ) -> dict[int, int]:
     """When refused commits were made good, µs since the epoch, by their number; those that were not are left out.
 

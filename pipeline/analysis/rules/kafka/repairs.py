@@ -14,12 +14,12 @@ import pyarrow as pa
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.rules.episodes import Shown
+from pipeline.analysis.rules.episode import Shown
+from pipeline.analysis.rules.kafka.commits.commit_rejected import CommitRejected
 from pipeline.analysis.rules.kafka.refusals import NAMING, THING, about_of
 from pipeline.analysis.rules.kafka.repaired_commits import commit_repairs
 from pipeline.analysis.rules.kafka.symptoms import AUTH_ERRORS, LOGIN_ERRORS
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 _BETWEEN = "\x1f"
 _MEANWHILE_US = 5_000_000
@@ -215,7 +215,7 @@ def _connection(one: Shown) -> str | None:
 
 
 def with_repairs(
-    found: Sequence[Shown], tables: Tables, facts: Facts, ends: Mapping[str, int], settings: FindingSettings
+    found: Sequence[Shown], tables: Tables, facts: Facts, ends: Mapping[str, int], settings: CommitRejected.Thresholds
 ) -> list[Shown]:
     """The same symptoms, each with its ``healed_us``.
 

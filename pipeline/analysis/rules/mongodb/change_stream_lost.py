@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from pydantic import Field
+
 from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
@@ -21,8 +23,8 @@ from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, READS_STREAMS, STREAM_LOST
 from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
 
@@ -30,11 +32,17 @@ _HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
 class ChangeStreamLost(Rule):
     """A change stream cannot go on from where it was: events are not delivered."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        stream_losses: Count = Field(
+            default=1, description="Errors after which a change stream of one application cannot go on"
+        )
+
     name = "change_stream_lost"
     title = "Change stream lost"
     protocol = "mongodb"
     severities = ("critical", "warning")
-    thresholds = ("stream_losses",)
     reads = ("commands",)
     advice = tuple(MONGODB.meaning(None, code).advice for code in STREAM_LOST)
     urgency = LOSES
@@ -71,7 +79,7 @@ _ROWS: Final = f"""
 
 
 @finds(ChangeStreamLost)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: ChangeStreamLost.Thresholds) -> list[Finding]:
     """Apply the rule: one finding for each application and namespace."""
     found = []
     for _, some in groupby(_rows(sources.tables), key=_stream):
@@ -105,7 +113,7 @@ def _rows(tables: Tables) -> list[Row]:
     return tables.rows(_ROWS)
 
 
-def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: FindingSettings) -> Finding:
+def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: ChangeStreamLost.Thresholds) -> Finding:
     first, last = lost[0], lost[-1]
     before = [row.us for row in rows if row.us < first.us and row.command == "getMore" and row.error_code is None]
     anew = next((row for row in rows if row.us > last.us and _opens(row)), None)

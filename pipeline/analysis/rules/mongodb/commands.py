@@ -9,9 +9,9 @@ from typing import Final
 
 from pipeline.analysis.codes.model import HEALTH
 from pipeline.analysis.codes.mongodb.table import MONGODB
-from pipeline.analysis.rules.episodes import Shown
+from pipeline.analysis.rules.episode import Shown
+from pipeline.analysis.rules.mongodb.mongo_slow_command import MongoSlowCommand
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 SLOW, FAILED, RETRIES, LEAK = "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm", "mongo_cursor_leak"
 
@@ -84,7 +84,7 @@ _SYMPTOMS: Final = f"""
 """
 
 
-def command_symptoms(tables: Tables, settings: FindingSettings) -> list[Shown]:
+def command_symptoms(tables: Tables, settings: MongoSlowCommand.Thresholds) -> list[Shown]:
     """The symptoms of commands: slow ones, failed ones, writes that a driver sent again.
 
     Cursors that await data are not slow: only these give an empty batch and stay open. A write is sent again if it has

@@ -20,7 +20,6 @@ from pipeline.analysis.rules.mongodb.mongo_cursor_leak import ADVICE, MongoCurso
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import IS_LOSS, Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _SERVER_FORGETS_US = 600_000_000
 """A server closes a cursor that was idle for so long (cursorTimeoutMillis)."""
@@ -54,7 +53,7 @@ class LeftOpen:
 
 
 @finds(MongoCursorLeak)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: MongoCursorLeak.Thresholds) -> Iterator[Finding]:
     """Apply the rule: of each application and host the last leak."""
     for some in left_open(sources.tables, sources.ends, settings):
         yield leak(some, sources.ends[some[-1].server], settings)
@@ -84,7 +83,9 @@ _IDLE: Final = f"""
 """The last use of each cursor, if it lay idle after it, and when it was closed or read to its end."""
 
 
-def left_open(tables: Tables, last: Mapping[str, int], settings: FindingSettings) -> Iterator[list[LeftOpen]]:
+def left_open(
+    tables: Tables, last: Mapping[str, int], settings: MongoCursorLeak.Thresholds
+) -> Iterator[list[LeftOpen]]:
     """Of each application and host that ever had ``mongo_open_cursors`` idle cursors, the times when it had.
 
     A cursor is idle from ``mongo_cursor_idle_seconds`` after its last use on, until it is closed. One that a server
@@ -105,7 +106,9 @@ def left_open(tables: Tables, last: Mapping[str, int], settings: FindingSettings
                 yield found
 
 
-def _times(cursors: Sequence[Row], idle_us: int, settings: FindingSettings) -> Iterator[tuple[list[Row], int | None]]:
+def _times(
+    cursors: Sequence[Row], idle_us: int, settings: MongoCursorLeak.Thresholds
+) -> Iterator[tuple[list[Row], int | None]]:
     """The times when too many were idle: which were, and when that ended."""
     changes = sorted(
         [(row.us + idle_us, 1, number) for number, row in enumerate(cursors)]
@@ -127,7 +130,7 @@ def _times(cursors: Sequence[Row], idle_us: int, settings: FindingSettings) -> I
         yield [cursors[one] for one in sorted(leaked)], None
 
 
-def _left(cursors: Sequence[Row], closed_us: int | None, settings: FindingSettings) -> LeftOpen:
+def _left(cursors: Sequence[Row], closed_us: int | None, settings: MongoCursorLeak.Thresholds) -> LeftOpen:
     uses = sorted((one.us, one.exchange_id) for one in cursors)
     kept = uses[: settings.max_evidence]
     return LeftOpen(
@@ -138,7 +141,7 @@ def _left(cursors: Sequence[Row], closed_us: int | None, settings: FindingSettin
     )  # fmt: skip
 
 
-def leak(some: Sequence[LeftOpen], end_us: int, settings: FindingSettings) -> Finding:
+def leak(some: Sequence[LeftOpen], end_us: int, settings: MongoCursorLeak.Thresholds) -> Finding:
     """The finding about the last time; ``end_us`` is when the server was seen last, µs since the epoch."""
     found = some[-1]
     name = found.application or "an application without name"

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.tables import Tables
 
 CURSOR_NOT_FOUND: Final = "CursorNotFound"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pipeline.analysis.codes.advice import advice_of, facts_of
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
-from pipeline.analysis.rules.episodes import Episode, Shown
+from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
 from pipeline.analysis.rules.mongodb.elsewhere import CURSOR_NOT_FOUND, ELSEWHERE_ADVICE, opened_elsewhere
@@ -30,14 +30,17 @@ from pipeline.analysis.rules.mongodb.slow import advice_on
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 Key = tuple[str, str, str]
 """Server, ``namespace/command`` and application."""
 
 
+class MongoThresholds(MongoSlowCommand.Thresholds, MongoCommandFailed.Thresholds, MongoRetryStorm.Thresholds):
+    """Thresholds of rules that share a pass."""
+
+
 @finds(MongoSlowCommand, MongoCommandFailed, MongoRetryStorm)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: MongoThresholds) -> Iterator[Finding]:
     """Apply the rules."""
     yield from _slow(sources, settings)
     yield from _repeated(sources, settings)
@@ -95,7 +98,7 @@ Where all of it lies within episodes, as of a report that always takes seconds, 
 """
 
 
-def _slow(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _slow(sources: Sources, settings: MongoThresholds) -> Iterator[Finding]:
     """Commands that took far longer than usual; for information where nothing is known of what is usual."""
     many = _many(sources, SLOW, settings.mongo_slow_commands)
     if not many:
@@ -126,7 +129,7 @@ class _Slow:
     usual_us: int
 
 
-def _slowness(episode: Episode, known: Mapping[tuple[str, str, str | None], Row], settings: FindingSettings) -> _Slow:
+def _slowness(episode: Episode, known: Mapping[tuple[str, str, str | None], Row], settings: MongoThresholds) -> _Slow:
     unusual, unknown, longest_us = list[Shown](), 0, 0
     for (server, subject, application), some in _by_application(episode).items():
         rows = (known.get((server, subject, application)), known.get((server, subject, None)))
@@ -147,7 +150,7 @@ def _usual_us(row: Row | None, enough: int) -> int | None:
     return int(row.other if row.others >= enough else row.usual)
 
 
-def _slow_finding(episode: Episode, slow: _Slow, sources: Sources, settings: FindingSettings) -> Finding:
+def _slow_finding(episode: Episode, slow: _Slow, sources: Sources, settings: MongoThresholds) -> Finding:
     is_unusual = len(slow.unusual) >= settings.mongo_slow_commands
     usual = (
         f"usually below {max(slow.usual_us, 1000) / 1000:.0f} ms"
@@ -202,7 +205,7 @@ class _Share:
     share: float
     run: int
 
-    def is_much(self, settings: FindingSettings) -> bool:
+    def is_much(self, settings: MongoThresholds) -> bool:
         """Whether it is more than a busy application has."""
         return self.share >= settings.mongo_failure_share or self.run >= settings.mongo_failure_run
 
@@ -210,7 +213,7 @@ class _Share:
         return f"{self.shown:,} of {self.sent:,}"
 
 
-def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _repeated(sources: Sources, settings: MongoThresholds) -> Iterator[Finding]:
     """Failures and repeats, with their share."""
     failed = [e for e in sources.episodes.get(FAILED, ()) if e.times >= _least_failures(e, settings)]
     retried = _many(sources, RETRIES, settings.mongo_retries)
@@ -242,7 +245,7 @@ def _repeated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield _counted(finding(episode, severity, summary, advice, sources, settings.mongo_retries), share)
 
 
-def _least_failures(episode: Episode, settings: FindingSettings) -> int:
+def _least_failures(episode: Episode, settings: MongoThresholds) -> int:
     """Who is refused may not come back: one failed login is enough."""
     return settings.auth_failed_times if is_login(episode) else settings.mongo_failures
 
@@ -278,7 +281,7 @@ def _shares(tables: Tables, episodes: Sequence[Episode], around_us: int) -> dict
 
 
 def _of_share(
-    many: Sequence[Episode], shares: Mapping[Episode, _Share], settings: FindingSettings
+    many: Sequence[Episode], shares: Mapping[Episode, _Share], settings: MongoThresholds
 ) -> Iterator[tuple[Episode, _Share, str]]:
     """The last episode of each subject, with its share and the severity that follows from it."""
     much = [e for e in many if e in shares and shares[e].is_much(settings)]
@@ -303,7 +306,7 @@ def _codes(episode: Episode) -> tuple[CodeFacts, ...]:
 
 def _failed_finding(
     episode: Episode, share: _Share, severity: str, opened_at: Sequence[str], asked_ms: int | None, sources: Sources,
-    settings: FindingSettings,
+    settings: MongoThresholds,
 ) -> Finding:  # fmt: skip
     """Failures of one command.
 

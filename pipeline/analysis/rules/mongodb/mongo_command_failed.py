@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.case import Case, begun, count, listed
 from pipeline.analysis.rules.case.entities import CLIENT, NAMESPACE
@@ -11,7 +13,9 @@ from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, ow
 from pipeline.analysis.rules.mongodb.command_texts import command, namespace, share
 from pipeline.analysis.rules.mongodb.elsewhere import ELSEWHERE_ADVICE
 from pipeline.analysis.rules.mongodb.old_servers import ADVICE, AREA
+from pipeline.analysis.rules.mongodb.thresholds import MONGO_FAILURE_RUN, MONGO_FAILURE_SHARE
 from pipeline.analysis.rules.rule import OF_NAMESPACE, Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import AUTH_FAILED_TIMES, Count, RuleThresholds, Share
 
 
 def _failed(case: Case) -> str:
@@ -51,11 +55,18 @@ def _often(case: Case) -> str:
 class MongoCommandFailed(Rule):
     """A MongoDB command fails again and again, a server refuses a login, or a driver does not accept a server."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        mongo_failures: Count = Field(default=3, description="Failures of one command and namespace")
+        mongo_failure_share: Share = MONGO_FAILURE_SHARE
+        mongo_failure_run: Count = MONGO_FAILURE_RUN
+        auth_failed_times: Count = AUTH_FAILED_TIMES
+
     name = "mongo_command_failed"
     title = "MongoDB command failed"
     protocol = "mongodb"
     severities = ("warning", "info")
-    thresholds = ("mongo_failures", "mongo_failure_share", "mongo_failure_run", "auth_failed_times")
     reads = ("commands", "exchanges")
     advice = (BY_CODE, ELSEWHERE_ADVICE, ADVICE)
     urgency = REFUSED

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case, begun, count, listed
 from pipeline.analysis.rules.case.entities import CLIENT, HOST
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, advised, nobody
 from pipeline.analysis.rules.rule import OF_CLIENT, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 ADVICE = (
     "Now: restart the application if the server is short of memory. Fix: close cursors in the code that opens them "
@@ -29,11 +32,16 @@ def _leaker(case: Case) -> str:
 class MongoCursorLeak(Rule):
     """An application opens cursors, and neither reads them to their end nor closes them."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        mongo_open_cursors: Count = Field(default=10, description="Cursors that one application leaves open")
+        mongo_cursor_idle_seconds: Seconds = Field(default=30.0, description="Without a use of them for so long")
+
     name = "mongo_cursor_leak"
     title = "MongoDB cursors left open"
     protocol = "mongodb"
     severities = ("warning",)
-    thresholds = ("mongo_open_cursors", "mongo_cursor_idle_seconds")
     reads = ("commands", "gaps")
     advice = (ADVICE,)
     urgency = WASTES

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.case import begun
 from pipeline.analysis.rules.case.entities import NAMESPACE
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, advised, own_clients
 from pipeline.analysis.rules.mongodb.command_texts import command, share
+from pipeline.analysis.rules.mongodb.thresholds import MONGO_FAILURE_RUN, MONGO_FAILURE_SHARE
 from pipeline.analysis.rules.rule import OF_NAMESPACE, Counting, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds, Share
 
 RETRIES_ADVICE = (
     "Now: look whether there is a primary (`rs.status()`) and whether connections are cut. Fix: remove "
@@ -20,11 +24,20 @@ RETRIES_ADVICE = (
 class MongoRetryStorm(Rule):
     """Clients of MongoDB repeat writes all the time."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        mongo_retries: Count = Field(default=5, description="Writes of one command and namespace that were repeated")
+        mongo_retry_interval_seconds: Seconds = Field(
+            default=10.0, description="At most so long from one to the next, on average"
+        )
+        mongo_failure_share: Share = MONGO_FAILURE_SHARE
+        mongo_failure_run: Count = MONGO_FAILURE_RUN
+
     name = "mongo_retry_storm"
     title = "MongoDB retry storm"
     protocol = "mongodb"
     severities = ("warning", "info")
-    thresholds = ("mongo_retries", "mongo_retry_interval_seconds", "mongo_failure_share", "mongo_failure_run")
     reads = ("commands",)
     advice = (RETRIES_ADVICE, BY_CODE)
     urgency = SLOW

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case, begun, listed
 from pipeline.analysis.rules.case.entities import CLIENT, NAMESPACE
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, never, not_why, own_clients, part_of, server
 from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 
 
 def _slow_commands(case: Case) -> list[str]:
@@ -30,11 +33,26 @@ def _slow_part(case: Case, part: str) -> str:
 class MongoSlowCommand(Rule):
     """A MongoDB server took far longer than usual for a command, several times."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        mongo_slow_seconds: Seconds = Field(
+            default=0.5, description="Latency of a MongoDB command that does not wait by design"
+        )
+        mongo_slow_commands: Count = Field(default=3, description="Slow ones of one command and namespace")
+        mongo_slow_ratio: Ratio = Field(
+            default=5.0,
+            description="Times the usual of the same application and command that each must take: the 95th percentile "
+            "at other times, or the 75th of all where too few commands were seen outside the slow times",
+        )
+        mongo_slow_samples: Count = Field(
+            default=5, description="Commands of an application from which its usual latency follows; else those of all"
+        )
+
     name = "mongo_slow_command"
     title = "Slow MongoDB command"
     protocol = "mongodb"
     severities = ("warning", "info")
-    thresholds = ("mongo_slow_seconds", "mongo_slow_commands", "mongo_slow_ratio", "mongo_slow_samples")
     reads = ("commands",)
     advice = (QUERY_ADVICE, SERVER_ADVICE)
     urgency = SLOW

@@ -13,8 +13,8 @@ from pipeline.analysis.codes.mongodb.drivers import least_wire_version, mongodb_
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import FAILED
 from pipeline.analysis.rules.people import times, who
+from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import Row
-from pipeline.finding_settings import FindingSettings
 
 AREA: Final = "server too old"
 """What ``details.area`` states of these findings."""
@@ -43,7 +43,7 @@ _EVIDENCE: Final = """
 """
 
 
-def old_servers(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def old_servers(sources: Sources, settings: RuleThresholds) -> Iterator[Finding]:
     """Applications whose driver asks a server only hello, because its release does not accept the server.
 
     Args:
@@ -56,7 +56,7 @@ def old_servers(sources: Sources, settings: FindingSettings) -> Iterator[Finding
             yield _finding(row, least, sources, settings)
 
 
-def _finding(row: Row, least: int, sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(row: Row, least: int, sources: Sources, settings: RuleThresholds) -> Finding:
     client = who(row.application or None, row.client_ip)
     has, needs = mongodb_of(row.wire_version), mongodb_of(least)
     summary = (

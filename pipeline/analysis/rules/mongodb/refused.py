@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from pipeline.analysis.rules.counted import clients, names, when
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.mongodb.commands import LOGIN_OF
 from pipeline.analysis.tables import Tables
 

@@ -9,12 +9,12 @@ import pytest
 
 from pipeline.analysis.rules.mongodb import change_stream_lost
 from pipeline.analysis.rules.mongodb.commands import command_symptoms
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources, tables
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 LOST, FATAL, TOKEN, OVERWRITTEN, NO_CURSOR, STEPPED_DOWN = 286, 280, 260, 136, 43, 189
 Row = dict[str, Any]
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from pipeline.analysis.rules.model import SEVERITIES
-from pipeline.analysis.rules.rule import all_rules
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.rule import all_rules, settings_of
+from pipeline.analysis.rules.settings import finding_settings, finding_settings_model
 from tests.paths import ROOT
 from tests.pipeline.analysis.incidents.golden import FOLDER
 from tests.pipeline.analysis.sources import NAMED
@@ -56,17 +56,17 @@ def _words(text: str) -> str:
 
 def test_every_threshold_is_on_a_page_and_in_the_sample_settings() -> None:
     sample = yaml.safe_load((ROOT / "conf" / "local.yaml").read_text(encoding="utf-8"))["stream"]["findings"]
-    defaults = FindingSettings().model_dump()
+    defaults = finding_settings().model_dump()
     assert set(sample) == set(defaults)
-    assert FindingSettings(**sample).model_dump() == defaults
+    assert finding_settings(**sample).model_dump() == defaults
     named = {name for name in defaults for page in PAGES.values() if f"`{name}`" in page}
     assert set(defaults) - named == _EVERYWHERE
 
 
 def test_rules_and_pages_name_the_same_thresholds() -> None:
     for name, rule in RULES.items():
-        named = {threshold for threshold in FindingSettings.model_fields if f"`{threshold}`" in PAGES[name]}
-        assert named - _EVERYWHERE == set(rule.thresholds) - _EVERYWHERE, name
+        named = {threshold for threshold in finding_settings_model().model_fields if f"`{threshold}`" in PAGES[name]}
+        assert named - _EVERYWHERE == set(settings_of(rule)) - _EVERYWHERE, name
 
 
 def test_the_readme_lists_them() -> None:

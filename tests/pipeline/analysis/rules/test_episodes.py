@@ -11,20 +11,22 @@ import pytest
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
-from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes, without_bodies
+from pipeline.analysis.rules.episode import Episode, Shown
+from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
+from pipeline.analysis.rules.kafka.exchange_symptoms import without_bodies
 from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
 from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, NO_SESSION
 from pipeline.analysis.rules.model import Finding
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, arrow, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 T0_US = int(T0.timestamp() * 1_000_000)
 Row = dict[str, Any]
 
@@ -320,5 +322,5 @@ def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
 def test_an_accepted_request_keeps_the_name_that_its_refusals_are_compared_by(api: ApiKey) -> None:
     bodies = {"request_body": '{"groupId":"g"}', "response_body": '{"errorCode":0,"groups":[]}'}
     accepted = row(EXCHANGES, protocol="kafka", api_key=int(api), status="paired", error_codes=[], **bodies)
-    (kept,) = without_bodies(arrow(EXCHANGES, [accepted]), FindingSettings()).to_pylist()
+    (kept,) = without_bodies(arrow(EXCHANGES, [accepted]), finding_settings()).to_pylist()
     assert kept["request_body"] == bodies["request_body"]

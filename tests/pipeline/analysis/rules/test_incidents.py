@@ -21,11 +21,11 @@ from pipeline.analysis.rules.kafka.progress.judging import judge
 from pipeline.analysis.rules.kafka.progress.lagging import burrow_partition, group_points, points_of
 from pipeline.analysis.rules.kafka.progress.track import Point
 from pipeline.analysis.rules.rule import all_rules
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.tables import Tables
 from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
-from pipeline.finding_settings import FindingSettings
 from pipeline.streaming.job import run_stream
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, GAPS, INCIDENTS, OFFSET_TIMELINE, Table
 from tests.pipeline.analysis.rules.advice import is_of_its_rule
@@ -108,7 +108,7 @@ def test_one_process_derives_the_same_tables_and_findings(lake: Path, findings: 
         assert ours == theirs, table.full_name
     judged_later = {table.full_name for table in (FINDINGS, INCIDENTS)}
     assert {table.full_name for table in DATA} - set(derived.tables) == judged_later
-    judged = findings_of(derived, FindingSettings()).findings
+    judged = findings_of(derived, finding_settings()).findings
     assert {(f.finding_id, f.state, f.summary) for f in judged} == {
         (row["finding_id"], row["state"], row["summary"]) for row in findings
     }
@@ -189,7 +189,7 @@ def _ours(points: dict[int, list[Point]], rule: str, findings: list[dict[str, An
     end = max(p.ts_us for some in points.values() for p in some)
     for now in range(began, end + _STEP_US, _STEP_US):
         seen = {partition: [p for p in some if p.ts_us <= now] for partition, some in points.items()}
-        if any(t.rule == rule and t.last_us >= began for t in judge(seen, FindingSettings())):
+        if any(t.rule == rule and t.last_us >= began for t in judge(seen, finding_settings())):
             return now - began
     enough_us = [
         json.loads(row["details"])["enough_us"]

@@ -12,17 +12,18 @@ import pytest
 from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.incidents.incidents import grouped
-from pipeline.analysis.rules.episodes import Episode, collect_episodes
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.mongodb import commands, cursors, judged
 from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW
 from pipeline.analysis.rules.mongodb.cursors import LeftOpen, leak
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, GAPS, MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 SECOND = 1_000_000
 Row = dict[str, Any]
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from pathlib import Path
 
 import pytest
-from pydantic import create_model
 
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules import rule as registry
 from pipeline.analysis.rules.rule import Family, Rule, all_rules, settings_of
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings_model
 from tests.paths import ROOT
 from tests.pipeline.analysis.rules.advice import comes_from, is_part, names_in, whole
 from tests.pipeline.analysis.sources import sources
@@ -35,7 +36,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], Family]
 def sample(**stated: object) -> type[Rule]:
     facts = {
         "name": "sample", "title": "Sample", "protocol": "kafka", "severities": ("info",), "advice": _ADVICE,
-        "thresholds": ("reset_records", "slow_seconds"), "__doc__": "A sample\nof rules.\n\nAnd more.",
+        "__doc__": "A sample\nof rules.\n\nAnd more.",
     }  # fmt: skip
     return type("Sample", (Rule,), {name: value for name, value in {**facts, **stated}.items() if value is not None})
 
@@ -63,9 +64,8 @@ def test_no_two_rules_share_a_text() -> None:
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_thresholds_are_fields_with_a_default_and_a_meaning(rule: type[Rule]) -> None:
-    assert tuple(settings_of(rule)) == rule.thresholds
     for name, field in settings_of(rule).items():
-        assert field is FindingSettings.model_fields[name]
+        assert repr(field) == repr(finding_settings_model().model_fields[name])
         assert field.annotation in (int, float), name
         assert field.metadata, f"{name} is not bounded"
         assert isinstance(field.default, int | float), name
@@ -84,7 +84,6 @@ def test_a_rule_registers_itself_with_what_it_states(registered: dict[tuple[str,
 @pytest.mark.parametrize(
     ("stated", "error"),
     [
-        ({"thresholds": ("slow_seconds", "typo")}, "rule sample goes by typo: no such setting"),
         ({"advice": None, "title": None}, "rule Sample does not state its title, advice"),
         ({"severities": ("info", "fatal")}, "rule sample: its severities are none of critical, warning, info"),
     ],
@@ -129,16 +128,17 @@ def test_an_advice_comes_from_a_text_or_from_two_parts(
     assert comes_from(sample(), advice) is expected
 
 
-def test_the_example_of_the_docs_finds_and_advises_what_it_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_docs_finds_and_advises_what_it_lists(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "adding-a-rule.md").read_text(), re.DOTALL)
-    settings = create_model("WithTheNewOne", __base__=FindingSettings, crowded_clients=(int, 3))
     monkeypatch.setattr(registry, "_RULES", {})
     monkeypatch.setattr(registry, "_PASSES", {})
-    monkeypatch.setattr(registry, "FindingSettings", settings)
-    names: dict[str, object] = {"__name__": "example"}
-    exec(compile(example, "docs/adding-a-rule.md", "exec"), names)  # noqa: S102 - our own document
+    (tmp_path / "crowded_group.py").write_text(example)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("crowded_group")
     (family,) = registry._PASSES.values()
-    assert family.rules == (names["CrowdedGroup"],)
+    assert family.rules == (module.CrowdedGroup,)
     events = [
         {
             "kind": "committed",
@@ -151,7 +151,7 @@ def test_the_example_of_the_docs_finds_and_advises_what_it_lists(monkeypatch: py
         for group, clients in (("crowd", 3), ("pair", 2))
         for n in range(clients)
     ]
-    (finding,) = family.find(sources(events=events), settings())
+    (finding,) = family.find(sources(events=events), family.rules[0].Thresholds())
     assert (finding.subject, finding.details["clients"], finding.evidence) == ("crowd", 3, ["0"])
     assert comes_from(family.rules[0], finding.advice)
     assert "crowd" in finding.advice

@@ -12,7 +12,7 @@ import pytest
 from pipeline.analysis.rules.kafka.commits import competing_committers, stuck_commit
 from pipeline.analysis.rules.kafka.producers import stable_offsets
 from pipeline.analysis.rules.model import Finding
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import (
     OFFSET_EVENTS,
     OFFSET_TIMELINE,
@@ -192,7 +192,7 @@ def found() -> dict[tuple[str, str], Finding]:
     findings = [
         f
         for find in (stuck_commit.find, competing_committers.find, stable_offsets.find)
-        for f in find(made, FindingSettings())
+        for f in find(made, finding_settings())
     ]
     by_place = {(f.cluster, f.rule): f for f in findings}
     assert len(by_place) == len(findings)

@@ -12,9 +12,9 @@ import pytest
 from pipeline.analysis.derive import Derived, Gathered, derive_from, findings_of
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.kafka.progress.points import group_points
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.tables import Tables
 from pipeline.config.settings import StreamSettings
-from pipeline.finding_settings import FindingSettings
 from pipeline.tables import (
     EXCHANGES,
     GAPS,
@@ -87,7 +87,7 @@ _EMPTY = {
 
 
 def _rules(derived: Derived) -> set[str]:
-    return {finding.rule for finding in findings_of(derived, FindingSettings()).findings}
+    return {finding.rule for finding in findings_of(derived, finding_settings()).findings}
 
 
 def _places(timeline: pa.Table) -> list[tuple[int | None, int | None]]:

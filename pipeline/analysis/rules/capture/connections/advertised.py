@@ -11,10 +11,10 @@ import orjson
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
 from pipeline.analysis.tables import ADDRESS, Row, Tables, address, numbers
-from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
     "Now: look whether the broker that Metadata names runs, and whether the client's host can resolve and reach it "
@@ -40,7 +40,7 @@ Place = tuple[str, int]
 """A host name or address, and a port."""
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each client and server."""
     rows = _asking(sources)
     if not rows:

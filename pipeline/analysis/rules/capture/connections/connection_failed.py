@@ -17,6 +17,7 @@ from pipeline.analysis.rules.capture.connections import (
     stuck,
     thrown_out,
 )
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.case.case import Case, begun, literal
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, not_why, own_clients
@@ -98,6 +99,9 @@ _SHOWN = 5
 class ConnectionFailed(Rule):
     """Connection failed."""
 
+    class Thresholds(ConnectionThresholds):
+        """When it fires."""
+
     name = "connection_failed"
     title = "Connection failed"
     protocol = "capture"
@@ -105,13 +109,6 @@ class ConnectionFailed(Rule):
     meaning = (
         "A client cannot connect to a server, or is cut off: refused, not answered, thrown out, sent elsewhere, "
         "forgotten."
-    )
-    thresholds = (
-        "connection_failures",
-        "connection_restart_seconds",
-        "connection_pause_seconds",
-        "connection_stall_seconds",
-        "churn_checks",
     )
     reads = ("exchanges", "waiting", "connections", "commands")
     advice = (

@@ -20,10 +20,10 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     number_of,
     times_of,
 )
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
 from pipeline.analysis.tables import ADDRESS
-from pipeline.finding_settings import FindingSettings
 
 CHECK: Final = (
     "Now: nothing to do if a load balancer or a monitor has this address. Fix: a check that asks something (Kafka: "
@@ -52,7 +52,7 @@ _CROWD, _SINCE_US = 50, 60_000_000
 """Connections that fail so soon (µs) after a server is back."""
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each server and host that checks it, and for each server that a storm meets."""
     yield from _checks(known, settings)
     yield from _storms(sources, known, settings)
@@ -60,7 +60,7 @@ def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterat
     yield from _scans(known)
 
 
-def _checks(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def _checks(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     silent = known.by_server(
         lambda one: one.how == "silent" and one.closed_by == "client" and one.ended_us - one.began_us <= AT_ONCE_US
     )
@@ -89,7 +89,7 @@ def _checks(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
             )  # fmt: skip
 
 
-def _storms(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def _storms(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     down = known.by_server(lambda one: one.how in ("refused", "unanswered"))
     closed = known.by_server(is_cut)
     crowds = []

@@ -8,10 +8,10 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, also_reported, times_of
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
     "Now: capture on the client's host, too: what the server sends is lost on the way back, behind the handshake. Fix: "
@@ -22,7 +22,7 @@ _AGAIN: Final = 2
 """Segments that each side has sent again at least: one may have been lost by chance."""
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each server and host.
 
     The client sends again what the server has acknowledged, so it does not get these acknowledgements; and it

@@ -16,10 +16,10 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     number_of,
     times_of,
 )
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some, who
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
     "Now: nothing to restart; the client opens another connection when its request times out. Find what stands between "
@@ -44,7 +44,9 @@ _AGAIN: Final = 3
 """Segments sent again, from which on it is no delay: the third comes over a second after the first."""
 
 
-def troubles(sources: Sources, known: Seen, explained: Collection[str], settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(
+    sources: Sources, known: Seen, explained: Collection[str], settings: ConnectionThresholds
+) -> Iterator[Trouble]:
     """One for each client and server; ``explained``: connections of which the cause is known."""
     lost = {
         one.connection_id: one
@@ -87,7 +89,9 @@ def _beside_answers(
             yield _trouble(names, before[names], int(others.answers), lost)
 
 
-def _all_away(since: _Asked, known: Seen, lost: Mapping[str, Life], settings: FindingSettings) -> Iterator[Trouble]:
+def _all_away(
+    since: _Asked, known: Seen, lost: Mapping[str, Life], settings: ConnectionThresholds
+) -> Iterator[Trouble]:
     """Servers that acknowledge nothing any more, for so long that no restart explains it."""
     restart_us = int(settings.connection_restart_seconds * 1_000_000)
     for server, by_host in since.items():

@@ -24,24 +24,24 @@ from pipeline.analysis.rules.capture.connections import (
 )
 from pipeline.analysis.rules.capture.connections.connection_failed import ConnectionFailed
 from pipeline.analysis.rules.capture.connections.shapes import Trouble, seen
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
-from pipeline.finding_settings import FindingSettings
 
 
 @finds(ConnectionFailed)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: ConnectionThresholds) -> Iterator[Finding]:
     """Apply the rule: one finding for each server and shape, and for each client where it is about one."""
     for one in troubles(sources, settings):
         yield one.finding(sources, settings)
 
 
-def troubles(sources: Sources, settings: FindingSettings) -> list[Trouble]:
+def troubles(sources: Sources, settings: ConnectionThresholds) -> list[Trouble]:
     """All shapes, worked out once."""
     return sources.once("failed connections", lambda: list(_troubles(sources, settings)))
 
 
-def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
+def _troubles(sources: Sources, settings: ConnectionThresholds) -> Iterator[Trouble]:
     known = seen(sources)
     ended: frozenset[str] = frozenset()
     if known.lives:
@@ -69,7 +69,7 @@ def _troubles(sources: Sources, settings: FindingSettings) -> Iterator[Trouble]:
     yield from members.troubles(sources, known, settings)
 
 
-def cut_off(sources: Sources, settings: FindingSettings) -> set[tuple[str, str]]:
+def cut_off(sources: Sources, settings: ConnectionThresholds) -> set[tuple[str, str]]:
     """Name and host of the clients whose connections fail: that they connect again and again follows from it."""
     found = troubles(sources, settings)
     own = {
@@ -81,6 +81,6 @@ def cut_off(sources: Sources, settings: FindingSettings) -> set[tuple[str, str]]
     return own.union((name, host) for host, names in named if isinstance(names, list) for name in names)
 
 
-def explained(sources: Sources, settings: FindingSettings) -> frozenset[str]:
+def explained(sources: Sources, settings: ConnectionThresholds) -> frozenset[str]:
     """Ids of the connections whose end is explained: what was not answered on them shows no broker that hangs."""
     return limits.cut_at_once(seen(sources)).union(*(one.ids for one in troubles(sources, settings)))

@@ -8,10 +8,10 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, also_reported
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
     "Now: find out what stands between (a load balancer, NAT gateway or firewall) and its idle limit: it forgets a "
@@ -26,7 +26,7 @@ _SPREAD: Final = 2.0
 """The longest pause is at most so many times the shortest: it is one limit that they meet."""
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each client and server."""
     lost = {one.connection_id: one for one in known.lives if _is_lost(one)}
     if not lost:

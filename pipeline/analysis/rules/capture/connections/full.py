@@ -8,10 +8,10 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.finding_settings import FindingSettings
 
 CLIENT: Final = (
     "Now: look at what the client does meanwhile (a thread dump): it asked for these answers and does not read them, "
@@ -31,7 +31,7 @@ _LONG: Final = 3
 _DONE: Final = frozenset({"idle", "", "unknown"})
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each client, server and side."""
     least_us = int(settings.connection_stall_seconds * 1_000_000)
     for side in (0, 1):

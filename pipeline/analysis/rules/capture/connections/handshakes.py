@@ -8,9 +8,9 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, times_of
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import clock, seconds
 from pipeline.analysis.rules.people import count, some
-from pipeline.finding_settings import FindingSettings
 from pipeline.other_protocols import TLS
 
 ALERT: Final = (
@@ -63,7 +63,7 @@ _GAVE_UP_US: Final = 2_000_000
 """A client that ends a handshake so late (µs) without an answer waited for one."""
 
 
-def troubles(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each server, and alert or other way to end handshakes."""
     spoken = speak_tls(known)
     ended: defaultdict[tuple[str, str], list[Life]] = defaultdict(list)

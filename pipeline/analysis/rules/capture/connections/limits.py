@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import AT_ONCE_US, MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.finding_settings import FindingSettings
 
 ALL: Final = (
     "Now: compare the number of open connections with the server's limits (Kafka: max.connections of the broker and "
@@ -41,7 +41,7 @@ class _Cut(NamedTuple):
     evidence: str
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each server that takes no more of anybody, or of some hosts."""
     by_server = known.by_server(is_cut)
     cut = {server: lives for server, lives in by_server.items() if len(lives) >= _LEAST and server in known.answered}

@@ -16,10 +16,10 @@ from pipeline.analysis.rules.capture.connections.advertised import (
     wrong,
 )
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
 from pipeline.analysis.tables import Row, Tables, address
-from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
     "Now: look whether the members that hello names run, and whether the client's host can resolve and reach them "
@@ -32,7 +32,7 @@ _FEW: Final = 2
 """Hellos on a connection of a driver that goes away once it knows the members; monitors stay and ask on."""
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each client and server."""
     if not sources.tables.any("FROM commands"):
         return

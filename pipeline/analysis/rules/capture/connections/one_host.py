@@ -8,10 +8,10 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
     "Now: leave the server alone, it serves others; compare `nc -vz` from these hosts with one that is served, and "
@@ -23,7 +23,11 @@ Asked = Mapping[str, Sequence[Row]]
 
 
 def troubles(
-    sources: Sources, known: Seen, asked: Mapping[str, Asked], lost: Mapping[str, Life], settings: FindingSettings
+    sources: Sources,
+    known: Seen,
+    asked: Mapping[str, Asked],
+    lost: Mapping[str, Life],
+    settings: ConnectionThresholds,
 ) -> Iterator[Trouble]:
     """One for each server.
 

@@ -16,11 +16,11 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     number_of,
     times_of,
 )
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.coming_again import apart, earlier
 from pipeline.analysis.rules.model import Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
 from pipeline.analysis.tables import ADDRESS
-from pipeline.finding_settings import FindingSettings
 
 REFUSED: Final = (
     "Now: look whether the server runs and listens there: `ss -ltn` on its host shows the address and port. Fix: start "
@@ -67,7 +67,7 @@ _MONGODB: Final = frozenset({*range(27017, 27021)})
 _LEAST_US: Final = 2_000_000
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """All of these shapes."""
     for server, failed in known.by_server(lambda one: one.how in ("refused", "unanswered")).items():
         for how in ("refused", "unanswered"):
@@ -89,7 +89,7 @@ def _is_ours(one: Life, known: Seen) -> bool:
 
 
 def _unreachable(
-    server: str, how: str, failed: Sequence[Life], known: Seen, settings: FindingSettings
+    server: str, how: str, failed: Sequence[Life], known: Seen, settings: ConnectionThresholds
 ) -> Trouble | None:
     is_once = how == "unanswered" and are_sent_once(failed)
     if is_once:  # the capture may hold SYNs alone, unless servers answer the same host elsewhere
@@ -126,7 +126,7 @@ def _unreachable(
     )  # fmt: skip
 
 
-def _reported(server: str, failed: Sequence[Life], known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def _reported(server: str, failed: Sequence[Life], known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """Whose SYNs somebody answers by ICMP: a firewall that rejects them, or a router that knows no way.
 
     Kubernetes rejects so what comes for a service without ready pods: a restart, unless it lasts.
@@ -165,7 +165,7 @@ _ANSWERS: Final = f"""
 
 
 def _was_away(
-    server: str, failed: Sequence[Life], sources: Sources, known: Seen, settings: FindingSettings
+    server: str, failed: Sequence[Life], sources: Sources, known: Seen, settings: ConnectionThresholds
 ) -> Trouble | None:
     """A server that answered, then refused all for longer than a restart takes, and answers again."""
     restart_us = int(settings.connection_restart_seconds * 1_000_000)
@@ -203,7 +203,7 @@ def _was_away(
     )  # fmt: skip
 
 
-def _one_way(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def _one_way(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """A server that accepts connections of hosts which ask again as if it had not, and send nothing else."""
     answered = known.by_server(
         lambda one: one.how == "silent" and 1 < one.syns == one.packets[0] and one.packets[1] > 0
@@ -225,7 +225,7 @@ def _one_way(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
         )  # fmt: skip
 
 
-def _closed_at_once(known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def _closed_at_once(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """A server that accepts and closes before either side has sent anything, and answers nobody."""
     cut = known.by_server(
         lambda one: one.how == "silent" and one.closed_by == "server" and one.ended_us - one.began_us <= AT_ONCE_US

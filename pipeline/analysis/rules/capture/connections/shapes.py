@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Final
 
 from pipeline.analysis.lives import Life, all_lives, once
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.tables import ADDRESS, Row
-from pipeline.finding_settings import FindingSettings
 
 NAME: Final = "connection_failed"
 MOST_SHOWN: Final = 20
@@ -52,7 +52,7 @@ class Trouble:
     ids: frozenset[str] = frozenset()
     is_info: bool = False
 
-    def finding(self, sources: Sources, settings: FindingSettings) -> Finding:
+    def finding(self, sources: Sources, settings: ConnectionThresholds) -> Finding:
         """It as a finding."""
         first_us, last_us = self.times[0], self.times[-1]
         cluster = sources.facts.cluster_at(self.server, last_us)

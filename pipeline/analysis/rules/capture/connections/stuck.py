@@ -8,10 +8,10 @@ from typing import Final
 
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.tables import ADDRESS, Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 ADVICE: Final = (
     "Now: find the largest packet that passes, from the sender's host: `ping -M do -s 1472 HOST`, then less. Fix: let "
@@ -25,7 +25,7 @@ _FULL: Final = 1_000
 _WAYS: Final = ("request", "response")
 
 
-def troubles(sources: Sources, known: Seen, settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
     """One for each client, server and direction."""
     for way in (0, 1):
         stuck = {

@@ -9,10 +9,10 @@ from typing import Final
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources, clock
 from pipeline.analysis.rules.people import count, some, who
 from pipeline.analysis.tables import ADDRESS, Row, numbers
-from pipeline.finding_settings import FindingSettings
 
 LOGIN: Final = (
     "Now: look at the listener's protocol (listener.security.protocol.map) and at the broker's log: it names the "
@@ -73,7 +73,9 @@ class _Connection:
         return "login" if is_begun and self.answered <= {ApiKey.API_VERSIONS} else ""
 
 
-def troubles(sources: Sources, known: Seen, explained: frozenset[str], settings: FindingSettings) -> Iterator[Trouble]:
+def troubles(
+    sources: Sources, known: Seen, explained: frozenset[str], settings: ConnectionThresholds
+) -> Iterator[Trouble]:
     """One for each client and server.
 
     Args:
@@ -216,7 +218,7 @@ def _controllers(sources: Sources) -> set[str]:
     return {row.server for row in rows}
 
 
-def _at_controllers(sources: Sources, controllers: set[str], settings: FindingSettings) -> Iterator[Trouble]:
+def _at_controllers(sources: Sources, controllers: set[str], settings: ConnectionThresholds) -> Iterator[Trouble]:
     """Clients that get no further than ApiVersions there: on some connections, or on one that they keep."""
     if not controllers:
         return

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pipeline.analysis.rules.capture.connections.failed import explained
+from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.brokers.unanswered_requests import ADVICE, UnansweredRequests
 from pipeline.analysis.rules.kafka.symptoms import LEFT_BEHIND, WAITING_APIS
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _WAS_DOWN = 10
 """Times ``slow_seconds`` until a broker that answers nobody does not just restart."""
@@ -40,8 +40,12 @@ class _InVain:
     others: int
 
 
+class AnswerThresholds(UnansweredRequests.Thresholds, ConnectionThresholds):
+    """With those of connections on which nothing comes through."""
+
+
 @finds(UnansweredRequests)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: AnswerThresholds) -> Iterator[Finding]:
     """Requests without an answer for whom the client waited: it sent more on that connection, or made others.
 
     What stands behind a request that waits by design (a long poll) waits as well: a client may close meanwhile.
@@ -78,7 +82,7 @@ def _of_brokers(tables: Tables, episodes: Sequence[Episode]) -> list[Episode]:
 
 
 def _in_vain(
-    tables: Tables, episodes: Sequence[Episode], without: Collection[str], settings: FindingSettings
+    tables: Tables, episodes: Sequence[Episode], without: Collection[str], settings: AnswerThresholds
 ) -> Iterator[tuple[Episode, _InVain]]:
     times = [{"server": one.server, "first_us": one.first_us, "last_us": one.last_us} for one in episodes]
     clients_of = [one.subject.partition("/")[2] for one in episodes]
@@ -90,7 +94,7 @@ def _in_vain(
         yield episode, _waited_for(found, row.answered, without, settings)
 
 
-def _waited_for(found: Sequence[Row], others: int, without: Collection[str], settings: FindingSettings) -> _InVain:
+def _waited_for(found: Sequence[Row], others: int, without: Collection[str], settings: AnswerThresholds) -> _InVain:
     slow_us = int(settings.slow_seconds * 1_000_000)
     rows = [row for row in found if row.connection_id not in without]
     waiting = [row for row in rows if row.last_us - row.head_us >= slow_us]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pipeline.analysis.rules.case.entities import GROUP, SERVER, TRANSACTION
 from pipeline.analysis.rules.case.texts import STANDS
 from pipeline.analysis.rules.kafka.links import SLOWED, STANDSTILL
+from pipeline.analysis.rules.kafka.thresholds import UNAVAILABLE_REFUSALS, UNAVAILABLE_SECONDS
 from pipeline.analysis.rules.rule import OF_CLUSTER, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 ADVICE = (
     "Now: look at the leader of the coordinator's partition (`kafka-topics.sh --bootstrap-server BROKER --describe "
@@ -40,11 +42,16 @@ TOO_FEW = (
 class CoordinatorUnavailable(Rule):
     """Groups or transactions cannot reach their coordinator, so that nobody can join, commit or begin."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        unavailable_refusals: Count = UNAVAILABLE_REFUSALS
+        unavailable_seconds: Seconds = UNAVAILABLE_SECONDS
+
     name = "coordinator_unavailable"
     title = "Coordinator unavailable"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("unavailable_refusals", "unavailable_seconds")
     reads = ("states", "events", "exchanges", "gaps")
     advice = (ADVICE, RESTART, PARTLY, TOO_FEW)
     urgency = STANDS

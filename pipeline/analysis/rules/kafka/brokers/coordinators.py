@@ -33,7 +33,6 @@ from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 REFUSALS = KAFKA.of_area("coordinator")
 _NOT_FOUND, _ELSEWHERE = error_name(KafkaError.COORDINATOR_NOT_AVAILABLE), error_name(KafkaError.NOT_COORDINATOR)
@@ -44,7 +43,7 @@ _MEMBERS, _COMMITS = "members", "commits"
 
 
 @finds(CoordinatorUnavailable)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: CoordinatorUnavailable.Thresholds) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin at the same broker."""
     by_kind = _refused(sources)
     by_kind[_COMMITS] += _offsets_refused(sources)
@@ -58,7 +57,10 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _of_single_clients(
-    by_kind: Mapping[str, Sequence[Attempt]], known: Container[Attempt], tables: Tables, settings: FindingSettings
+    by_kind: Mapping[str, Sequence[Attempt]],
+    known: Container[Attempt],
+    tables: Tables,
+    settings: CoordinatorUnavailable.Thresholds,
 ) -> Iterator[Wave]:
     """Clients that are refused on and on, while requests of others, or others of theirs, are accepted."""
     for kind, some in by_kind.items():
@@ -165,7 +167,7 @@ def _keys(version: int | None, request: Json, answer: Json) -> Iterator[tuple[st
             yield f"{name} {key}", code
 
 
-def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(wave: Wave, sources: Sources, settings: CoordinatorUnavailable.Thresholds) -> Finding:
     places = wave.places
     shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
     shown = shown[:1].upper() + shown[1:]
@@ -182,7 +184,7 @@ def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding
     return _made(wave, what, advice, more, details, sources, settings)
 
 
-def _partly(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
+def _partly(wave: Wave, sources: Sources, settings: CoordinatorUnavailable.Thresholds) -> Finding:
     """Of one client that is refused while the coordinator accepts other requests: it is there."""
     if any(one.error == _ELSEWHERE for one in wave.refused):
         return _finding(wave, sources, settings)
@@ -194,7 +196,7 @@ def _partly(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
 
 def _made(
     wave: Wave, what: str, advice: str, more: str, details: dict[str, object], sources: Sources,
-    settings: FindingSettings,
+    settings: CoordinatorUnavailable.Thresholds,
 ) -> Finding:  # fmt: skip
     """The finding about a wave; ``more``: further sentences of its summary."""
     found = finding(
@@ -208,7 +210,7 @@ def _made(
     return replace(found, summary=found.summary + more, group_id=only, details=facts)
 
 
-def _never_asking(wave: Wave, sources: Sources, settings: FindingSettings) -> list[str]:
+def _never_asking(wave: Wave, sources: Sources, settings: CoordinatorUnavailable.Thresholds) -> list[str]:
     """Clients that were answered again and again that the broker is not the coordinator, and looked for no other one.
 
     Of a client of whose connections the capture lost something nothing follows from what was not seen.

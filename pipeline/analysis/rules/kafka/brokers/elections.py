@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.brokers.stale_metadata import ADVICE, StaleMetadata
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
-from pipeline.finding_settings import FindingSettings
 
 _WAVE_US = 10_000_000
 _WAVE_PARTITIONS = 3
@@ -24,7 +23,7 @@ _PARTITIONS_NAMED = 50
 
 
 @finds(StaleMetadata)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: StaleMetadata.Thresholds) -> Iterator[Finding]:
     """Apply the rule."""
     many = [
         e
@@ -62,7 +61,7 @@ def waves(episodes: Iterable[Episode]) -> Iterator[list[Episode]]:
         yield wave
 
 
-def _of_wave(wave: list[Episode], sources: Sources, settings: FindingSettings) -> Finding:
+def _of_wave(wave: list[Episode], sources: Sources, settings: StaleMetadata.Thresholds) -> Finding:
     whole = wave[0]
     for one in wave[1:]:
         whole = whole.with_another(one)

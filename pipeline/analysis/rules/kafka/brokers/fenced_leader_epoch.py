@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.kafka.thresholds import STALE_METADATA_SECONDS, STALE_METADATA_TIMES
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
 class FencedLeaderEpoch(Rule):
     """A client asks by a leader epoch that is over."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        stale_metadata_times: Count = STALE_METADATA_TIMES
+        stale_metadata_seconds: Seconds = STALE_METADATA_SECONDS
+
     name = "fenced_leader_epoch"
     title = "Leader epoch fenced"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("stale_metadata_times", "stale_metadata_seconds")
     reads = ("exchanges", "events")
     advice = (
         "Now: restart the client: one that asks for metadata again gets on at once. Fix: one that does not has "

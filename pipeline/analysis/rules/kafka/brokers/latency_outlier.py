@@ -14,20 +14,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pydantic import Field
 
 from pipeline.analysis.rules.case.case import Case, listed
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, never, not_why, own_clients
 from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
-from pipeline.analysis.rules.episodes import Episode, Shown
+from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.kafka.links import SLOWED
 from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
+from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule, finds
+from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
-from pipeline.finding_settings import FindingSettings
 
 _ADVICE = (
     "Now: look at the broker at that time: garbage collection, a full or slow disk, an election, replicas that lag "
@@ -49,11 +51,22 @@ def _late(case: Case) -> str:
 class LatencyOutlier(Rule):
     """A broker took far longer than usual to answer requests that do not wait by design."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        slow_seconds: Seconds = SLOW_SECONDS
+        slow_answers: Count = Field(default=3, description="Slow answers of one broker; above info at so many moments")
+        slow_ratio: Ratio = Field(
+            default=20.0, description="Times the usual 95th percentile that the slowest must take"
+        )
+        slow_samples: Count = Field(
+            default=20, description="Answers of an api and broker from which its usual latency follows"
+        )
+
     name = "latency_outlier"
     title = "Slow broker"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("slow_seconds", "slow_answers", "slow_ratio", "slow_samples")
     advice = (_ADVICE,)
     urgency = SLOW
     texts = Texts(
@@ -112,7 +125,7 @@ class _Slow:
 
 
 @finds(LatencyOutlier)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: LatencyOutlier.Thresholds) -> Iterator[Finding]:
     """Apply the rule: of each broker the last time."""
     many = [e for e in sources.episodes.get(LatencyOutlier.name, ()) if e.times >= settings.slow_answers]
     usual = _usual(sources.tables, many, settings) if many else {}
@@ -121,7 +134,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield _finding(last, found[last], sources, settings)
 
 
-def _slow(episode: Episode, usual: Mapping[tuple[str, str], int], settings: FindingSettings) -> list[_Slow]:
+def _slow(episode: Episode, usual: Mapping[tuple[str, str], int], settings: LatencyOutlier.Thresholds) -> list[_Slow]:
     """Of each api that took far longer than usual the slow answers, the slowest api first."""
     by_api: defaultdict[str, list[Shown]] = defaultdict(list)
     for one in episode.each:
@@ -135,7 +148,7 @@ def _slow(episode: Episode, usual: Mapping[tuple[str, str], int], settings: Find
     )
 
 
-def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings: LatencyOutlier.Thresholds) -> Finding:
     own = [one for some in slow for one in some.of_the_broker]
     slow_us = int(settings.slow_seconds * 1_000_000)
     times = moments(sorted(one.us for one in own), slow_us)
@@ -167,7 +180,9 @@ def _many_waited(slow: Sequence[_Slow]) -> str:
     return f", of {' and '.join(parts)}" if parts else ""
 
 
-def _usual(tables: Tables, episodes: Sequence[Episode], settings: FindingSettings) -> dict[tuple[str, str], int]:
+def _usual(
+    tables: Tables, episodes: Sequence[Episode], settings: LatencyOutlier.Thresholds
+) -> dict[tuple[str, str], int]:
     """By broker and api that was slow its usual 95th percentile, µs; without those of which too little was seen.
 
     The usual is what the broker takes at other times than these episodes, if enough was seen of them.

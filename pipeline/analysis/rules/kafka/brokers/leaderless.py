@@ -25,7 +25,6 @@ from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import count, joined
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 _IN_METADATA = numbers(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
 _NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
@@ -36,7 +35,7 @@ _BELIEVED = 2
 
 
 @finds(PartitionUnavailable)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: PartitionUnavailable.Thresholds) -> list[Finding]:
     """Apply the rule: one finding for each wave, the last of those that begin with the same partition."""
     refused = (*_refused(sources), *_without_leader(sources))
     found = lasting_waves(refused, partial(_served, sources.tables), settings)
@@ -104,7 +103,7 @@ def _elections(places: Sequence[str]) -> str:
     return joined(found)
 
 
-def _finding(wave: Wave, sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(wave: Wave, sources: Sources, settings: PartitionUnavailable.Thresholds) -> Finding:
     places = wave.places
     shown = ", ".join(places[:_SHOWN])
     shown += f" and {count(len(places) - _SHOWN, 'more partition')}" if len(places) > _SHOWN else ""

@@ -15,11 +15,12 @@ from itertools import groupby, pairwise
 from statistics import median
 from typing import NamedTuple
 
+from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import CoordinatorUnavailable
+from pipeline.analysis.rules.kafka.brokers.partition_unavailable import PartitionUnavailable
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import ADDRESS
-from pipeline.finding_settings import FindingSettings
 
 USUAL_GAPS = 3
 """An outage is at least so many times as long as the usual time from one success at its place to the next."""
@@ -113,7 +114,7 @@ class Wave:
 def lasting_waves(
     refused: Iterable[Attempt],
     served: Callable[[Sequence[Attempt]], Mapping[tuple[str, str], Sequence[int]]],
-    settings: FindingSettings,
+    settings: PartitionUnavailable.Thresholds | CoordinatorUnavailable.Thresholds,
 ) -> Iterator[Wave]:
     """The waves of what was unavailable for long enough.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER, TOPIC
 from pipeline.analysis.rules.case.texts import STANDS
 from pipeline.analysis.rules.kafka.links import SLOWED, STANDSTILL
+from pipeline.analysis.rules.kafka.thresholds import UNAVAILABLE_REFUSALS, UNAVAILABLE_SECONDS
 from pipeline.analysis.rules.rule import OF_CLUSTER, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 ADVICE = (
     "Now: start the broker that holds these partitions (`kafka-topics.sh --bootstrap-server BROKER --describe "
@@ -19,11 +21,16 @@ ADVICE = (
 class PartitionUnavailable(Rule):
     """Partitions have no leader: nobody can write to or read from them."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        unavailable_refusals: Count = UNAVAILABLE_REFUSALS
+        unavailable_seconds: Seconds = UNAVAILABLE_SECONDS
+
     name = "partition_unavailable"
     title = "Partition unavailable"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("unavailable_refusals", "unavailable_seconds")
     reads = ("events", "exchanges")
     advice = (ADVICE,)
     urgency = STANDS

@@ -21,11 +21,12 @@ from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.brokers.shorter import shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
+from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count, host_of, some, who
 from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _WRITE = (
     "Now: write the records of offsets {begin} to {end} again from their source, and find the replica or disk that "
@@ -46,11 +47,15 @@ _FIX = (
 class RecordsGone(Rule):
     """Acknowledged records are no longer in a partition's log: it ends earlier than before."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        reset_records: Count = RESET_RECORDS
+
     name = "records_gone"
     title = "Acknowledged records gone"
     protocol = "kafka"
     severities = ("critical",)
-    thresholds = ("reset_records",)
     reads = ("events", "exchanges", "batches")
     advice = (f"{_WRITE}{_FIX}", f"{_WRITE}{_READ}{_FIX}")
     urgency = LOSES
@@ -143,7 +148,7 @@ class Fall:
 
 
 @finds(RecordsGone)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: RecordsGone.Thresholds) -> Iterator[Finding]:
     """Apply the rule: one finding for each partition."""
     suspects = shorter(sources.tables, _ASKED)
     if not suspects.num_rows:
@@ -275,7 +280,11 @@ def _merged(found: Sequence[Fall]) -> list[Fall]:
 
 
 def _finding(
-    place: Place, found: Sequence[Fall], touched: Mapping[str, list[str]], sources: Sources, settings: FindingSettings
+    place: Place,
+    found: Sequence[Fall],
+    touched: Mapping[str, list[str]],
+    sources: Sources,
+    settings: RecordsGone.Thresholds,
 ) -> Finding:
     cluster, topic, partition = place
     last = found[-1]

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pipeline.analysis.rules.case.case import arg
 from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients, topic_names
+from pipeline.analysis.rules.kafka.thresholds import (
+    RETRY_WITHOUT_SUCCESS_SECONDS,
+    STALE_METADATA_SECONDS,
+    STALE_METADATA_TIMES,
+)
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 ADVICE = (
     "Now: look whether this broker gets metadata updates (it may be cut off from the controller); restart the client "
@@ -17,11 +23,17 @@ ADVICE = (
 class StaleMetadata(Rule):
     """A client asks a broker that is not the leader that the client takes it for."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        stale_metadata_times: Count = STALE_METADATA_TIMES
+        stale_metadata_seconds: Seconds = STALE_METADATA_SECONDS
+        retry_without_success_seconds: Seconds = RETRY_WITHOUT_SUCCESS_SECONDS
+
     name = "stale_metadata"
     title = "Stale metadata"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("stale_metadata_times", "stale_metadata_seconds", "retry_without_success_seconds")
     reads = ("exchanges", "events")
     advice = (ADVICE,)
     urgency = REFUSED

@@ -6,8 +6,10 @@ from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, never, not_why, own_clients
 from pipeline.analysis.rules.kafka.links import RESENT
 from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
+from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import OF_SERVER, Link, Rule
+from pipeline.analysis.rules.thresholds import UNANSWERED_TIMES, Count, RuleThresholds, Seconds
 
 ADVICE = (
     "Now: look whether the broker hangs (garbage collection, disk, network), restart it if it does. Fix: a "
@@ -19,11 +21,16 @@ ADVICE = (
 class UnansweredRequests(Rule):
     """A broker did not answer requests although their client waited for it."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        slow_seconds: Seconds = SLOW_SECONDS
+        unanswered_times: Count = UNANSWERED_TIMES
+
     name = "unanswered_requests"
     title = "Requests unanswered"
     protocol = "kafka"
     severities = ("critical", "info")
-    thresholds = ("slow_seconds", "unanswered_times")
     advice = (ADVICE,)
     urgency = REFUSED
     texts = Texts(

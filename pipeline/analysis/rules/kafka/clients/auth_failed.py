@@ -7,7 +7,9 @@ from pipeline.analysis.rules.case.case import Case, count
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
 from pipeline.analysis.rules.kafka.refusal_texts import fix, now
+from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import AUTH_FAILED_TIMES, Count, RuleThresholds
 
 
 def _headline(case: Case) -> str:
@@ -18,11 +20,16 @@ def _headline(case: Case) -> str:
 class AuthFailed(Rule):
     """A broker refused a login, or an operation that the principal may not do."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        auth_failed_times: Count = AUTH_FAILED_TIMES
+        refused_again_times: Count = REFUSED_AGAIN_TIMES
+
     name = "auth_failed"
     title = "Authentication or authorization failed"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = ("auth_failed_times", "refused_again_times")
     advice = (BY_CODE,)
     urgency = REFUSED
     texts = Texts(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, own_clients
 from pipeline.analysis.rules.rule import OF_CLUSTER, Counting, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds, Share
 
 SESSIONS = (
     "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
@@ -17,11 +20,18 @@ SESSIONS = (
 class FetchSessionChurn(Rule):
     """A client opens a new fetch session for most of its fetches."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
+        churn_share: Share = Field(default=0.5, description="Their share of its fetches")
+        costly_sessions: Count = Field(default=300, description="So many of them within a while are a warning")
+        costly_sessions_seconds: Seconds = Field(default=600.0, description="How long that while is")
+
     name = "fetch_session_churn"
     title = "Fetch session churn"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("churn_sessions", "churn_share", "costly_sessions", "costly_sessions_seconds")
     advice = (SESSIONS,)
     urgency = WASTES
     texts = Texts(

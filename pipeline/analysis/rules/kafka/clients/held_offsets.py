@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from decoder.kafka.schema.table import api_names
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.model import clock, seconds
 from pipeline.analysis.rules.people import first_of, host_of, who
 from pipeline.analysis.tables import Row, Tables

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from pydantic import Field
+
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from decoder.kafka.schema.table import api_names
@@ -18,24 +20,35 @@ from pipeline.analysis.codes.model import LOSS, TRANSIENT
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import REFUSED
 from pipeline.analysis.rules.counted import clients, codes_of, finding, last_of_each, place, when
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.clients.held_offsets import HELD_ADVICE, held
 from pipeline.analysis.rules.kafka.links import STANDSTILL
-from pipeline.analysis.rules.kafka.positions.unread import out_of_range
+from pipeline.analysis.rules.kafka.positions.unread import UnreadThresholds, out_of_range
 from pipeline.analysis.rules.kafka.refusals import about_of
+from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES, RETRY_WITHOUT_SUCCESS_SECONDS
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule, finds
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
 class RequestRefused(Rule):
     """A broker refuses the same request of a client again and again."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        refused_again_times: Count = REFUSED_AGAIN_TIMES
+        refused_briefly_seconds: Seconds = Field(
+            default=10.0,
+            description="How long requests are refused with an error that passes by itself, such as a timeout, before "
+            "it is a finding",
+        )
+        retry_without_success_seconds: Seconds = RETRY_WITHOUT_SUCCESS_SECONDS
+
     name = "request_refused"
     title = "Request refused"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = ("refused_again_times", "refused_briefly_seconds", "retry_without_success_seconds")
     reads = ("exchanges", "events", "states")
     advice = (BY_CODE, HELD_ADVICE)
     urgency = REFUSED
@@ -71,8 +84,12 @@ _TRANSACTIONS = frozenset(
 """Requests that name a transactional id."""
 
 
+class RequestRefusedThresholds(RequestRefused.Thresholds, UnreadThresholds):
+    """With those of positions that are out of range."""
+
+
 @finds(RequestRefused)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: RequestRefusedThresholds) -> Iterator[Finding]:
     """Apply the rule: one finding for each client, api, error and topic, group or transactional id."""
     some = _without_positions(
         (one for one in sources.episodes.get(RequestRefused.name, ()) if _lasts(one, settings)), sources, settings
@@ -90,7 +107,9 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield replace(made, state=_state(episode, sources), details={**made.details, **more})
 
 
-def _without_positions(episodes: Iterable[Episode], sources: Sources, settings: FindingSettings) -> Iterator[Episode]:
+def _without_positions(
+    episodes: Iterable[Episode], sources: Sources, settings: RequestRefusedThresholds
+) -> Iterator[Episode]:
     """All but those of positions out of range that are reported as partitions that their group does not read."""
     for one in episodes:
         about = one.cluster, one.topic, one.subject.partition("/")[0]
@@ -98,7 +117,7 @@ def _without_positions(episodes: Iterable[Episode], sources: Sources, settings: 
             yield one
 
 
-def _not_read(sources: Sources, settings: FindingSettings) -> set[tuple[str, str, str]]:
+def _not_read(sources: Sources, settings: RequestRefusedThresholds) -> set[tuple[str, str, str]]:
     """Cluster, topic and client of partitions that are reported as not read since their position was out of range."""
     return sources.once(
         "who does not read since a position was out of range",
@@ -130,7 +149,7 @@ def _passes(episode: Episode) -> bool:
     return all(one.kind == TRANSIENT for one in codes_of(episode))
 
 
-def _lasts(episode: Episode, settings: FindingSettings) -> bool:
+def _lasts(episode: Episode, settings: RequestRefusedThresholds) -> bool:
     """Whether it is more than a try, and more than what passes by itself."""
     if episode.run < settings.refused_again_times:
         return False
@@ -140,7 +159,7 @@ def _lasts(episode: Episode, settings: FindingSettings) -> bool:
     return not _passes(episode) or episode.run_us >= least_s * 1_000_000
 
 
-def _severity(episode: Episode, settings: FindingSettings) -> str:
+def _severity(episode: Episode, settings: RequestRefusedThresholds) -> str:
     is_long = episode.run_us >= settings.retry_without_success_seconds * 1_000_000
     if episode.healed_us is not None:
         return "warning" if is_long else "info"

@@ -12,7 +12,7 @@ from shlex import quote
 from pipeline.analysis.rules.budget import budget_of
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, refusal_severity, when
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.clients.fetch_session_churn import SESSIONS, FetchSessionChurn
 from pipeline.analysis.rules.kafka.clients.topic_recreated import RECREATED, TopicRecreated
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic, fetches_during
@@ -27,7 +27,6 @@ from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 Episodes = Mapping[str, Sequence[Episode]]
 _GROUPS_KEPT = 50
@@ -38,8 +37,12 @@ _LAST_COMMITS = """
 """
 
 
+class RequestThresholds(FetchSessionChurn.Thresholds, UnsupportedVersion.Thresholds):
+    """Thresholds of rules that share a pass."""
+
+
 @finds(FetchSessionChurn, UnsupportedVersion, TopicRecreated)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: RequestThresholds) -> list[Finding]:
     """Apply the rules."""
     episodes, traffic = sources.episodes, sources.traffic
     return [
@@ -49,7 +52,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     ]
 
 
-def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: RequestThresholds) -> Iterator[Finding]:
     """A client whose fetches mostly open a session, or ask for one in vain, instead of going on with one."""
     seen = episodes.get("fetch_session_churn", [])
     givers = {one.server for e in seen for one in e.each if one.what == OPENED}
@@ -78,7 +81,7 @@ def _busiest(times_us: Sequence[int], span_us: int) -> int:
 
 
 def _unsupported_version(
-    episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: FindingSettings
+    episodes: Episodes, traffic: Sequence[Traffic], sources: Sources, settings: RequestThresholds
 ) -> Iterator[Finding]:
     """Requests that a broker refuses, or closes the connection on, because of their version."""
     answered: defaultdict[tuple[str, str, str], int] = defaultdict(int)
@@ -104,7 +107,7 @@ def _unsupported_version(
         yield finding(episode, severity, summary, advice, sources, settings.unsupported_version_times)
 
 
-def _topic_recreated(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _topic_recreated(sources: Sources, settings: RequestThresholds) -> Iterator[Finding]:
     """One name, two topic ids, one after the other."""
     lives = sources.facts.recreated
     topics = budget_of(sources).worst("topic_recreated", sorted(lives), lambda topic: (lives[topic][-1][0], topic))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import arg
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, own_clients
 from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 QUOTA = (
     "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it (`kafka-configs.sh "
@@ -18,11 +21,16 @@ QUOTA = (
 class Throttled(Rule):
     """Brokers hold a client back because it exceeds its quota."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        throttled_times: Count = Field(default=3, description="Answers with a throttle time, of one client")
+        throttled_seconds: Seconds = Field(default=1.0, description="Their sum")
+
     name = "throttled"
     title = "Client throttled"
     protocol = "kafka"
     severities = ("info",)
-    thresholds = ("throttled_times", "throttled_seconds")
     advice = (QUOTA,)
     urgency = SLOW
     texts = Texts(

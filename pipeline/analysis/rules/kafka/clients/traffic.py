@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decoder.fields import integer, items, parsed
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
 
 

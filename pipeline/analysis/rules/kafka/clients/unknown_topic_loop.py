@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import arg
 from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.kafka.thresholds import RETRY_WITHOUT_SUCCESS_SECONDS
 from pipeline.analysis.rules.rule import OF_TOPIC, Counting, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 UNKNOWN_TOPIC = (
     "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, take "
@@ -23,11 +27,16 @@ UNKNOWN_PARTITION = (
 class UnknownTopicLoop(Rule):
     """A client asks again and again for a topic that the cluster does not have."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        unknown_topic_times: Count = Field(default=5, description="Requests for a topic that is not there")
+        retry_without_success_seconds: Seconds = RETRY_WITHOUT_SUCCESS_SECONDS
+
     name = "unknown_topic_loop"
     title = "Unknown topic requested again and again"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("unknown_topic_times", "retry_without_success_seconds")
     reads = ("exchanges", "events")
     advice = (UNKNOWN_TOPIC, UNKNOWN_PARTITION)
     urgency = REFUSED

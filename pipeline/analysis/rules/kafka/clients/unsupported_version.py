@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.case.case import Case, begun, listed
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, own_clients
+from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import RESOLVED_AFTER_SECONDS, Count, RuleThresholds, Seconds
 
 VERSIONS = (
     "Now: run the client's last version that worked with it. Fix: update its library: it uses a "
@@ -26,11 +30,17 @@ def _asks_new_protocol(case: Case) -> bool:
 class UnsupportedVersion(Rule):
     """A broker did not take a request because of its version."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        unsupported_version_times: Count = Field(default=1, description="Requests in a version that the broker refuses")
+        refused_again_times: Count = REFUSED_AGAIN_TIMES
+        resolved_after_seconds: Seconds = RESOLVED_AFTER_SECONDS
+
     name = "unsupported_version"
     title = "Unsupported version"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = ("unsupported_version_times", "refused_again_times", "resolved_after_seconds")
     advice = (VERSIONS, NEW_PROTOCOL)
     urgency = REFUSED
     texts = Texts(

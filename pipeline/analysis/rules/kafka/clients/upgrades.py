@@ -23,7 +23,7 @@ from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.thresholds import RuleThresholds
 
 _LIBRDKAFKA = re.compile(r"(?:^|rdkafka[ -]?v?)(\d+)\.(\d+)")
 _MENDED = (2, 11)
@@ -46,7 +46,7 @@ class _Client:
 
 
 @finds(Kip896IncompatibleClient)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: RuleThresholds) -> Iterator[Finding]:
     """Apply the rule: who uses what releases refuse, although the broker would take newer ones, or unasked."""
     asks = {(t.server, t.client_id, t.client_ip) for t in sources.traffic if t.api_key == ApiKey.API_VERSIONS}
     found: defaultdict[tuple[str, str], _Client] = defaultdict(_Client)
@@ -66,7 +66,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield _finding(cluster, client_id, client_, sources, settings)
 
 
-def _finding(cluster: str, client_id: str, client: _Client, sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(cluster: str, client_id: str, client: _Client, sources: Sources, settings: RuleThresholds) -> Finding:
     uses, apis = client.uses, sorted(client.refused)
     first_us, last_us = min(t.first_us for t in uses), max(t.last_us for t in uses)
     times = sum(t.times for t in uses)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.case import Case, begun, listed
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
@@ -9,6 +11,7 @@ from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, advised
 from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.refusal_texts import fix, now
 from pipeline.analysis.rules.rule import Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 BY_HAND = (
     "Now: start {who} with a group.id of its own; what it has processed is not recorded in group {group}. Fix: one way "
@@ -33,11 +36,23 @@ def _rejected(case: Case) -> str:
 class CommitRejected(Rule):
     """The coordinator refused commits, and nobody made them good."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        commit_rejected_times: Count = Field(default=2, description="Refused commits of one client and group")
+        commit_rejected_times_rebalancing: Count = Field(
+            default=4, description="The same, where all were refused because of a rebalance: some are normal"
+        )
+        commit_repair_seconds: Seconds = Field(
+            default=10.0,
+            description="A refused commit is made good if its member, or the partition's owner, has one accepted "
+            "within so long; at least three of its own periods",
+        )
+
     name = "commit_rejected"
     title = "Commits rejected"
     protocol = "kafka"
     severities = ("critical",)
-    thresholds = ("commit_rejected_times", "commit_rejected_times_rebalancing", "commit_repair_seconds")
     reads = ("exchanges", "events", "states")
     advice = (BY_CODE, BY_HAND)
     urgency = LOSES

@@ -20,6 +20,8 @@ from shlex import quote
 from statistics import median
 from typing import Any
 
+from pydantic import Field
+
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.case.case import Case, arg
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, names_of_each
@@ -31,8 +33,8 @@ from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.people import joined, times
 from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds
 from pipeline.analysis.tables import Row
-from pipeline.finding_settings import FindingSettings
 
 NAME = "competing_committers"
 ADVICE = (
@@ -139,11 +141,18 @@ def _way(one: Mapping[str, Any], committers: Sequence[Mapping[str, Any]]) -> str
 class CompetingCommitters(Rule):
     """Several committers commit offsets of one partition for one group by turns."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        competing_returns: Count = Field(
+            default=2, description="Times that one committer comes back after another took over, without a rebalance"
+        )
+        silence_periods: Ratio = SILENCE_PERIODS
+
     name = "competing_committers"
     title = "Competing committers"
     protocol = "kafka"
     severities = ("warning",)
-    thresholds = ("competing_returns", "silence_periods")
     reads = ("events",)
     advice = (ADVICE,)
     urgency = LOSES
@@ -161,7 +170,7 @@ class CompetingCommitters(Rule):
 
 
 @finds(CompetingCommitters)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: CompetingCommitters.Thresholds) -> list[Finding]:
     """Apply the rule."""
     found = []
     longest_us = settings.episode_pause_seconds * 1_000_000
@@ -178,7 +187,10 @@ def _in_order(whos: Iterable[Who]) -> list[Who]:
 
 
 def _finding(
-    key: tuple[str, str, int, str], all_bouts: Sequence[_Bout], sources: Sources, settings: FindingSettings
+    key: tuple[str, str, int, str],
+    all_bouts: Sequence[_Bout],
+    sources: Sources,
+    settings: CompetingCommitters.Thresholds,
 ) -> Finding:
     cluster, topic, partition, group_id = key
     bout = all_bouts[-1]

@@ -16,10 +16,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.libraries import WHEN_REVOKED
@@ -31,11 +32,12 @@ from pipeline.analysis.rules.kafka.brokers.shorter import below
 from pipeline.analysis.rules.kafka.links import BEHIND, STALE_OFFSET
 from pipeline.analysis.rules.kafka.progress.group_texts import REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
+from pipeline.analysis.rules.kafka.thresholds import POLL_SECONDS
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 NAME = "stuck_commit"
 ADVICE = (
@@ -185,11 +187,24 @@ def _stuck_now(case: Case) -> str:
 class StuckCommit(Rule):
     """Somebody keeps committing an old offset of a partition that others have long left behind."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        stuck_commit_repeats: Annotated[int, Field(ge=2)] = Field(
+            default=3, description="Commits of the same old offset, between which another committer went beyond it"
+        )
+        stuck_commit_repeats_while_fetching: Annotated[int, Field(ge=2)] = Field(
+            default=6,
+            description="The same, where only the fetch position went beyond it: more, because an application that "
+            "commits what its slowest worker has finished does this for a while in good health",
+        )
+        silence_periods: Ratio = SILENCE_PERIODS
+        poll_seconds: Seconds = POLL_SECONDS
+
     name = "stuck_commit"
     title = "Offset stuck"
     protocol = "kafka"
     severities = ("critical", "info")
-    thresholds = ("stuck_commit_repeats", "stuck_commit_repeats_while_fetching", "silence_periods", "poll_seconds")
     reads = ("events", "timeline")
     advice = (ADVICE, _SLOW, _PASSED)
     urgency = STANDS
@@ -209,7 +224,7 @@ class StuckCommit(Rule):
 
 
 @finds(StuckCommit)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: StuckCommit.Thresholds) -> list[Finding]:
     """Apply the rule."""
     suspects = _suspects(sources.tables, settings)
     if not suspects.num_rows:
@@ -231,7 +246,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     return found
 
 
-def _suspects(tables: Tables, settings: FindingSettings) -> pa.Table:
+def _suspects(tables: Tables, settings: StuckCommit.Thresholds) -> pa.Table:
     """Places, numbered, where one committer repeats an offset often, and the group gets further before the last one."""
     commits, fetches = tables.table(_COMMITS), tables.table(_FETCHES)
     place, committed, times, first_us, last_us = (
@@ -251,7 +266,7 @@ def _suspects(tables: Tables, settings: FindingSettings) -> pa.Table:
     return places.append_column("number", Numbers.all_known(np.arange(places.num_rows)).arrow(pa.int64()))
 
 
-def _is_by_other(one: _Repeat, settings: FindingSettings) -> bool:
+def _is_by_other(one: _Repeat, settings: StuckCommit.Thresholds) -> bool:
     return one.by_commit >= settings.stuck_commit_repeats - 1
 
 
@@ -276,7 +291,7 @@ class _Stays(NamedTuple):
         return self.lasted_us[max(known - _REMEMBERED, 0) : known], known
 
 
-def _severity(one: _Repeat, stays: _Stays, settings: FindingSettings) -> str | None:
+def _severity(one: _Repeat, stays: _Stays, settings: StuckCommit.Thresholds) -> str | None:
     """None: it is nothing.
 
     Who stays at an offset while only reading goes on may be at work on one record: it is given several times as long as
@@ -330,7 +345,7 @@ def _state(cluster: str, repeat: _Repeat, real: int, last: Row, sources: Sources
 
 def _finding(
     key: tuple[str, str, int, str], repeat: _Repeat, severity: str, last: Row, sources: Sources,
-    settings: FindingSettings,
+    settings: StuckCommit.Thresholds,
 ) -> Finding:  # fmt: skip
     cluster, topic, partition, group_id = key
     stuck, offset, place = repeat.who, repeat.committed, f"{topic}-{partition}"

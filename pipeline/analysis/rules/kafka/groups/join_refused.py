@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
+from pipeline.analysis.rules.kafka.thresholds import JOIN_REFUSED_SECONDS
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 WAITS = (KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID)
 """A place may become free: a deploy that starts the new instance before the old one ends is refused for a while."""
@@ -51,11 +55,18 @@ WITHOUT_ID = (
 class JoinRefused(Rule):
     """A coordinator refuses again and again to let a client into its group."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        join_refused_times: Count = Field(
+            default=3, description="Refused joins of one client and group, and none accepted"
+        )
+        join_refused_seconds: Seconds = JOIN_REFUSED_SECONDS
+
     name = "join_refused"
     title = "Join refused"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("join_refused_times", "join_refused_seconds")
     reads = ("states", "exchanges")
     advice = (*(facts(code).advice for code in REFUSALS), *(unseen(code) for code in LOOK), WITHOUT_ID)
     urgency = REFUSED

@@ -28,7 +28,6 @@ from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _CLEAR = 0.75
 """Of the lives that ended in the partition in question, at most this share may have ended in another one as well."""
@@ -158,7 +157,7 @@ def is_poisoned(
     one: Standstill,
     others: Sequence[Standstill],
     commits: Mapping[Place, Sequence[tuple[int, int]]],
-    settings: FindingSettings,
+    settings: PoisonRecord.Thresholds,
 ) -> bool:
     """Whether these lives ended because of a record of this partition.
 
@@ -213,7 +212,7 @@ _SUSPECTS = """
 
 
 @finds(PoisonRecord)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: PoisonRecord.Thresholds) -> list[Finding]:
     """Apply the rule."""
     ended = lives(sources.steps)
     restless = [
@@ -298,7 +297,7 @@ class _Found:
         return {"cluster": self.cluster, "topic": topic, "partition": partition, "at": at, "until": until}
 
 
-def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: PoisonRecord.Thresholds) -> Finding:
     cluster, group, one, others, commits = found.cluster, found.group, found.one, found.others, found.commits
     (topic, partition), (at, until) = one.place, found.suspects
     number = len(one.ends)

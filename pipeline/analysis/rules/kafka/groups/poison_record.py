@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP, PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import STANDS
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 
 ADVICE = (
     "Now: look at the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
@@ -32,11 +37,24 @@ SHARE_ADVICE = (
 class PoisonRecord(Rule):
     """Each member of a group that reads one record of a partition ends there."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        poison_restarts: Annotated[int, Field(ge=2)] = Field(
+            default=3,
+            description="Lives of members that begin at the same offset of a partition and end without a commit",
+        )
+        poison_seconds: Seconds = Field(
+            default=10.0, description="For how long; at least twice what usually lies between two commits of the group"
+        )
+        share_deliveries: Annotated[int, Field(ge=2)] = Field(
+            default=3, description="Deliveries of one record to members of a share group (KIP-932)"
+        )
+
     name = "poison_record"
     title = "Poison record"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("poison_restarts", "poison_seconds", "share_deliveries")
     reads = ("exchanges", "events", "batches")
     advice = (ADVICE, SHARE_ADVICE)
     urgency = STANDS

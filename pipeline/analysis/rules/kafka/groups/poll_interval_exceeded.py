@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 
 ADVICE = (
     "Now: find out what {who} waits for (a database, a lock, a service downstream) and restart it if it hangs; the "
@@ -20,11 +23,17 @@ ADVICE = (
 class PollIntervalExceeded(Rule):
     """A client exceeds max.poll.interval.ms between two polls and drops out of its group."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        poll_exceeded_times: Count = Field(
+            default=1, description="Times that a client leaves its group in the middle of its work"
+        )
+
     name = "poll_interval_exceeded"
     title = "Poll interval exceeded"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("poll_exceeded_times",)
     reads = ("exchanges", "events", "batches", "states")
     advice = (ADVICE,)
     urgency = REFUSED

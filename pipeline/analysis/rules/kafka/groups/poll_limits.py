@@ -24,7 +24,6 @@ from pipeline.analysis.rules.people import count, some, times, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.safety.work import affordable
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _POLL = "poll"
 """What the stated reason has in it: `consumer poll timeout has expired.`"""
@@ -224,7 +223,7 @@ a message that removes hundreds of members, the work of the first of them is not
 
 
 @finds(PollIntervalExceeded)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: PollIntervalExceeded.Thresholds) -> list[Finding]:
     """Apply the rule."""
     tables, all_steps = sources.tables, sources.steps
     if not any(step.what == LEAVES for step in all_steps):
@@ -315,7 +314,7 @@ def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
     ]
 
 
-def _finding(all_left: Sequence[Left], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(all_left: Sequence[Left], sources: Sources, settings: PollIntervalExceeded.Thresholds) -> Finding:
     times_apart = bouts(all_left)
     some_left = times_apart[-1]
     last = some_left[-1]

@@ -33,7 +33,6 @@ from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.people import some, times, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _SESSION_US = 45_000_000
 """The brokers' default where members join by heartbeats, which state no session timeout, µs."""
@@ -142,7 +141,7 @@ def knocks(joins: Iterable[Row]) -> Iterator[Knocking]:
         yield run
 
 
-def is_enough(run: Knocking, session_us: int, settings: FindingSettings) -> bool:
+def is_enough(run: Knocking, session_us: int, settings: JoinRefused.Thresholds) -> bool:
     """Whether it is more than a client that waits for its place.
 
     Args:
@@ -157,7 +156,7 @@ def is_enough(run: Knocking, session_us: int, settings: FindingSettings) -> bool
 
 
 @finds(JoinRefused)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: JoinRefused.Thresholds) -> list[Finding]:
     """Apply the rule."""
     is_refused = not kinds(sources).codes_of_states.isdisjoint(_CODES)
     if not is_refused or not sources.tables.any(_ANY, times=settings.join_refused_times):
@@ -237,7 +236,7 @@ def _seen(tables: Tables, groups: Iterable[str]) -> set[tuple[str, str]]:
 
 def _finding(
     subject: tuple[str, str, str | None], runs: Sequence[Knocking], elsewhere: Sequence[int], asked: _Asked,
-    are_others_seen: bool, sources: Sources, settings: FindingSettings,
+    are_others_seen: bool, sources: Sources, settings: JoinRefused.Thresholds,
 ) -> Finding:  # fmt: skip
     cluster, group, client_id = subject
     last = max(runs, key=lambda run: (run.tries[-1], run.host))

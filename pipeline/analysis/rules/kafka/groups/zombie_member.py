@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
 from pipeline.analysis.rules.kafka import refusal_texts
+from pipeline.analysis.rules.kafka.thresholds import ZOMBIE_TIMES
 from pipeline.analysis.rules.rule import Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 ZOMBIE = (
     "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
@@ -21,11 +25,16 @@ _ID_TAKEN = "FENCED_INSTANCE_ID"
 class ZombieMember(Rule):
     """A client goes on as a member of a group that has put it out."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        zombie_times: Count = ZOMBIE_TIMES
+        zombie_seconds: Seconds = Field(default=1.0, description="For how long")
+
     name = "zombie_member"
     title = "Zombie member"
     protocol = "kafka"
     severities = ("warning",)
-    thresholds = ("zombie_times", "zombie_seconds")
     reads = ("exchanges", "states", "events")
     advice = (ZOMBIE, BY_CODE)
     urgency = LOSES

@@ -16,8 +16,8 @@ from typing import Any
 
 from pipeline.analysis.rules.model import Finding, Sources, State, clock
 from pipeline.analysis.rules.people import count, host_of, who
+from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import Row
-from pipeline.finding_settings import FindingSettings
 
 COMMITTED_BEYOND = "committed beyond the end"
 Place = tuple[str, str, int, str]
@@ -167,7 +167,7 @@ def beyond_ends(sources: Sources) -> Iterator[Beyond]:
 
 
 def with_findings(
-    resets: list[Finding], beyond: list[Beyond], rule: str, sources: Sources, settings: FindingSettings
+    resets: list[Finding], beyond: list[Beyond], rule: str, sources: Sources, settings: RuleThresholds
 ) -> list[Finding]:
     """Findings about positions that are gone, with those about commits: of a group and topic the more severe one."""
     by_group: defaultdict[tuple[str, str, str], list[Beyond]] = defaultdict(list)
@@ -181,7 +181,7 @@ def with_findings(
     return [*(finding for finding in resets if finding.subject not in subjects), *found]
 
 
-def _finding(rule: str, some: list[Beyond], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(rule: str, some: list[Beyond], sources: Sources, settings: RuleThresholds) -> Finding:
     """A finding about partitions of one group and topic."""
     worst = some[0]
     cluster, topic, partition, group = worst.place

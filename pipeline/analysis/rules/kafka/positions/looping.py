@@ -31,10 +31,10 @@ from pipeline.analysis.rules.kafka.positions.fetches import (
 from pipeline.analysis.rules.kafka.progress.points import markers_of
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_us, usual_us
 from pipeline.analysis.rules.kafka.progress.stalled import Stalled
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
@@ -142,7 +142,7 @@ class Loop:
 
 
 @finds(Stalled)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     """Apply the rule."""
     span_us = int(settings.fetched_again_seconds * 1_000_000)
     tables = sources.tables
@@ -268,13 +268,13 @@ def _healed_us(commits: Sequence[tuple[int, int, bool]], after_us: int, offset: 
     return min((us for us in (beyond, read_on) if us is not None), default=None)
 
 
-def _lasts(loop: Loop, behind: Behind, settings: FindingSettings) -> bool:
+def _lasts(loop: Loop, behind: Behind, settings: ProgressThresholds) -> bool:
     if len(loop.hits) < settings.stalled_commits or behind.records < settings.behind_records:
         return False
     return loop.hits[-1].us - loop.first_us >= _patience_us(loop, settings)
 
 
-def _patience_us(loop: Loop, settings: FindingSettings) -> int:
+def _patience_us(loop: Loop, settings: ProgressThresholds) -> int:
     stays = loop.stays[-_REMEMBERED:]
     periods = settings.silence_periods
     if len(stays) < KNOWN_RHYTHM:
@@ -298,7 +298,7 @@ def _shape(loop: Loop, batches: Sequence[Row]) -> str:
 
 def _finding(
     loop: Loop, batches: Sequence[Row], commits: Commits,
-    markers: Mapping[tuple[str, str], Mapping[int, Sequence[int]]], sources: Sources, settings: FindingSettings,
+    markers: Mapping[tuple[str, str], Mapping[int, Sequence[int]]], sources: Sources, settings: ProgressThresholds,
 ) -> Finding:  # fmt: skip
     cluster, topic, partition, group = loop.place
     behind = _behind(loop, markers.get((cluster, topic), {}).get(partition, ()))

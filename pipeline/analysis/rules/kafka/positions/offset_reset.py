@@ -23,21 +23,26 @@ from pipeline.analysis.rules.kafka.links import BEHIND
 from pipeline.analysis.rules.kafka.positions import beyond_end
 from pipeline.analysis.rules.kafka.positions import reset_words as words
 from pipeline.analysis.rules.kafka.positions.resets import BEYOND, SHORTER, Reset, reset_of
+from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 
 class OffsetReset(Rule):
     """A group goes on elsewhere than where it stood, because its position is gone."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        reset_records: Count = RESET_RECORDS
+
     name = "offset_reset"
     title = "Offset reset"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = ("reset_records",)
     reads = ("events", "timeline")
     advice = (
         beyond_end.NOW,
@@ -117,14 +122,14 @@ Place = tuple[str, str, int, str]
 
 
 @finds(OffsetReset)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: OffsetReset.Thresholds) -> list[Finding]:
     """Apply the rule."""
     beyond = list(beyond_end.beyond_ends(sources))
     resets = _resets(sources, settings, {one.place for one in beyond})
     return beyond_end.with_findings(resets, beyond, OffsetReset.name, sources, settings)
 
 
-def _resets(sources: Sources, settings: FindingSettings, known: Container[Place]) -> list[Finding]:
+def _resets(sources: Sources, settings: OffsetReset.Thresholds, known: Container[Place]) -> list[Finding]:
     """Positions that were gone; but for those that are known to have been committed beyond the end."""
     tables = sources.tables
     if not tables.keep("marks", _MARKS):
@@ -189,7 +194,7 @@ def _finding(
     some_resets: Sequence[Reset],
     all_of_them: Sequence[Span],
     sources: Sources,
-    settings: FindingSettings,
+    settings: OffsetReset.Thresholds,
 ) -> Finding:
     worst = min(some_resets, key=lambda one: (SEVERITIES.index(one.severity), -one.us, one.partition))
     alike = [one for one in some_resets if one.cause == worst.cause]

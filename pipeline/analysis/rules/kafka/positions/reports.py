@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import Row
-from pipeline.finding_settings import FindingSettings
 
 
 class Place:
@@ -21,7 +21,7 @@ class Place:
 
 def finding_of(
     rule: type[Rule], severity: str, row: Row | Place, span_us: tuple[int, int], details: dict[str, Any],
-    sources: Sources, settings: FindingSettings,
+    sources: Sources, settings: ProgressThresholds,
 ) -> Finding:  # fmt: skip
     """A finding about a place (cluster, topic, partition, group_id, first and last exchange), by its shape."""
     partition = None if details["shape"] in words.OF_TOPICS else row.partition

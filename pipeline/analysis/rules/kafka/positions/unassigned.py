@@ -13,11 +13,11 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
 from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
-from pipeline.finding_settings import FindingSettings
 
 _NOTICED_US = 330_000_000
 """Leaders notice new partitions when they ask for metadata again: each 5 minutes (metadata.max.age.ms)."""
@@ -74,7 +74,7 @@ _UNASSIGNED = """
 
 
 @finds(PartitionDroppedFromCommits)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """Apply the rule."""
     if not kinds(sources).has_state("assignment") or not sources.tables.keep("led", _LED):
         return

@@ -20,11 +20,11 @@ from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits impor
 from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_us
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
-from pipeline.finding_settings import FindingSettings
 
 _SCHEMA = pa.schema(
     [
@@ -201,7 +201,7 @@ _SINCE_REFUSED = f"""
 
 
 @finds(PartitionDroppedFromCommits, Stopped)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """Apply the rules."""
     owned = _owned(sources)
     if not owned.num_rows:
@@ -219,7 +219,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
             yield finding
 
 
-def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _never_fetched(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     patience = patience_us(2 * settings.fetched_again_seconds, 0)
     if not sources.tables.keep("unfetched", _UNFETCHED):
         return
@@ -237,7 +237,7 @@ def _never_fetched(sources: Sources, settings: FindingSettings) -> Iterator[Find
         )
 
 
-def _silent(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _silent(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """The partition of each member and topic with the lowest number stands for all."""
     patience = patience_us(settings.poll_seconds, 0)
     known: set[tuple[str, str, str, str]] = set()
@@ -258,7 +258,7 @@ def _silent(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield finding_of(Stopped, "critical", row, (row.since_us, until_us), details, sources, settings)
 
 
-def _since_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _since_refused(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """Of a member that fetches nothing at all the partition of each topic with the lowest number stands for all."""
     silent: set[tuple[str, str, str, str]] = set()
     for row in sources.tables.rows(_SINCE_REFUSED):

@@ -23,12 +23,14 @@ from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.rewound import Rewound
 from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
+from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.rules.thresholds import Count
 from pipeline.analysis.tables import Row, Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 _READING = numbers(ApiKey.FETCH, ApiKey.OFFSET_COMMIT)
 _BEATING = numbers(ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT)
@@ -162,8 +164,14 @@ _BEGUN = """
 """Starts of groups without any commit, and what was read from each on."""
 
 
+class UnreadThresholds(ProgressThresholds):
+    """With the refusals that make a client more than a probe."""
+
+    refused_again_times: Count = REFUSED_AGAIN_TIMES
+
+
 @finds(PartitionDroppedFromCommits, Stopped, Rewound)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
     """Apply the rules."""
     (shown,) = sources.tables.rows(_SHOWN)
     if shown.is_uncommitted:
@@ -178,7 +186,7 @@ def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
         yield from of_whole_groups(sources, settings, {finding.subject for finding in each_time})
 
 
-def _uncommitted(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _uncommitted(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
     tables = sources.tables
     if not tables.keep("uncommitted", _UNCOMMITTED):
         return
@@ -213,7 +221,7 @@ def _begun_at(row: Row) -> int | None:
     return begun_at
 
 
-def _is_behind(row: Row, settings: FindingSettings) -> bool:
+def _is_behind(row: Row, settings: UnreadThresholds) -> bool:
     begun_at = _begun_at(row)
     return begun_at is not None and row.position - begun_at >= settings.behind_records
 
@@ -235,11 +243,11 @@ def _changing(sources: Sources) -> set[tuple[str, str]]:
     return sources.once("groups whose processes begin", found)
 
 
-def _patience_us(settings: FindingSettings) -> int:
+def _patience_us(settings: UnreadThresholds) -> int:
     return int(2 * settings.fetched_again_seconds * 1_000_000)
 
 
-def out_of_range(sources: Sources, settings: FindingSettings) -> list[Row]:
+def out_of_range(sources: Sources, settings: UnreadThresholds) -> list[Row]:
     """Partitions that groups do not read since they were out of range, for long enough.
 
     Who sends heartbeats alone may be busy with records of before, and takes up the answer when it polls again.
@@ -252,7 +260,7 @@ def out_of_range(sources: Sources, settings: FindingSettings) -> list[Row]:
     return sources.once("partitions out of range", found)
 
 
-def _enough_us(row: Row, settings: FindingSettings) -> int | None:
+def _enough_us(row: Row, settings: UnreadThresholds) -> int | None:
     """When it was long enough that a partition was not read since it was out of range; None: never."""
     enough: int = row.refused_us + int(settings.fetched_again_seconds * 1_000_000)
     if row.alive_us >= enough:
@@ -261,7 +269,7 @@ def _enough_us(row: Row, settings: FindingSettings) -> int | None:
     return enough if (row.beats_us or 0) >= enough else None
 
 
-def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _out_of_range(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
     """Of a process that fetches nothing at all since, the first partition of each topic stands for all."""
     silent: set[tuple[str, str, str, str | None, str]] = set()
     for row in out_of_range(sources, settings):
@@ -283,7 +291,7 @@ def _out_of_range(sources: Sources, settings: FindingSettings) -> Iterator[Findi
         )
 
 
-def _offsets_refused(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _offsets_refused(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
     """Whoever asks again and again is judged by ``request_refused``."""
     tables = sources.tables
     rows = tables.rows(_REFUSED)
@@ -312,7 +320,7 @@ def _asked(row: Row) -> Iterator[tuple[str, str, int]]:
                 yield text(group, "groupId") or "", text(topic, "name") or "", number
 
 
-def _never_committed(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _never_committed(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
     """The partition of each group and topic of which most was read again stands for all."""
     starts: defaultdict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
     for row in sources.tables.rows(_BEGUN, starts=_STARTS):

@@ -15,10 +15,10 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import some, who
 from pipeline.analysis.tables import Row, Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 _STEPS = 5
 """Positions that a client reaches, one after the other."""
@@ -101,7 +101,7 @@ _ENDED_THERE = """
 """Whether the log was seen to end at an offset before a time."""
 
 
-def of_whole_groups(sources: Sources, settings: FindingSettings, known: Container[str]) -> Iterator[Finding]:
+def of_whole_groups(sources: Sources, settings: ProgressThresholds, known: Container[str]) -> Iterator[Finding]:
     """Findings of groups that read on and never commit.
 
     Args:
@@ -120,7 +120,7 @@ def of_whole_groups(sources: Sources, settings: FindingSettings, known: Containe
 
 
 def _severity(
-    rows: Sequence[Row], began: Mapping[_Question, str], patience: int, sources: Sources, settings: FindingSettings
+    rows: Sequence[Row], began: Mapping[_Question, str], patience: int, sources: Sources, settings: ProgressThresholds
 ) -> str | None:
     """None where nothing is wrong or known."""
     if any(_sought(row) for row in rows) or sum(map(_records, rows)) < settings.behind_records:
@@ -189,7 +189,7 @@ def _records(row: Row) -> int:
 
 
 def _finding(
-    rows: Sequence[Row], severity: str, began: str, patience: int, sources: Sources, settings: FindingSettings
+    rows: Sequence[Row], severity: str, began: str, patience: int, sources: Sources, settings: ProgressThresholds
 ) -> Finding:
     most = rows[0]
     first_us, last_us = min(row.first_us for row in rows), max(row.last_us for row in rows)

@@ -12,13 +12,12 @@ from dataclasses import replace
 from shlex import quote
 
 from pipeline.analysis.rules.counted import COUNTED, finding, last_of_each, when
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.commits.commit_rejected import BY_HAND, CommitRejected
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import first_of, some, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 _REFUSED = next(one for one in COUNTED if one.rule.name == "commit_rejected")
 _OUTSIDE = """
@@ -37,7 +36,7 @@ _AROUND_US = 60_000_000
 
 
 @finds(CommitRejected)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: CommitRejected.Thresholds) -> Iterator[Finding]:
     """Apply the rule to refused commits that name no member; those of members are counted elsewhere."""
     refused = [one for one in sources.episodes.get(_REFUSED.rule.name, ()) if _REFUSED.fires(one, settings)]
     episodes = _outside(last_of_each(refused), sources.tables)
@@ -63,7 +62,7 @@ def _members(episodes: Sequence[Episode], tables: Tables) -> list[list[str]]:
     return [[who(row.client_id, row.host) for row in rows] for rows in tables.of_each(_MEMBERS, around)]
 
 
-def _finding(episode: Episode, members: list[str], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(episode: Episode, members: list[str], sources: Sources, settings: CommitRejected.Thresholds) -> Finding:
     own = first_of(episode.clients)
     others = f"{some(members)} joined by subscribe()" if members else "others have joined by subscribe()"
     summary = (

@@ -28,8 +28,8 @@ from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, who
 from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row, Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 _PUT_OUT = numbers(
     KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH,
@@ -151,7 +151,7 @@ _UNHEARD = """
 
 
 @finds(FrozenProcess)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: RuleThresholds) -> Iterator[Finding]:
     """Apply the rule: one finding for each group and client."""
     by_client: defaultdict[tuple[str, str, str | None], list[Halt]] = defaultdict(list)
     for halt in halts(sources.tables) if _may_be(sources) else ():
@@ -328,7 +328,7 @@ def _and_later(later: _Later, row: Row) -> _Later:
     )
 
 
-def _finding(some_halts: Sequence[Halt], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(some_halts: Sequence[Halt], sources: Sources, settings: RuleThresholds) -> Finding:
     last = some_halts[-1]
     name = who(last.client_id, host_of(last.client))
     longest_us = max(one.last_us - one.first_us for one in some_halts)

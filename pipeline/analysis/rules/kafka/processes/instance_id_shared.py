@@ -6,8 +6,10 @@ from pipeline.analysis.rules.case.case import Case, begun, count, listed
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, groups
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
+from pipeline.analysis.rules.kafka.thresholds import JOIN_REFUSED_SECONDS, ZOMBIE_TIMES
 from pipeline.analysis.rules.model import clock
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 _FIX = (
     "Fix: a group.instance.id for each process, from what is its own (the pod's name in a StatefulSet, host and "
@@ -69,11 +71,16 @@ def _stop_one(case: Case) -> str:
 class InstanceIdShared(Rule):
     """Two processes use one group.instance.id and put each other out of the group."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        zombie_times: Count = ZOMBIE_TIMES
+        join_refused_seconds: Seconds = JOIN_REFUSED_SECONDS
+
     name = "instance_id_shared"
     title = "Instance id shared"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("zombie_times", "join_refused_seconds")
     advice = (ADVICE, ALONE)
     urgency = REFUSED
     texts = Texts(

@@ -26,7 +26,6 @@ from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import host_of, joined, times
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
-from pipeline.finding_settings import FindingSettings
 
 FENCED, UNRELEASED = int(KafkaError.FENCED_INSTANCE_ID), int(KafkaError.UNRELEASED_INSTANCE_ID)
 _SESSION_US = 45_000_000
@@ -148,7 +147,7 @@ def _runs(some: Sequence[Use], pause_us: float) -> list[list[Use]]:
     return runs
 
 
-def _is_enough(run: Sequence[Use], settings: FindingSettings) -> bool:
+def _is_enough(run: Sequence[Use], settings: InstanceIdShared.Thresholds) -> bool:
     """Whether it is more than a deploy that starts the new instance before the old one ends, and its rollback."""
     if len({one.rival.member for one in run if one.rival is not None}) >= settings.zombie_times:
         return True
@@ -158,14 +157,14 @@ def _is_enough(run: Sequence[Use], settings: FindingSettings) -> bool:
     return any(len(own) >= settings.zombie_times and _lasts(own, settings) for own in by_process.values())
 
 
-def _lasts(own: Sequence[Use], settings: FindingSettings) -> bool:
+def _lasts(own: Sequence[Use], settings: InstanceIdShared.Thresholds) -> bool:
     waits = all(one.code == UNRELEASED for one in own)
     least_us = max(settings.join_refused_seconds * 1_000_000, _SESSION_US if waits else 0)
     return own[-1].us - own[0].us >= least_us
 
 
 @finds(InstanceIdShared)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: InstanceIdShared.Thresholds) -> Iterator[Finding]:
     """Apply the rule: one finding for each instance id."""
     if not refused_apis(sources) or not sources.tables.any(_ANY):
         return
@@ -202,7 +201,7 @@ def _since(rival: Use, some_uses: Sequence[Use]) -> int:
 
 def _finding(
     place: Instance, enough: Sequence[Sequence[Use]], some_uses: Sequence[Use], sources: Sources,
-    settings: FindingSettings,
+    settings: InstanceIdShared.Thresholds,
 ) -> Finding:  # fmt: skip
     cluster, group, instance = place
     run = enough[-1]

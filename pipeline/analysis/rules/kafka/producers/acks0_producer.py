@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts
 from pipeline.analysis.rules.rule import OF_CLUSTER, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 
 
 def _written(case: Case) -> str:
@@ -16,11 +19,15 @@ def _written(case: Case) -> str:
 class Acks0Producer(Rule):
     """A producer writes without asking for an answer (acks=0)."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        acks0_requests: Count = Field(default=1, description="Produce requests that ask for no answer")
+
     name = "acks0_producer"
     title = "Producer with acks=0"
     protocol = "kafka"
     severities = ("info",)
-    thresholds = ("acks0_requests",)
     advice = (
         "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not "
         "take. Fix: acks=all.",

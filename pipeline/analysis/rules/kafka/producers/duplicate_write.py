@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from pydantic import Field
+
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES
@@ -20,8 +22,8 @@ from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.rules.rule import OF_CLIENT, Rule, finds
+from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
     "Now: let the readers of this topic drop what they have seen (by key or an id in the record); the offsets of both "
@@ -35,11 +37,17 @@ ADVICE = (
 class DuplicateWrite(Rule):
     """A producer without idempotence sent a batch again, and both copies are in the log."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        duplicate_write_seconds: Seconds = Field(
+            default=0.5, description="From a batch without an answer to the same batch on another connection, at least"
+        )
+
     name = "duplicate_write"
     title = "Duplicate write"
     protocol = "kafka"
     severities = ("warning",)
-    thresholds = ("duplicate_write_seconds",)
     reads = ("batches", "exchanges")
     advice = (ADVICE,)
     urgency = LOSES
@@ -77,7 +85,7 @@ class Twice:
 
 
 @finds(DuplicateWrite)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: DuplicateWrite.Thresholds) -> list[Finding]:
     """Apply the rule: one finding for each client and topic."""
     pairs = list(_resent(sources.tables, _sent(sources.tables), int(settings.duplicate_write_seconds * 1_000_000)))
     if not pairs:
@@ -174,7 +182,7 @@ def _appended(tables: Tables, pairs: Sequence[tuple[Row, Row]]) -> Iterator[Twic
             yield Twice(first, again, tuple(sorted(offsets)))
 
 
-def _finding(some: Sequence[Twice], sources: Sources, settings: FindingSettings) -> Finding:
+def _finding(some: Sequence[Twice], sources: Sources, settings: DuplicateWrite.Thresholds) -> Finding:
     first, last = some[0].first, max((one.again for one in some), key=lambda r: r.us)
     first_us, records = min(one.first.us for one in some), sum(one.first.records for one in some)
     partitions = sorted({one.first.partition for one in some})

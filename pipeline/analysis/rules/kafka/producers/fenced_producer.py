@@ -15,13 +15,13 @@ from pipeline.analysis.rules.case.case import Case, listed
 from pipeline.analysis.rules.case.entities import CLIENT, TRANSACTION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, own_clients
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import some, who
 from pipeline.analysis.rules.rule import Counting, Link, Rule, finds
+from pipeline.analysis.rules.thresholds import RESOLVED_AFTER_SECONDS, RuleThresholds, Seconds
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 _SHARED = (
     "Now: stop one of the two processes, and close the fenced producer; its open transaction was aborted. Fix: two "
@@ -82,11 +82,15 @@ def _fenced_sure(case: Case) -> str:
 class FencedProducer(Rule):
     """A producer was fenced off its transactional id."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        resolved_after_seconds: Seconds = RESOLVED_AFTER_SECONDS
+
     name = "fenced_producer"
     title = "Producer fenced"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = ("resolved_after_seconds",)
     advice = (_SHARED, _TAKEN_OVER, _ABORTED)
     urgency = LOSES
     texts = Texts(
@@ -148,7 +152,7 @@ class _Course:
 
 
 @finds(FencedProducer)
-def find(sources: Sources, _settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, _settings: FencedProducer.Thresholds) -> Iterator[Finding]:
     """Apply the rule: of each transactional id the last time."""
     fenced = last_of_each(sources.episodes.get(FencedProducer.name, []))
     if not fenced:

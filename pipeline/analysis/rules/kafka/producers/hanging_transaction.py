@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TRANSACTION
@@ -34,8 +36,8 @@ from pipeline.analysis.rules.kafka.producers.transaction_texts import (
 from pipeline.analysis.rules.model import Finding, Sources, State, brief, clock, seconds
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule, finds
+from pipeline.analysis.rules.thresholds import Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row
-from pipeline.finding_settings import FindingSettings
 
 ADVICE = (
     "Now: if the producer lives, look where it hangs between beginTransaction and commitTransaction; if it is gone, "
@@ -110,11 +112,20 @@ def _ground(case: Case) -> str:
 class HangingTransaction(Rule):
     """A transaction stays open: its producer is gone, or does not end it."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        hanging_seconds: Seconds = Field(
+            default=30.0, description="How long a transaction is open, and nothing was seen of it, at least"
+        )
+        hanging_ratio: Ratio = Field(
+            default=5.0, description="Times as long as the longest that its client, or others there, took to commit"
+        )
+
     name = "hanging_transaction"
     title = "Transaction hangs"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("hanging_seconds", "hanging_ratio")
     reads = ("transactions", "exchanges", "batches")
     advice = (ADVICE,)
     urgency = STANDS
@@ -147,7 +158,7 @@ _ENOUGH = 3
 
 
 @finds(HangingTransaction)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: HangingTransaction.Thresholds) -> list[Finding]:
     """Apply the rule: of each transactional id the last transaction that hangs or has hung."""
     rows = sources.tables.rows("""
         SELECT cluster, transactional_id, producer_id, producer_epoch, client_id, client, state, partitions, records,
@@ -168,7 +179,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     return last_of_each(_finding(one, starts.get(number, {}), settings) for number, one in enumerate(hanging))
 
 
-def _may_hang(row: Row, sources: Sources, settings: FindingSettings) -> bool:
+def _may_hang(row: Row, sources: Sources, settings: HangingTransaction.Thresholds) -> bool:
     """Whether it was open for long enough to be worth a look."""
     if row.state not in ("ongoing", "aborting", "aborted"):
         return False
@@ -217,7 +228,7 @@ def _judge(
     ended: frozenset[str],
     listening: Listening,
     sources: Sources,
-    settings: FindingSettings,
+    settings: HangingTransaction.Thresholds,
 ) -> _Hanging | None:
     end_us = sources.ends.get(row.cluster, row.last_us)
     timeout_us = introduced.timeout_us(row.transactional_id, row.first_us + 1_000_000)
@@ -334,7 +345,7 @@ def _starts(hanging: Sequence[Row], sources: Sources) -> dict[int, dict[str, int
     return found
 
 
-def _finding(one: _Hanging, starts: Mapping[str, int], settings: FindingSettings) -> Finding:
+def _finding(one: _Hanging, starts: Mapping[str, int], settings: HangingTransaction.Thresholds) -> Finding:
     row, heir = one.row, one.heir
     places = ", ".join(row.partitions[:3]) + (" and more" if len(row.partitions) > 3 else "")
     summary = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
@@ -14,7 +16,9 @@ from pipeline.analysis.rules.kafka.producers.transaction_texts import (
     starving,
     transaction,
 )
+from pipeline.analysis.rules.kafka.thresholds import LSO_STALLED_RECORDS, LSO_STALLED_SECONDS
 from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 
 ADVICE = (
     "Now: start the producer named here again with the same transactional.id, which aborts what it left open; if it "
@@ -34,11 +38,25 @@ def _stalled_lso(case: Case) -> str:
 class LsoStalled(Rule):
     """A transaction stays open and holds the last stable offset, so that read_committed consumers get nothing."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        lso_stalled_records: Count = LSO_STALLED_RECORDS
+        lso_stalled_seconds: Seconds = LSO_STALLED_SECONDS
+        lso_stalled_ratio: Ratio = Field(
+            default=3.0,
+            description="Times as long as transactions on that partition usually are open, where that is known",
+        )
+        transaction_seconds: Seconds = Field(
+            default=60.0,
+            description="How long a transaction may be open where too few were seen to know how long they usually are "
+            "(transaction.timeout.ms)",
+        )
+
     name = "lso_stalled"
     title = "Last stable offset stalled"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = ("lso_stalled_records", "lso_stalled_seconds", "lso_stalled_ratio", "transaction_seconds")
     reads = ("events", "batches", "states", "transactions")
     advice = (ADVICE,)
     urgency = STANDS

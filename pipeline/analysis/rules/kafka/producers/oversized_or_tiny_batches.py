@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case, arg, listed
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, topic_names, topics
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds
 
 TOO_LARGE = (
     "Now: stop writing such records, or raise max.message.bytes of the topic together with "
@@ -56,11 +59,16 @@ def _batches_fix(case: Case) -> str:
 class OversizedOrTinyBatches(Rule):
     """A producer sends batches that the topic does not allow, or one record a batch."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        tiny_batches: Count = Field(default=300, description="Batches of one client and partition within ten seconds")
+        tiny_records: Ratio = Field(default=1.5, description="At most so many records in each")
+
     name = "oversized_or_tiny_batches"
     title = "Batches too large or too small"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("tiny_batches", "tiny_records")
     reads = ("batches", "exchanges")
     advice = (TOO_LARGE, SPLIT, TINY)
     urgency = WASTES

@@ -17,6 +17,8 @@ from operator import attrgetter, itemgetter
 from shlex import quote
 from typing import NamedTuple
 
+from pydantic import Field
+
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import CodeFacts
@@ -27,8 +29,8 @@ from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
 from pipeline.analysis.rules.people import count, some, times, wait_or_waits, who
 from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule, finds
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row
-from pipeline.finding_settings import FindingSettings
 
 _JUDGED = (
     *KAFKA.of_area("record", "replicas", "storage", api=int(ApiKey.PRODUCE)),
@@ -48,11 +50,19 @@ def _facts(code: int) -> CodeFacts:
 class ProduceRefused(Rule):
     """Brokers refuse records that a producer writes."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        produce_refused_times: Count = Field(
+            default=1, description="Refused batches of one client and topic that no later attempt carries"
+        )
+        produce_refused_retries: Count = Field(default=3, description="Refusals, where later attempts carry all of it")
+        produce_refused_seconds: Seconds = Field(default=5.0, description="For how long, before an attempt is accepted")
+
     name = "produce_refused"
     title = "Produce refused"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("produce_refused_times", "produce_refused_retries", "produce_refused_seconds")
     reads = ("events", "batches")
     advice = tuple(dict.fromkeys(_facts(code).advice for code in _JUDGED))
     urgency = LOSES
@@ -213,7 +223,7 @@ def _carry(refused: Iterable[Refused], records: int, spans: tuple[int, int] | No
 
 
 @finds(ProduceRefused)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: ProduceRefused.Thresholds) -> list[Finding]:
     """Apply the rule."""
     found = []
     for (cluster, topic, client_id), rows in groupby(_attempts(sources), key=_OF_CLIENT):
@@ -248,7 +258,7 @@ def _finding(
     accepted: Sequence[Accepted],
     twins: Twins,
     sources: Sources,
-    settings: FindingSettings,
+    settings: ProduceRefused.Thresholds,
 ) -> Finding | None:
     cluster, topic, client_id = subject
     tries = sorted(one for batch in refused for one in batch.tries)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
 from pipeline.analysis.rules.kafka.links import BEHIND, OPEN_TRANSACTION
 from pipeline.analysis.rules.kafka.producers.transaction_texts import END, commands_by_hand, transaction
+from pipeline.analysis.rules.kafka.thresholds import LSO_STALLED_RECORDS, LSO_STALLED_SECONDS
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 STARVED_ADVICE = (
     "Now: end the transaction that is open there, see lso_stalled of the same partition for its producer; the consumer "
@@ -18,11 +22,19 @@ STARVED_ADVICE = (
 class ReadCommittedStarved(Rule):
     """A read_committed consumer stands at the last stable offset while records are written."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        lso_stalled_records: Count = LSO_STALLED_RECORDS
+        lso_stalled_seconds: Seconds = LSO_STALLED_SECONDS
+        starved_fetches: Count = Field(
+            default=3, description="Fetches of a read_committed consumer that stands there meanwhile"
+        )
+
     name = "read_committed_starved"
     title = "read_committed consumer starved"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = ("lso_stalled_records", "lso_stalled_seconds", "starved_fetches")
     reads = ("events", "timeline", "states", "transactions")
     advice = (STARVED_ADVICE,)
     urgency = STANDS

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, topics
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 
 MISSING = (
     "Now: restart the producer: the broker misses records of it, which are lost, or were given up by the client. "
@@ -27,11 +30,15 @@ def _is_forgotten(case: Case) -> bool:
 class SequenceGap(Rule):
     """An idempotent producer's batch does not follow the last one that the broker has."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        sequence_gap_times: Count = Field(default=1, description="Batches refused because of their sequence number")
+
     name = "sequence_gap"
     title = "Sequence gap"
     protocol = "kafka"
     severities = ("critical", "warning")
-    thresholds = ("sequence_gap_times",)
     reads = ("exchanges", "batches")
     advice = (MISSING, FORGOTTEN)
     urgency = LOSES

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import SPLIT, TOO_LARGE, OversizedOrTinyBatches
 from pipeline.analysis.rules.kafka.producers.sequence_gap import FORGOTTEN, MISSING, SequenceGap
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 _RESENT_US = 2_000_000
 """Within so long a producer sends again what was refused: of the last of a capture nothing follows."""
@@ -20,7 +19,7 @@ Episodes = Mapping[str, Sequence[Episode]]
 
 
 @finds(SequenceGap, OversizedOrTinyBatches)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: SequenceGap.Thresholds) -> list[Finding]:
     """Apply the rules."""
     return [
         *_sequence_gap(sources.episodes, sources, settings),
@@ -28,7 +27,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     ]
 
 
-def _sequence_gap(episodes: Episodes, sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _sequence_gap(episodes: Episodes, sources: Sources, settings: SequenceGap.Thresholds) -> Iterator[Finding]:
     """Batches that were refused because of their sequence number, and not taken when they were sent again.
 
     With several requests under way, one that fails makes those behind it come out of sequence: the producer sends them

@@ -25,7 +25,6 @@ from pipeline.analysis.rules.model import Finding, Sources, State, clock, second
 from pipeline.analysis.rules.people import count, times, wait_or_waits
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 NAME = "lso_stalled"
 STARVED = "read_committed_starved"
@@ -35,8 +34,12 @@ _ENOUGH_TRANSACTIONS = 3
 """Transactions that it takes to know how long they usually are open."""
 
 
+class StableOffsetThresholds(LsoStalled.Thresholds, ReadCommittedStarved.Thresholds):
+    """Thresholds of rules that share a pass."""
+
+
 @finds(LsoStalled, ReadCommittedStarved)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: StableOffsetThresholds) -> list[Finding]:
     """Apply the rules."""
     candidates = _stalls(sources.tables, settings)
     if not candidates:
@@ -79,7 +82,7 @@ class _End:
 
     @classmethod
     def of(
-        cls, stall: Row, sources: Sources, settings: FindingSettings, *, is_committed: bool, is_usual_known: bool
+        cls, stall: Row, sources: Sources, settings: StableOffsetThresholds, *, is_committed: bool, is_usual_known: bool
     ) -> _End:
         """A transaction that committed was just long. Nobody knows what is long where too few were seen."""
         if stall.span < stall.last_span:
@@ -103,7 +106,7 @@ _HELD_BACK = """
 """Partitions in which the LSO was the same for so long, whatever it was in between."""
 
 
-def _stalls(tables: Tables, settings: FindingSettings) -> list[Row]:
+def _stalls(tables: Tables, settings: StableOffsetThresholds) -> list[Row]:
     """The spans of each partition in which the LSO stays below a growing high watermark."""
     least = {"lasting": int(settings.lso_stalled_seconds * 1_000_000), "growing": settings.lso_stalled_records}
     if not tables.any(_HELD_BACK, **least):
@@ -174,7 +177,7 @@ def _place(stall: Row) -> tuple[str, str]:
 
 def _finding(
     stall: Row, producer: Producer | None, starved: Sequence[Row], behind: Behind, end: _End, before: Sequence[Row],
-    others: int, settings: FindingSettings,
+    others: int, settings: StableOffsetThresholds,
 ) -> Finding:  # fmt: skip
     place = f"{stall.topic}-{stall.partition}"
     grown = stall.hw_last - stall.hw_first
@@ -221,7 +224,7 @@ def _finding(
 
 
 def _starving(
-    stall: Row, reader: Row, producer: Producer | None, behind: Behind, end: _End, settings: FindingSettings
+    stall: Row, reader: Row, producer: Producer | None, behind: Behind, end: _End, settings: StableOffsetThresholds
 ) -> Finding:  # fmt: skip
     place = f"{stall.topic}-{stall.partition}"
     who = f"{reader.client_id or 'A client without client_id'} at {reader.host}"
@@ -247,7 +250,7 @@ def _starving(
     )  # fmt: skip
 
 
-def _enough_us(stall: Row, settings: FindingSettings) -> int:
+def _enough_us(stall: Row, settings: StableOffsetThresholds) -> int:
     """When the offset had stood still for long enough, µs since the epoch."""
     return int(stall.first_us) + int(settings.lso_stalled_seconds * 1_000_000)
 

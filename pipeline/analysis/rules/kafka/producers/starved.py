@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from pipeline.analysis.rules.kafka.behind import Behind, offsets_or_records
+from pipeline.analysis.rules.kafka.producers.read_committed_starved import ReadCommittedStarved
 from pipeline.analysis.rules.model import NAMELESS
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 
-def starved_readers(tables: Tables, settings: FindingSettings) -> dict[int, list[Row]]:
+def starved_readers(tables: Tables, settings: ReadCommittedStarved.Thresholds) -> dict[int, list[Row]]:
     """By number in ``stalls`` the read_committed consumers that stand at its LSO during the stall.
 
     Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,

@@ -18,7 +18,6 @@ from pipeline.analysis.rules.model import Finding, Sources, clock
 from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 _WINDOW_US = 10_000_000
 _V2 = 2
@@ -42,7 +41,7 @@ _UNANSWERED = f"""
 
 
 @finds(CrcMismatch, OldMessageFormat, OversizedOrTinyBatches)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: OversizedOrTinyBatches.Thresholds) -> list[Finding]:
     """Apply the rules."""
     rows = _windows(sources.tables, settings)
     return [
@@ -52,7 +51,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
     ]
 
 
-def _windows(tables: Tables, settings: FindingSettings) -> list[Row]:
+def _windows(tables: Tables, settings: OversizedOrTinyBatches.Thresholds) -> list[Row]:
     """Ten seconds of one client's batches in one partition each, where there is anything to report.
 
     What a broker left without an answer, while it answered others, it may not have taken: Kafka 4 closes the connection
@@ -94,7 +93,9 @@ def _grouped(rows: Sequence[Row], key: Callable[[Row], tuple[object, ...]]) -> I
     return (list(group) for _, group in groupby(ordered, key=key))
 
 
-def _crc_mismatch(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _crc_mismatch(
+    rows: Sequence[Row], sources: Sources, settings: OversizedOrTinyBatches.Thresholds
+) -> Iterator[Finding]:
     bad = [row for row in rows if row.bad]
     for group in _grouped(bad, lambda r: (r.cluster, r.topic, r.partition, r.client_id, r.source)):
         row, times = group[0], sum(r.bad for r in group)
@@ -109,7 +110,9 @@ def _crc_mismatch(rows: Sequence[Row], sources: Sources, settings: FindingSettin
         yield _finding("crc_mismatch", "critical", subject, summary, CORRUPT, group, times, figures, sources, settings)
 
 
-def _old_format(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _old_format(
+    rows: Sequence[Row], sources: Sources, settings: OversizedOrTinyBatches.Thresholds
+) -> Iterator[Finding]:
     old = [row for row in rows if row.old]
     stored = _stored(sources.tables) if any(row.source == "fetch" for row in old) else set()
     for group in _grouped(old, lambda r: (r.cluster, r.topic)):
@@ -162,7 +165,7 @@ def _stored(tables: Tables) -> set[tuple[str, str, str | None]]:
     return {(row.cluster, row.topic, row.client_id) for row in rows}
 
 
-def _tiny(rows: Sequence[Row], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _tiny(rows: Sequence[Row], sources: Sources, settings: OversizedOrTinyBatches.Thresholds) -> Iterator[Finding]:
     for group in _grouped([row for row in rows if row.tiny], lambda r: (r.cluster, r.topic, r.client_id)):
         batches, records = sum(r.batches for r in group), sum(r.records for r in group)
         span = max(1.0, (group[-1].last_us - group[0].first_us) / 1_000_000)
@@ -183,7 +186,7 @@ def _when(group: Sequence[Row]) -> str:
 
 def _finding(
     rule: str, severity: str, subject: str, summary: str, advice: str, group: Sequence[Row], times: int,
-    figures: dict[str, object], sources: Sources, settings: FindingSettings,
+    figures: dict[str, object], sources: Sources, settings: OversizedOrTinyBatches.Thresholds,
 ) -> Finding:  # fmt: skip
     row, first_us, last_us = group[0], group[0].first_us, max(r.last_us for r in group)
     one_partition = len({r.partition for r in group}) == 1

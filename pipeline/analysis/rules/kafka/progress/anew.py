@@ -15,8 +15,8 @@ from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.life import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.kafka.progress.silence import micros, severity_of_silence
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, STOPPED, Point, Track, Trouble
-from pipeline.finding_settings import FindingSettings
 
 
 def of_its_log(points: Sequence[Point], committed_before: int | None) -> list[Point]:
@@ -48,7 +48,7 @@ def of_its_log(points: Sequence[Point], committed_before: int | None) -> list[Po
 
 
 def not_back(
-    before: Sequence[Track], after: Sequence[Track], span: tuple[int, int], life: Life, settings: FindingSettings
+    before: Sequence[Track], after: Sequence[Track], span: tuple[int, int], life: Life, settings: ProgressThresholds
 ) -> Iterator[Trouble]:
     """A group that committed in a rhythm and, since the topic was made anew, has not, although there is work.
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
 from pipeline.analysis.rules.kafka.progress.silence import micros, severity_of_silence
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.topic import Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, SPAN_US, STOPPED, Point, Track, Trouble
-from pipeline.finding_settings import FindingSettings
 
 
 class _Wait(NamedTuple):
@@ -32,7 +32,7 @@ class _Wait(NamedTuple):
     patience: int
 
 
-def silent_from_begin(topic: Topic, settings: FindingSettings) -> Iterator[Trouble]:
+def silent_from_begin(topic: Topic, settings: ProgressThresholds) -> Iterator[Trouble]:
     """Times from the beginning on in which members of the group committed nothing of the topic, or not a partition."""
     begin_us = topic.life.begun_us
     tracks = [track for track in topic.tracks if track.commits]
@@ -56,7 +56,7 @@ def silent_from_begin(topic: Topic, settings: FindingSettings) -> Iterator[Troub
 
 
 def _wait(
-    track: Track, topic: Topic, span: tuple[int, int], floor: float, settings: FindingSettings, usual: int = 0
+    track: Track, topic: Topic, span: tuple[int, int], floor: float, settings: ProgressThresholds, usual: int = 0
 ) -> _Wait | None:
     """What came to wait in this time, if it was for longer than the later commits let anything wait."""
     begin_us, until_us = span

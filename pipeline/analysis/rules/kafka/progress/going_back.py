@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import (
     COMMIT_REGRESSED,
+    RESET,
     REWOUND,
+    SEEK,
     SPAN_US,
+    SURPRISE,
     Fall,
     Track,
     Trouble,
     latest,
 )
-from pipeline.finding_settings import FindingSettings
 
-RESET, SEEK, SURPRISE = "reset", "seek", "surprise"
-"""How a group went back: a tool set it back; its own member did, and read from there before; neither."""
 _ON_PURPOSE = (RESET, SEEK)
 
 
-def regressed(track: Track, settings: FindingSettings) -> Iterator[Trouble]:
+def regressed(track: Track, settings: ProgressThresholds) -> Iterator[Trouble]:
     """A commit was accepted that is older than the one before it."""
     falls = [p.fall for p in track.points if p.fall is not None]
     if not falls:
@@ -40,7 +41,7 @@ def regressed(track: Track, settings: FindingSettings) -> Iterator[Trouble]:
     )
 
 
-def rewound(track: Track, now_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def rewound(track: Track, now_us: int, settings: ProgressThresholds) -> Iterator[Trouble]:
     """The group went back and reads again: after a fall it fetches, or commits, what lies in between."""
     hits: list[Trouble] = []
     falls = [p.fall for p in track.points if p.fall is not None]

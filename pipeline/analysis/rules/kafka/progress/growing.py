@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, usual_us
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import LAG_GROWING, Track, Trouble
-from pipeline.finding_settings import FindingSettings
 
 _ENOUGH_SAMPLES = 2
 """Commits in a span of time that it takes to know the least lag there."""
@@ -45,7 +45,7 @@ class _Third:
         return cls(steps[0][0], steps[-1][-1], lowest)
 
 
-def growing(track: Track, settings: FindingSettings) -> Iterator[Trouble]:
+def growing(track: Track, settings: ProgressThresholds) -> Iterator[Trouble]:
     """The group commits and gets on, and falls behind all the same: the least lag of each third of a while grows.
 
     Whiles of several lengths are looked at, from every commit on: what grows slowly takes longer to stand out. A lag
@@ -90,7 +90,7 @@ def _times_worked_off(lags: Sequence[int], much: int) -> int:
     return times
 
 
-def _growths(samples: Sequence[_Sample], third_us: int, settings: FindingSettings) -> Iterator[tuple[int, int]]:
+def _growths(samples: Sequence[_Sample], third_us: int, settings: ProgressThresholds) -> Iterator[tuple[int, int]]:
     """From and to: three such spans of time in a row, in each of which the group commits further and lags more.
 
     From where the lag was least in the first of them.

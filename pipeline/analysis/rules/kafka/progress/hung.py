@@ -20,10 +20,10 @@ from pipeline.analysis.rules.kafka.progress.silence import (
     severity_of_silence,
     silences_of,
 )
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.topic import Rhythms, Topic
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, STOPPED, Point, Track, Trouble, latest
 from pipeline.analysis.rules.model import SEVERITIES
-from pipeline.finding_settings import FindingSettings
 
 _GET_ON = 2
 """Commits of others meanwhile, at least."""
@@ -54,7 +54,9 @@ class _Wait(NamedTuple):
     goes_on: bool
 
 
-def hung(topic: Topic, now_us: int, settings: FindingSettings, known: Mapping[int, Sequence[Trouble]]) -> list[Trouble]:
+def hung(
+    topic: Topic, now_us: int, settings: ProgressThresholds, known: Mapping[int, Sequence[Trouble]]
+) -> list[Trouble]:
     """Times in which members held partitions of the topic with records to read, and committed none of theirs.
 
     Those that last are reported at once, and so are those before that were at one time.
@@ -107,7 +109,7 @@ def _together(some: Sequence[_Silence], topic: str) -> Trouble:
     )  # fmt: skip
 
 
-def _silences(topic: Topic, now_us: int, settings: FindingSettings) -> Iterator[_Silence]:
+def _silences(topic: Topic, now_us: int, settings: ProgressThresholds) -> Iterator[_Silence]:
     """In the order of time, as :class:`Rhythms` has it."""
     long_ones = (
         (first_us, number, last, last_us, lasts)
@@ -128,7 +130,7 @@ def _silences(topic: Topic, now_us: int, settings: FindingSettings) -> Iterator[
 
 def _silence(
     track: Track, last: Point, span: tuple[int, int, bool], topic: Topic, rhythms: Rhythms, hits: Sequence[Trouble],
-    settings: FindingSettings,
+    settings: ProgressThresholds,
 ) -> _Silence | None:  # fmt: skip
     """Whether the owner of a partition hangs in the silence after its commit ``last``; ``hits``: when it did before."""
     (first_us, last_us, lasts), committed, life = span, last.committed or 0, topic.life
@@ -164,7 +166,7 @@ def _silence(
     return None
 
 
-def _judged(wait: _Wait, usual: int, topic: Topic, settings: FindingSettings) -> tuple[int, str | None] | None:
+def _judged(wait: _Wait, usual: int, topic: Topic, settings: ProgressThresholds) -> tuple[int, str | None] | None:
     """As :func:`_patience_with`, if others went on committing for so long.
 
     If nobody did, the group has stopped, or its records end.
@@ -177,7 +179,7 @@ def _judged(wait: _Wait, usual: int, topic: Topic, settings: FindingSettings) ->
 
 
 def _patience_with(
-    owner: str, least: int | None, span_us: int, life: Life, settings: FindingSettings, *, goes_on: bool
+    owner: str, least: int | None, span_us: int, life: Life, settings: ProgressThresholds, *, goes_on: bool
 ) -> tuple[int, str | None] | None:
     """How long a member could be waited for, and ``info`` if it may still be at work on one poll; None: it is too soon.
 

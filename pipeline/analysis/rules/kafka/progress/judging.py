@@ -31,9 +31,9 @@ from pipeline.analysis.rules.kafka.progress.silence import (
     silences,
     silences_of,
 )
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.topic import Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
-from pipeline.finding_settings import FindingSettings
 
 _NEARLY_ALL = 0.75
 """The share of a silence in which a new process reads on."""
@@ -45,7 +45,7 @@ _MOST_LIVES = 100
 
 def judge(
     partitions: Mapping[int, Sequence[Point]],
-    settings: FindingSettings,
+    settings: ProgressThresholds,
     end_us: int = 0,
     life: Life | None = None,
     markers: Mapping[int, Sequence[int]] | None = None,
@@ -96,7 +96,7 @@ def _is_silent(one: Trouble, silent: Sequence[Trouble], topic: str) -> bool:
 def judge_lives(
     partitions: Mapping[int, Sequence[Point]],
     anew: Sequence[int],
-    settings: FindingSettings,
+    settings: ProgressThresholds,
     end_us: int = 0,
     life: Life | None = None,
     markers: Mapping[int, Sequence[int]] | None = None,
@@ -172,7 +172,7 @@ def _last_of_silences(stopped: Sequence[Trouble]) -> list[Trouble]:
     ]
 
 
-def _stopped(topic: Topic, now_us: int, end_us: int, settings: FindingSettings) -> Iterator[Trouble]:
+def _stopped(topic: Topic, now_us: int, end_us: int, settings: ProgressThresholds) -> Iterator[Trouble]:
     """No partition of the topic is committed any more, although there is something to read.
 
     What came after the last commit waits until the end of all that was seen (``end_us``). A group that was behind
@@ -235,7 +235,7 @@ def _stopped(topic: Topic, now_us: int, end_us: int, settings: FindingSettings) 
 
 
 def _waiting(
-    track: Track, first_us: int, last_us: int, seen_us: int, patience: int, life: Life, settings: FindingSettings
+    track: Track, first_us: int, last_us: int, seen_us: int, patience: int, life: Life, settings: ProgressThresholds
 ) -> tuple[Track, int, Behind, Point] | None:
     """Since when records wait for longer than usual in a silence, how many, and behind which commit.
 
@@ -257,7 +257,7 @@ def _waiting(
     return (track, since_us, behind, last) if until_us - since_us >= patience else None
 
 
-def _is_new(track: Track, topic: Topic, first_us: int, last_us: int, settings: FindingSettings) -> bool:
+def _is_new(track: Track, topic: Topic, first_us: int, last_us: int, settings: ProgressThresholds) -> bool:
     """Whether a new process holds the partition and reads on, nearly all that time, whose rhythm nothing shows yet."""
     if last_us - first_us >= micros(settings.uncommitted_seconds):
         return False
@@ -270,7 +270,7 @@ def _is_new(track: Track, topic: Topic, first_us: int, last_us: int, settings: F
     return len(times) >= settings.dropped_commits and times[-1] - times[0] >= _NEARLY_ALL * (last_us - first_us)
 
 
-def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings) -> list[Trouble]:
+def _dropped(track: Track, topic: Topic, now_us: int, settings: ProgressThresholds) -> list[Trouble]:
     """Whoever holds the partition goes on committing others, but not this one, which has something to read.
 
     The same owner leaves it out for several of its own periods and of the partition's, and no rebalance is in between.
@@ -308,7 +308,7 @@ def _dropped(track: Track, topic: Topic, now_us: int, settings: FindingSettings)
     return hits
 
 
-def _stalled(track: Track, topic: Topic, settings: FindingSettings) -> Iterator[Trouble]:
+def _stalled(track: Track, topic: Topic, settings: ProgressThresholds) -> Iterator[Trouble]:
     """One offset is committed again and again, records wait behind it, and the group fetches none of them.
 
     For longer than the group usually stays at an offset while it processes. A client that commits in the background may

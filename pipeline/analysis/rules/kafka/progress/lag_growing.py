@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case, waiting
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, never
 from pipeline.analysis.rules.kafka.progress import track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import members
 from pipeline.analysis.rules.rule import Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
 def _lag(case: Case) -> str:
@@ -19,11 +22,23 @@ def _lag(case: Case) -> str:
 class LagGrowing(Rule):
     """A group works and commits, but more is written than it takes."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        lag_growing_records: Count = Field(
+            default=50, description="Growth of the least lag from the first to the last third of a while"
+        )
+        lag_growing_work_seconds: Seconds = Field(
+            default=2.0, description="The growth is also at least what the group processes in so many seconds"
+        )
+        lag_growing_seconds: Seconds = Field(
+            default=15.0, description="The shortest while in which lag is compared; longer for who commits seldom"
+        )
+
     name = "lag_growing"
     title = "Lag grows"
     protocol = "kafka"
     severities = ("warning",)
-    thresholds = ("lag_growing_records", "lag_growing_work_seconds", "lag_growing_seconds")
     reads = ("timeline", "exchanges")
     advice = words.ADVICE[track.LAG_GROWING]
     urgency = LOSES + 5

@@ -21,12 +21,12 @@ from pipeline.analysis.rules.kafka.progress.points import group_points, lives_of
 from pipeline.analysis.rules.kafka.progress.rewound import Rewound
 from pipeline.analysis.rules.kafka.progress.stalled import Stalled
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock
 from pipeline.analysis.rules.people import first_of, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
-from pipeline.finding_settings import FindingSettings
 
 __all__ = ["burrow_partition", "burrow_state", "find", "group_points", "points_of"]
 
@@ -50,7 +50,7 @@ _RULES = {
 
 
 @finds(*_RULES.values())
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     """Apply the rules."""
     members, markers = lives_of(sources), markers_of(sources.tables)
     found = []

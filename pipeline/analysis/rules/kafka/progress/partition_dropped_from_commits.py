@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from pydantic import Field
 
 from pipeline.analysis.libraries import STORED_BY
 from pipeline.analysis.rules.case.case import Case, arg, waiting
@@ -12,7 +15,15 @@ from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, or_advised, or_reads
 from pipeline.analysis.rules.kafka.progress.stalled import READS
+from pipeline.analysis.rules.kafka.thresholds import (
+    BEHIND_RECORDS,
+    DROPPED_COMMITS,
+    FETCHED_AGAIN_SECONDS,
+    POLL_SECONDS,
+    UNCOMMITTED_SECONDS,
+)
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 """Coordinators make member ids of the client id and this: no name for a headline."""
@@ -48,19 +59,21 @@ def _dropped_now(case: Case) -> str:
 class PartitionDroppedFromCommits(Rule):
     """A group goes on committing a topic, but not one of its partitions, which has records to read."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        behind_records: Count = BEHIND_RECORDS
+        dropped_commits: Count = DROPPED_COMMITS
+        dropped_seconds: Seconds = Field(default=6.0, description="For how long")
+        silence_periods: Ratio = SILENCE_PERIODS
+        fetched_again_seconds: Seconds = FETCHED_AGAIN_SECONDS
+        poll_seconds: Seconds = POLL_SECONDS
+        uncommitted_seconds: Annotated[float, Field(ge=60, allow_inf_nan=False)] = UNCOMMITTED_SECONDS
+
     name = "partition_dropped_from_commits"
     title = "Partition left out of commits"
     protocol = "kafka"
     severities = ("critical",)
-    thresholds = (
-        "behind_records",
-        "dropped_commits",
-        "dropped_seconds",
-        "silence_periods",
-        "fetched_again_seconds",
-        "poll_seconds",
-        "uncommitted_seconds",
-    )
     reads = (*READS, "events")
     advice = (
         *words.ADVICE[track.DROPPED],

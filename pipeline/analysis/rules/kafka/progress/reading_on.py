@@ -13,9 +13,9 @@ from operator import itemgetter
 from pipeline.analysis.rules.kafka.positions.unread_words import UNCOMMITTED
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, patience_us, usual_us
 from pipeline.analysis.rules.kafka.progress.silence import micros, not_its_rhythm, silences_of
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.topic import Ill, Rhythms, Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, Point, Track, Trouble
-from pipeline.finding_settings import FindingSettings
 
 _GET_ON = 2
 """Commits of others meanwhile, at least."""
@@ -35,7 +35,7 @@ class _Reading:
     enough_us: int
 
     @classmethod
-    def of(cls, points: Sequence[Point], committed: int, settings: FindingSettings) -> _Reading | None:
+    def of(cls, points: Sequence[Point], committed: int, settings: ProgressThresholds) -> _Reading | None:
         """What points show beyond a commit; None: less than several steps and ``behind_records``."""
         steps: list[tuple[int, int]] = []
         for point in points:
@@ -48,7 +48,7 @@ class _Reading:
         return cls(steps[0][0], steps[-1][0], steps[-1][1], enough_us)
 
 
-def reading_on(topic: Topic, now_us: int, settings: FindingSettings) -> dict[int, list[Trouble]]:
+def reading_on(topic: Topic, now_us: int, settings: ProgressThresholds) -> dict[int, list[Trouble]]:
     """By partition the times in which its owner read on and committed nothing of the topic."""
     if len(topic.tracks) < 2:
         return {}
@@ -72,7 +72,7 @@ def reading_on(topic: Topic, now_us: int, settings: FindingSettings) -> dict[int
 
 
 def _read(
-    track: Track, last: Point, span: Span, topic: Topic, rhythms: Rhythms, ill: Ill, settings: FindingSettings
+    track: Track, last: Point, span: Span, topic: Topic, rhythms: Rhythms, ill: Ill, settings: ProgressThresholds
 ) -> Trouble | None:
     """What was read in the silence after the commit ``last``."""
     (first_us, last_us, lasts), committed, life = span, last.committed or 0, topic.life

@@ -9,7 +9,9 @@ from pipeline.analysis.rules.kafka.links import BEHIND
 from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice, or_advised, or_reads
+from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 
 
 def _rewound(case: Case) -> str:
@@ -31,11 +33,15 @@ def _rewound_now(case: Case) -> str:
 class Rewound(Rule):
     """A group went back to an earlier offset and reads again from there."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        behind_records: Count = BEHIND_RECORDS
+
     name = "rewound"
     title = "Group rewound"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("behind_records",)
     reads = ("timeline", "exchanges")
     advice = (*words.ADVICE[track.REWOUND], unread_words.ADVICE[unread_words.NEVER_COMMITS])
     urgency = LOSES

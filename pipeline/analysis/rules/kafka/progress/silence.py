@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
+from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import Track, Trouble
-from pipeline.finding_settings import FindingSettings
 
 _FEW_TAKES = 3
 """Records that the group takes in so many commits are few to wait for it."""
@@ -40,7 +40,7 @@ def silences_of(track: Track, now_us: int) -> Iterator[tuple[int, int, bool]]:
 
 
 def fetched_beyond(
-    tracks: Sequence[Track], first_us: int, last_us: int, settings: FindingSettings
+    tracks: Sequence[Track], first_us: int, last_us: int, settings: ProgressThresholds
 ) -> dict[str, int | str | None]:
     """Records that the group fetched beyond its last commits, as figures; none unless it kept up with the log.
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field
 
 from pipeline.analysis.rules.case.case import Case, arg, count, waiting
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, Known
@@ -10,8 +13,10 @@ from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts
 from pipeline.analysis.rules.kafka.positions import loop_words
 from pipeline.analysis.rules.kafka.progress import track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members
+from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS, FETCHED_AGAIN_SECONDS, POLL_SECONDS
 from pipeline.analysis.rules.people import joined
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 
 READS = ("timeline", "exchanges", "states", "batches")
 
@@ -104,6 +109,18 @@ def _past(case: Case) -> list[str]:
 class Stalled(Rule):
     """Group stalled."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        behind_records: Count = BEHIND_RECORDS
+        stalled_commits: Annotated[int, Field(ge=2)] = Field(
+            default=5, description="Commits of one and the same offset, or fetches from it"
+        )
+        stalled_seconds: Seconds = Field(default=8.0, description="For how long")
+        fetched_again_seconds: Seconds = FETCHED_AGAIN_SECONDS
+        silence_periods: Ratio = SILENCE_PERIODS
+        poll_seconds: Seconds = POLL_SECONDS
+
     name = "stalled"
     title = "Group stalled"
     protocol = "kafka"
@@ -111,14 +128,6 @@ class Stalled(Rule):
     meaning = (
         "A group stays at one offset of a partition, which it commits or fetches from again and again, while records "
         "wait."
-    )
-    thresholds = (
-        "behind_records",
-        "stalled_commits",
-        "stalled_seconds",
-        "fetched_again_seconds",
-        "silence_periods",
-        "poll_seconds",
     )
     reads = (*READS, "events")
     advice = (*words.ADVICE[track.STALLED], *dict.fromkeys(loop_words.ADVICE.values()))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from pipeline.analysis.rules.case.case import Case, arg, listed, waiting
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
@@ -9,7 +13,15 @@ from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, shape_why
 from pipeline.analysis.rules.kafka.progress.stalled import READS
+from pipeline.analysis.rules.kafka.thresholds import (
+    BEHIND_RECORDS,
+    DROPPED_COMMITS,
+    FETCHED_AGAIN_SECONDS,
+    POLL_SECONDS,
+    UNCOMMITTED_SECONDS,
+)
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 
 
 def _stopped(case: Case) -> str:
@@ -80,19 +92,23 @@ def _stopped_why(case: Case) -> str:
 class Stopped(Rule):
     """A group, or a member of it, no longer commits what it holds of a topic, while records come to wait."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        behind_records: Count = BEHIND_RECORDS
+        dropped_commits: Count = DROPPED_COMMITS
+        stopped_seconds: Seconds = Field(
+            default=10.0, description="Silence of a group, or of a member of it, while records wait"
+        )
+        silence_periods: Ratio = SILENCE_PERIODS
+        poll_seconds: Seconds = POLL_SECONDS
+        fetched_again_seconds: Seconds = FETCHED_AGAIN_SECONDS
+        uncommitted_seconds: Annotated[float, Field(ge=60, allow_inf_nan=False)] = UNCOMMITTED_SECONDS
+
     name = "stopped"
     title = "Group stopped committing"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    thresholds = (
-        "behind_records",
-        "dropped_commits",
-        "stopped_seconds",
-        "silence_periods",
-        "poll_seconds",
-        "fetched_again_seconds",
-        "uncommitted_seconds",
-    )
     reads = (*READS, "events")
     advice = (
         *words.ADVICE[track.STOPPED],

@@ -10,6 +10,8 @@ from itertools import pairwise
 
 from pipeline.analysis.rules.kafka.behind import Behind
 
+RESET, SEEK, SURPRISE = "reset", "seek", "surprise"
+"""How a group went back: a tool set it back; its own member did, and read from there before; neither."""
 LAG_GROWING, STOPPED, STALLED, REWOUND = "lag_growing", "stopped", "stalled", "rewound"
 COMMIT_REGRESSED, DROPPED = "commit_regressed", "partition_dropped_from_commits"
 SPAN_US = 1_000_000

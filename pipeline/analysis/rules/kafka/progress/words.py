@@ -11,8 +11,7 @@ from pipeline.analysis.rules.already import from_before
 from pipeline.analysis.rules.kafka.behind import records_behind
 from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track
-from pipeline.analysis.rules.kafka.progress.going_back import RESET, SEEK
-from pipeline.analysis.rules.kafka.progress.track import Trouble
+from pipeline.analysis.rules.kafka.progress.track import RESET, SEEK, Trouble
 from pipeline.analysis.rules.model import NAMELESS, clock, seconds
 from pipeline.analysis.rules.people import count, first_of, wait_or_waits
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from pipeline.analysis.libraries import COOPERATIVE_ASSIGNOR, COOPERATIVELY, OR_CONSUMER_PROTOCOL
 from pipeline.analysis.rules.case.case import Case, count, listed
 from pipeline.analysis.rules.case.entities import GROUP
@@ -9,6 +13,7 @@ from pipeline.analysis.rules.case.texts import REFUSED, SEEN, WHY_IS_NOT, Texts,
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.model import seconds
 from pipeline.analysis.rules.rule import Counting, Link, Rule
+from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds, Share
 
 ADVICE = (
     "Now: stop or repair the member that comes and goes (named above): one that crashes and restarts, is slower than "
@@ -85,11 +90,27 @@ def _standstill(case: Case) -> str:
 class RebalanceStorm(Rule):
     """A group rebalances again and again."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        storm_generations: Annotated[int, Field(ge=2)] = Field(default=5, description="Generations of a group")
+        storm_interval_seconds: Seconds = Field(
+            default=60.0, description="At most so long from one to the next, on average"
+        )
+        storm_unexplained: Count = Field(
+            default=3,
+            description="Generations among them that no deploy explains: instances come again and again, or nobody "
+            "came or went",
+        )
+        storm_share: Share = Field(
+            default=0.5, description="Or the share of time in which the group stands still for rebalances"
+        )
+        silence_periods: Ratio = SILENCE_PERIODS
+
     name = "rebalance_storm"
     title = "Rebalance storm"
     protocol = "kafka"
     severities = ("warning", "info")
-    thresholds = ("storm_generations", "storm_interval_seconds", "storm_unexplained", "storm_share", "silence_periods")
     reads = ("exchanges", "states", "timeline")
     advice = (ADVICE, ADVICE_DEPLOY, ADVICE_AGAIN, ADVICE_UNSEEN, LOOP_ADVICE)
     urgency = REFUSED

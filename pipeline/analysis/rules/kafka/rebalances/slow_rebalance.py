@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pipeline.analysis.libraries import COOPERATIVE
 from pipeline.analysis.rules.case.entities import GROUP
 from pipeline.analysis.rules.case.texts import SLOW
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import Ratio, RuleThresholds, Seconds
 
 BUSY = (
     "Now: let {who} finish, or restart it if it hangs; all others wait for it. Fix: less work between two polls by "
@@ -23,11 +26,20 @@ SILENT = (
 class SlowRebalance(Rule):
     """A group waits for one member before it has an assignment again."""
 
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        slow_rebalance_seconds: Seconds = Field(
+            default=10.0, description="How long a group waits for one member before it has an assignment again"
+        )
+        slow_rebalance_ratio: Ratio = Field(
+            default=3.0, description="Times as long as rebalances of this group usually take, where that is known"
+        )
+
     name = "slow_rebalance"
     title = "Slow rebalance"
     protocol = "kafka"
     severities = ("warning",)
-    thresholds = ("slow_rebalance_seconds", "slow_rebalance_ratio")
     reads = ("states", "exchanges", "waiting")
     advice = (BUSY, SILENT)
     urgency = SLOW

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
-from pipeline.analysis.rules.episodes import Episode
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.rebalances.outcomes import have_read_all
 from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import (
     ADVICE,
@@ -27,7 +27,6 @@ from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, some
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 _FOLLOWING = 3
 """Generations without a change of members that may follow one: cooperative assignors hand over in a further one."""
@@ -93,7 +92,7 @@ class Explained:
 
 
 @finds(RebalanceStorm)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: RebalanceStorm.Thresholds) -> Iterator[Finding]:
     """Apply the rule."""
     many = [e for e in sources.episodes.get(RebalanceStorm.name, ()) if _is_often(e, settings)]
     if not many:
@@ -138,12 +137,12 @@ def _has_changed(life: Life, episode: Episode) -> bool:
     return comes or (life.left and episode.first_us <= life.last_us <= episode.last_us + _JOINING_US)
 
 
-def _is_storm(episode: Episode, explained: Explained, unstable_us: int, settings: FindingSettings) -> bool:
+def _is_storm(episode: Episode, explained: Explained, unstable_us: int, settings: RebalanceStorm.Thresholds) -> bool:
     longest_us = max(settings.storm_share * episode.span_us, settings.storm_interval_seconds * 1_000_000)
     return explained.unexplained >= settings.storm_unexplained or unstable_us >= longest_us
 
 
-def _is_often(episode: Episode, settings: FindingSettings) -> bool:
+def _is_often(episode: Episode, settings: RebalanceStorm.Thresholds) -> bool:
     generations = episode.times if _is_by_epochs(episode) else episode.kinds
     longest_us = generations * settings.storm_interval_seconds * 1_000_000
     return generations >= settings.storm_generations and episode.span_us <= longest_us

@@ -27,7 +27,6 @@ from pipeline.analysis.rules.kafka.rebalances.storms import (
 from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, who
 from pipeline.analysis.rules.rule import finds
-from pipeline.finding_settings import FindingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Loop:
         return self.lives[0].first_us, max(one.last_us for one in self.lives)
 
 
-def loops(lives: Sequence[Life], settings: FindingSettings) -> list[Loop]:
+def loops(lives: Sequence[Life], settings: RebalanceStorm.Thresholds) -> list[Loop]:
     """What comes again and again, of the members of one group.
 
     Args:
@@ -71,7 +70,7 @@ def loops(lives: Sequence[Life], settings: FindingSettings) -> list[Loop]:
     return sorted(found, key=lambda loop: loop.span)
 
 
-def _without_pauses(alike: Sequence[Life], settings: FindingSettings) -> Iterator[list[Life]]:
+def _without_pauses(alike: Sequence[Life], settings: RebalanceStorm.Thresholds) -> Iterator[list[Life]]:
     """Cut where the instance stays away, or lives, for several of its own intervals."""
     longest_us = settings.silence_periods * settings.episode_pause_seconds * 1_000_000
     some: list[Life] = []
@@ -92,7 +91,7 @@ def _intervals(lives: Sequence[Life]) -> list[int]:
 
 
 @finds(RebalanceStorm)
-def find(sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def find(sources: Sources, settings: RebalanceStorm.Thresholds) -> Iterator[Finding]:
     """Apply the rule to the lives of instances; what episodes show is reported by them, if it is as severe."""
     joined = _joined(sources.steps, BIRTHS + settings.storm_unexplained)
     if not joined:
@@ -114,7 +113,7 @@ def _joined(steps: Iterable[Step], least: int) -> dict[tuple[str, str], dict[str
 
 def _finding(
     cluster: str, group: str, found: Sequence[Loop], by_member: Mapping[str, str], sources: Sources,
-    settings: FindingSettings,
+    settings: RebalanceStorm.Thresholds,
 ) -> Finding:  # fmt: skip
     last = found[-1]
     name = who(last.lives[0].client_id, last.lives[0].client_ip)

@@ -27,7 +27,6 @@ from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
 from pipeline.analysis.rules.people import count, host_of, wait_or_waits, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import SERVICE_US, Row
-from pipeline.finding_settings import FindingSettings
 
 _KNOWN_PAST = 3
 """Rebalances that it takes to know how long they take."""
@@ -110,7 +109,7 @@ _BEFORE_US = 600_000_000
 
 
 @finds(SlowRebalance)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: SlowRebalance.Thresholds) -> list[Finding]:
     """Apply the rule."""
     least_us = int(settings.slow_rebalance_seconds * 1_000_000)
     over: dict[tuple[str, str], list[tuple[Round, Late]]] = {}
@@ -127,7 +126,7 @@ def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
 
 
 def _lasting(
-    sources: Sources, over: Mapping[tuple[str, str], Sequence[tuple[Round, Late]]], settings: FindingSettings
+    sources: Sources, over: Mapping[tuple[str, str], Sequence[tuple[Round, Late]]], settings: SlowRebalance.Thresholds
 ) -> Iterator[tuple[tuple[str, str], Finding]]:
     """The rebalances that had not ended when the data did."""
     joins = waiting_joins(sources)
@@ -138,7 +137,7 @@ def _lasting(
             yield place, _open_finding(*place, one, over.get(place, ()), sources, settings)
 
 
-def slow_rounds(rows: Sequence[Row], settings: FindingSettings) -> Iterator[tuple[Round, Late]]:
+def slow_rounds(rows: Sequence[Row], settings: SlowRebalance.Thresholds) -> Iterator[tuple[Round, Late]]:
     """The rebalances of one group that took long because of one member.
 
     Args:
@@ -158,7 +157,7 @@ def _with_late(rows: Sequence[Row]) -> list[tuple[Round, Late | None]]:
     return [(one, waited_for(one, before, rows)) for before, one in zip([None, *seen], seen, strict=False)]
 
 
-def _least_us(seen: Sequence[tuple[Round, Late | None]], settings: FindingSettings) -> float:
+def _least_us(seen: Sequence[tuple[Round, Late | None]], settings: SlowRebalance.Thresholds) -> float:
     """How long is long."""
     usual = [one.last_us - one.first_us for one, late in seen if late is None]
     least_us = settings.slow_rebalance_seconds * 1_000_000
@@ -230,7 +229,9 @@ def _silent(one: Round, before: Round | None, seen: Mapping[str, int], gone: set
     return Late(member, *before.named[member], True, None, last_seen[member])
 
 
-def _finding(cluster: str, group: str, slow: Sequence[tuple[Round, Late]], settings: FindingSettings) -> Finding:
+def _finding(
+    cluster: str, group: str, slow: Sequence[tuple[Round, Late]], settings: SlowRebalance.Thresholds
+) -> Finding:
     one, late = max(slow, key=lambda each: each[0].last_us)
     first_us, last_us = one.first_us, one.last_us
     client = who(late.client_id, late.host)
@@ -260,7 +261,7 @@ def _finding(cluster: str, group: str, slow: Sequence[tuple[Round, Late]], setti
     )  # fmt: skip
 
 
-def _begun_finding(one: Begun, settings: FindingSettings) -> Finding:
+def _begun_finding(one: Begun, settings: SlowRebalance.Thresholds) -> Finding:
     client = who(one.client_id, one.host)
     did = "did not join" if one.rejoined_us is None else f"joined at {clock(one.rejoined_us)} UTC only"
     return Finding(
@@ -280,7 +281,7 @@ def _begun_finding(one: Begun, settings: FindingSettings) -> Finding:
 
 def _open_finding(
     cluster: str, group: str, one: HeldUp, over: Sequence[tuple[Round, Late]], sources: Sources,
-    settings: FindingSettings,
+    settings: SlowRebalance.Thresholds,
 ) -> Finding:  # fmt: skip
     client = who(one.client_id, one.host)
     others = (

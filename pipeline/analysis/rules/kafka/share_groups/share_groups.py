@@ -18,6 +18,7 @@ from typing import NamedTuple
 from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
 from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE, PoisonRecord
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
+from pipeline.analysis.rules.kafka.progress.stopped import Stopped
 from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
@@ -35,7 +36,6 @@ from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.safety.work import affordable, check_work
 from pipeline.analysis.tables import Tables
-from pipeline.finding_settings import FindingSettings
 
 STOPPED = "stopped"
 _FOLLOWED = (1_000, 100, 10, 1)
@@ -50,8 +50,12 @@ _REMEMBERED = 200
 """Gaps by which the rhythm of a group is known."""
 
 
+class ShareThresholds(PoisonRecord.Thresholds, Stopped.Thresholds):
+    """Thresholds of rules that share a pass."""
+
+
 @finds(PoisonRecord)
-def find(sources: Sources, settings: FindingSettings) -> list[Finding]:
+def find(sources: Sources, settings: ShareThresholds) -> list[Finding]:
     """Apply both."""
     seen = deliveries(sources)
     if not seen:
@@ -122,7 +126,7 @@ def _followed(repeated: Sequence[Delivery]) -> list[Delivery]:
     return narrow[-_MOST_FOLLOWED:]
 
 
-def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings) -> Iterator[Finding]:
+def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings: ShareThresholds) -> Iterator[Finding]:
     """The findings about what came again and again while other records were accepted: one for each time."""
     by_span: defaultdict[Span, list[_Suspect]] = defaultdict(list)
     for one in suspects(some, settings.share_deliveries):
@@ -136,7 +140,7 @@ def _poison(place: SharePlace, some: list[Delivery], sources: Sources, settings:
 
 
 def _poisoned_by(
-    bad: Sequence[_Suspect], place: SharePlace, some: list[Delivery], sources: Sources, settings: FindingSettings
+    bad: Sequence[_Suspect], place: SharePlace, some: list[Delivery], sources: Sources, settings: ShareThresholds
 ) -> Finding | None:
     first_us = min(one.shown[0].us for one in bad)
     last_us = max(max(d.us for d in (*one.shown, *one.acknowledged)) for one in bad)
@@ -202,7 +206,7 @@ def _range(bad: Sequence[_Suspect]) -> str:
 
 
 def _stopped(
-    by_place: dict[SharePlace, list[Delivery]], sources: Sources, settings: FindingSettings
+    by_place: dict[SharePlace, list[Delivery]], sources: Sources, settings: ShareThresholds
 ) -> Iterator[Finding]:
     """A group that acknowledges nothing more of a topic while records are written to it; its partitions are one."""
     by_topic: defaultdict[tuple[str, str, str], list[SharePlace]] = defaultdict(list)
@@ -254,7 +258,7 @@ class Silence(NamedTuple):
     is_over: bool
 
 
-def silences(times_us: Sequence[int], end_us: int, settings: FindingSettings) -> Iterator[Silence]:
+def silences(times_us: Sequence[int], end_us: int, settings: ShareThresholds) -> Iterator[Silence]:
     """The times that acknowledgements kept out for much longer than before, in order of time.
 
     What was such a time is not the group's rhythm, unless it comes as often as it takes to know one.

@@ -13,12 +13,12 @@ from decoder.model import FrameFlags
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, GAPS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 SECOND = 1_000_000
 AFTER_GAP = int(FrameFlags.AFTER_GAP)
 KEYS = {

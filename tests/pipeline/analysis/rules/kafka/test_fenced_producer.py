@@ -12,7 +12,7 @@ from pipeline.analysis.facts import Facts
 from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
@@ -39,7 +39,7 @@ def on(begin: int, end: int, by: tuple[str, str, str] = NEW) -> list[Row]:
 
 
 def judged(*rows: Row, max_evidence: int = 20) -> tuple[Finding, Row]:
-    found = find_all(tables(exchanges=rows), Facts(), FindingSettings(max_evidence=max_evidence)).findings
+    found = find_all(tables(exchanges=rows), Facts(), finding_settings(max_evidence=max_evidence)).findings
     (one,) = (finding for finding in found if finding.rule == "fenced_producer")
     (incident,) = grouped([one.row()]).incidents
     return one, incident

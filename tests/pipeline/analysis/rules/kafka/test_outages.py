@@ -13,13 +13,13 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.brokers import coordinators, leaderless
 from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, waves
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.statements.new_groups import group_statements
-from pipeline.finding_settings import FindingSettings
 from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 SECOND = 1_000_000
 SERVER = "10.0.0.1:9092"
 Row = dict[str, Any]

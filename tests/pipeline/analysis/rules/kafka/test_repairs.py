@@ -11,17 +11,18 @@ import pytest
 
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
-from pipeline.analysis.rules.episodes import Episode, Shown, collect_episodes
+from pipeline.analysis.rules.episode import Episode, Shown
+from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import Finding
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 T0_US = int(T0.timestamp() * 1_000_000)
 END_S = 900.0
 Row = dict[str, Any]

@@ -11,12 +11,12 @@ import pytest
 from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.producers import duplicate_write, hanging_transaction
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, RECORD_BATCHES, TRANSACTIONS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 SECOND = 1_000_000
 SERVER = "10.0.0.1:9092"
 Row = dict[str, Any]

@@ -8,17 +8,18 @@ from dataclasses import replace
 import pytest
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.rules.episodes import Shown, collect_episodes
+from pipeline.analysis.rules.episode import Shown
+from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.clients import upgrades
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 AFTER_4_0_0 = ["4.0.0"]
 
 

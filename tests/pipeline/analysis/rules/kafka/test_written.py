@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.rules.kafka.producers import written
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 
 
 def batch(n: float, **more: Any) -> dict[str, Any]:

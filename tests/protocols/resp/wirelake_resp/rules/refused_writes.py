@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
+from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.entities import HOST
+from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts, advised, own_clients
 from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.rule import Rule
+from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import ADDRESS
-from pipeline.finding_settings import FindingSettings
 
 _ADVICE = {
-    "OOM": "The server holds as much as `maxmemory` allows and evicts nothing: give it more, or an eviction policy.",
-    "READONLY": "The clients talk to a replica: they follow no failover, or have its address configured.",
-    "MISCONF": "The server cannot save to its disk: look at its log and free space.",
+    "OOM": "Now: free memory on {server}, or raise `maxmemory`. Fix: set an eviction policy (`maxmemory-policy`).",
+    "READONLY": "Now: point the clients at the primary of {server}. Fix: let them follow failovers.",
+    "MISCONF": "Now: free space on the disk of {server}; its log names the error. Fix: alert on failed saves.",
 }
+
+
+def _headline(case: Case) -> str:
+    return f"{case.server} refuses writes: {case.details['error']}, {count(case.times, 'time')}"
 
 
 class RespRefusedWrites(Rule):
     """A Redis server refuses commands because it is full, read-only or cannot save."""
+
+    class Thresholds(RuleThresholds):
+        """When it fires."""
+
+        resp_refused_times: Count = Field(default=3, description="Commands that a Redis server refuses with one error")
 
     name = "resp_refused_writes"
     title = "Redis refuses writes"
     protocol = "resp"
     severities = ("critical",)
     advice = tuple(_ADVICE.values())
+    urgency = STANDS
+    texts = Texts(
+        headline=_headline,
+        now=lambda case: advised(case, "now"),
+        fix=lambda case: advised(case, "fix"),
+        reasoning=f"{SEEN}the error is the server's own answer.",
+        source=lambda case: case.server,
+        affected=own_clients,
+    )
+    causes = (Link(("connection_failed",), (HOST,), "clients that lost the primary go on to a replica"),)
 
     @classmethod
-    def detect(cls, sources: Sources, settings: FindingSettings) -> list[Finding]:
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
         """One finding a server and error."""
-        del settings
         rows = sources.tables.rows(
             f"""
-            SELECT {ADDRESS["server"]} AS server, error, count(*) AS times, count(DISTINCT client_ip) AS hosts,
-                min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us, min(exchange_id) AS evidence
+            SELECT {ADDRESS["server"]} AS server, error, count(*) AS times,
+                list_sort(list(DISTINCT client_ip)) AS hosts, min(epoch_us(ts)) AS first_us,
+                max(epoch_us(ts)) AS last_us, min(exchange_id) AS evidence
             FROM (SELECT *, unnest(error_names) AS error FROM exchanges WHERE protocol = 'resp')
-            WHERE list_contains($errors, error) GROUP BY ALL ORDER BY server, error
+            WHERE list_contains($errors, error) GROUP BY ALL HAVING times >= $least ORDER BY server, error
             """,
             errors=list(_ADVICE),
+            least=settings.resp_refused_times,
         )
         return [
             Finding(
@@ -48,11 +73,11 @@ class RespRefusedWrites(Rule):
                 group_id=None,
                 first_us=row.first_us,
                 last_us=row.last_us,
-                summary=f"{row.server} refused {row.times} commands of {row.hosts} hosts with {row.error} since "
-                f"{clock(row.first_us)} UTC.",
-                advice=_ADVICE[row.error],
+                summary=f"{row.server} refused {row.times} commands of {count(len(row.hosts), 'host')} with "
+                f"{row.error} since {clock(row.first_us)} UTC.",
+                advice=_ADVICE[row.error].format(server=row.server),
                 evidence=[row.evidence],
-                details={"error": row.error, "times": row.times},
+                details={"error": row.error, "times": row.times, "server": row.server, "hosts": row.hosts},
             )
             for row in rows
         ]

@@ -11,7 +11,7 @@ import pytest
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.kafka.groups import refused_joins
 from pipeline.analysis.rules.model import Finding
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES
 from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, at, member
 from tests.pipeline.analysis.sources import sources
@@ -34,7 +34,7 @@ def asks(who: str, code: int, *names: str, session_s: int = 10) -> Row:
 
 def found(states: Sequence[Row], exchanges: Sequence[Row] = (), seen_s: float | None = None) -> list[Finding]:
     ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
-    return refused_joins.find(replace(sources(states=states, exchanges=exchanges), ends=ends), FindingSettings())
+    return refused_joins.find(replace(sources(states=states, exchanges=exchanges), ends=ends), finding_settings())
 
 
 def test_it_names_what_it_offers_and_what_the_others_do() -> None:

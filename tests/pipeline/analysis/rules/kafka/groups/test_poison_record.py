@@ -8,12 +8,12 @@ import pytest
 
 from pipeline.analysis.rules.kafka.groups import poison_lives
 from pipeline.analysis.rules.model import Finding
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enters, fetched, leaves, with_steps
 
 
 def found(exchanges: Sequence[Row], events: Sequence[Row], seen_s: float | None = None) -> list[Finding]:
-    return poison_lives.find(with_steps(seen_s, exchanges=exchanges, events=events), FindingSettings())
+    return poison_lives.find(with_steps(seen_s, exchanges=exchanges, events=events), finding_settings())
 
 
 def lives(number: int, every_s: float, *, leave: bool = False, who: str = "a") -> list[Row]:

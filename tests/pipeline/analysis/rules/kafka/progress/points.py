@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from pipeline.analysis.rules.kafka.progress.judging import judge
 from pipeline.analysis.rules.kafka.progress.track import Fall, Point, Trouble
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 SEC = 1_000_000
 """µs."""
 

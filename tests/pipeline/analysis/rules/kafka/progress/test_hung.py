@@ -14,7 +14,7 @@ from pipeline.analysis.rules.kafka.progress import lagging
 from pipeline.analysis.rules.kafka.progress.judging import judge
 from pipeline.analysis.rules.kafka.progress.life import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import OFFSET_TIMELINE, STATE_EVENTS
 from tests.pipeline.analysis.rules.kafka.progress.points import SEC, SETTINGS, commit, end, log, with_lags
 from tests.pipeline.analysis.sources import sources
@@ -171,11 +171,11 @@ def test_the_finding_names_client_host_and_partition() -> None:
     ]  # fmt: skip
     limit = Step(ENTERS, "C", "g", "m0", "app-0", "10.0.0.0", "10.0.0.0:4000", "c", "j", 0, 0, 60 * SEC)
     made = replace(sources(timeline=[*commits, *ends], states=beats), steps=[limit])
-    (finding,) = lagging.find(made, FindingSettings())
+    (finding,) = lagging.find(made, finding_settings())
     assert (finding.rule, finding.subject, finding.severity, finding.state) == ("stopped", "g/t", "critical", "ongoing")
     assert finding.summary.startswith("app-0 at 10.0.0.0 of group g has committed nothing of t-0 from ")
     assert "The coordinator answered it last at" in finding.summary
     assert "app-0 at 10.0.0.0" in finding.advice
     assert finding.details["clients"] == ["app-0 at 10.0.0.0"]
     gone = replace(limit, what=LEAVES, us=int(T0.timestamp() + 65) * SEC)
-    assert lagging.find(replace(made, steps=[limit, gone]), FindingSettings()) == []
+    assert lagging.find(replace(made, steps=[limit, gone]), finding_settings()) == []

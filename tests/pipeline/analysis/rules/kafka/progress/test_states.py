@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.rules.kafka.progress import lagging
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
@@ -62,7 +62,7 @@ def silence(coordinator_until: int) -> list[Any]:
     made = sources(timeline=[*commits, *ends], exchanges=exchanges)
     heard = {"10.0.0.1:9092": _T0_US + coordinator_until * _S}
     made = replace(made, ends={"C": _T0_US + 120 * _S}, server_ends=heard)
-    return lagging.find(made, FindingSettings())
+    return lagging.find(made, finding_settings())
 
 
 def test_a_silence_is_open_while_its_coordinator_is_heard() -> None:

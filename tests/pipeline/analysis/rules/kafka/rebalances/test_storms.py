@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.rules.episodes import Shown, collect_episodes
+from pipeline.analysis.rules.episode import Shown
+from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
 from pipeline.analysis.rules.kafka.rebalances import storms, storms_slow
 from pipeline.analysis.rules.kafka.rebalances.storms import Life, Round, explain_generations
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import SEVERITIES, Finding
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 T0_US = int(T0.timestamp() * 1_000_000)
 SECOND = 1_000_000
 Row = dict[str, Any]

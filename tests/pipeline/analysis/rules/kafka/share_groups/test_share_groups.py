@@ -13,12 +13,12 @@ from pipeline.analysis.rules.kafka.share_groups import share_groups
 from pipeline.analysis.rules.kafka.share_groups.share_groups import silences, suspects
 from pipeline.analysis.rules.kafka.share_groups.share_states import Delivery, SharePlace, deliveries, starts_moved
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.finding_settings import FindingSettings
+from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
-SETTINGS = FindingSettings()
+SETTINGS = finding_settings()
 SECOND = 1_000_000
 SERVER = "10.0.0.1:9092"
 FETCH, ACKNOWLEDGE, HEARTBEAT = 78, 79, 76
