@@ -22,6 +22,7 @@ from pipeline.analysis.pairing import exchanges, halves_of, newest
 from pipeline.analysis.rules.kafka.exchange_symptoms import without_bodies
 from pipeline.analysis.statements.exchanges import placed
 from pipeline.config.settings import StreamSettings
+from pipeline.lake.arrow import with_plain_texts
 from pipeline.tables import (
     EXCHANGES,
     FRAMES,
@@ -90,8 +91,11 @@ class Gathering:
         settings = self._settings
         self._count(frames, gaps)
         halves = pa.concat_tables([self._halves, frames])
-        paired = exchanges(halves, settings.response_timeout, settings.abandon_timeout, self._clocks)
+        paired = exchanges(
+            halves, settings.response_timeout, settings.abandon_timeout, self._clocks, copies_texts=False
+        )  # fmt: skip
         new = gathered(paired, gaps, self._kept.facts)
+        new = replace(new, pending=with_plain_texts(new.pending))
         self._halves = self._few("halves", halves_of(new.pending, halves))
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0
         self._clocks = self._few(

@@ -17,116 +17,47 @@ its service begins when the response before has left. Only the agent sees all of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.columns import Bools
-from decoder.model import FrameFlags
+from decoder.columns import Bools, Ints
 from decoder.protocols import names_of, protocols
-from pipeline.analysis.columns.nullable import Numbers, at_places, bounds_of, truths, whole_array
+from pipeline.analysis.columns.nullable import Numbers, at_places, bounds_of, truths
+from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
+from pipeline.analysis.matching import CLAMPED, CLOCK_COLUMNS, CONTEXT, matched
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
-from pipeline.lake.arrow import arrow_array, in_one_array, int_values, taken
+from pipeline.lake.arrow import arrow_array, fits_one_array, in_one_array, int_values, pointing_to, taken
 from pipeline.tables import EXCHANGES
 
-_CONTEXT = (
-    "connection_id", "agent_id", "flow_id", "protocol", "client_ip", "client_port", "server_ip", "server_port",
-    "api_key", "api_name", "api_version", "correlation_id",
-)  # fmt: skip
-_CLAMPED = int(FrameFlags.TIME_CLAMPED)
-
-
-def _has(half: str, flag: FrameFlags) -> str:
-    return f"{half}.flags & {int(flag)} <> 0"
-
-
-def _first(direction: str) -> str:
-    return (
-        f"SELECT * FROM halves WHERE direction = '{direction}' "
-        "QUALIFY row_number() OVER (PARTITION BY id ORDER BY seq) = 1"
-    )
-
-
-_REQUEST_STATUS = f"""CASE
-    WHEN {_has("req", FrameFlags.NO_RESPONSE_EXPECTED)} THEN 'no_response_expected'
-    WHEN {_has("req", FrameFlags.UNANSWERED)} OR epoch_us(req.ts) < expired_after THEN 'unanswered'
-    ELSE 'pending' END"""
-_RESPONSE_STATUS = f"""CASE
-    WHEN {_has("res", FrameFlags.FOLLOWING_RESPONSE)} THEN 'following_response'
-    WHEN {_has("res", FrameFlags.ORPHAN_RESPONSE)} OR epoch_us(res.ts) < expired_after THEN 'orphan_response'
-    ELSE 'pending' END"""
 _ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
-_CLOCK_COLUMNS = ["connection_id", "direction", "seq", "ts", "flags"]
-_CLOCK = ", ".join(_CLOCK_COLUMNS)
+_CLOCK = ", ".join(CLOCK_COLUMNS)
 _CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
 _KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
-_EXCHANGES = f"""
-    WITH halves AS (
-        SELECT *, {_ID} AS id FROM frames
-    ), requests AS ({_first("request")}), responses AS ({_first("response")}),
-    clocks AS (
-        SELECT connection_id, greatest(
-            arg_max(epoch_us(ts), seq) FILTER (direction = 'request' AND flags & {_CLAMPED} = 0),
-            arg_max(epoch_us(ts), seq) FILTER (direction = 'response' AND flags & {_CLAMPED} = 0)
-        ) AS clock
-        FROM clock_frames GROUP BY connection_id
-    ), deadlines AS (
-        SELECT connection_id,
-            greatest(clock - $answer_us, (SELECT max(clock) FROM clocks) - $abandon_us) AS expired_after
-        FROM clocks
-    ), matched AS (
-        SELECT req, res, (req.flags | res.flags) & {_CLAMPED} <> 0 AS is_clamped,
-            res.ts IS NOT NULL AND req.ts IS NOT NULL AND epoch_us(res.ts) > epoch_us(req.ts) + $answer_us
-                AND NOT is_clamped AS is_late
-        FROM requests AS req FULL JOIN responses AS res ON req.id = res.id
-    ), each AS (
-        SELECT req, res, is_clamped FROM matched WHERE NOT is_late
-        UNION ALL SELECT req, NULL, false FROM matched WHERE is_late
-        UNION ALL SELECT NULL, res, false FROM matched WHERE is_late
-    ), timed AS (
-        SELECT each.*, expired_after FROM each
-        JOIN deadlines ON deadlines.connection_id = coalesce(req.connection_id, res.connection_id)
-    ), spanned AS (
-        SELECT *, CASE WHEN req.id IS NOT NULL AND res.id IS NOT NULL AND NOT is_clamped
-            THEN greatest(epoch_us(res.ts) - epoch_us(req.ts_end), 0) END AS latency
-        FROM timed
-    )
-    SELECT
-        CASE WHEN req.id IS NULL AND NOT ({_has("res", FrameFlags.ORPHAN_RESPONSE)})
-            AND NOT ({_has("res", FrameFlags.FOLLOWING_RESPONSE)}) THEN res.id || '/late'
-            ELSE coalesce(req.id, res.id) END AS exchange_id,
-        {", ".join(f"coalesce(req.{name}, res.{name}) AS {name}" for name in _CONTEXT)},
-        req.client_id AS client_id,
-        coalesce(req.ts, res.ts) AS ts,
-        make_timestamp(epoch_us(coalesce(req.ts, res.ts)))::DATE AS date,
-        req.ts AS request_ts, res.ts AS response_ts,
-        latency AS latency_us,
-        CASE WHEN latency IS NOT NULL AND NOT ({_has("res", FrameFlags.AFTER_GAP)})
-            THEN least(latency, greatest(coalesce(res.idle_us, latency), 0)) END AS service_us,
-        req.size AS request_size, res.size AS response_size,
-        CASE WHEN res.id IS NULL THEN {_REQUEST_STATUS} WHEN req.id IS NULL THEN {_RESPONSE_STATUS}
-            ELSE 'paired' END AS status,
-        req.decode_status AS request_status, res.decode_status AS response_status,
-        req.flags AS request_flags, res.flags AS response_flags, req.place AS request_place, res.place AS response_place
-    FROM spanned
-"""
 _SLIM = (
-    *_CONTEXT, "exchange_id", "direction", "seq", "ts", "ts_end", "flags", "size", "idle_us", "client_id",
+    *CONTEXT, "exchange_id", "direction", "seq", "ts", "ts_end", "flags", "size", "idle_us", "client_id",
     "decode_status",
 )  # fmt: skip
-"""What the query reads of frames. Texts of bodies stay out of it: they are taken once it has found both halves."""
+"""What halves are matched by. Texts of bodies stay out of it: they are taken once both halves are found."""
 _TEXTS = ("body", "embedded", "header")
+_Bring = Callable[[pa.ChunkedArray, pa.Array], pa.ChunkedArray]
+"""Gives values of a column of texts by row number; a row that is null gives null."""
 
 
 def exchanges(
-    frames: pa.Table, response_timeout: timedelta, abandon_timeout: timedelta, earlier: pa.Table | None = None
+    frames: pa.Table,
+    response_timeout: timedelta,
+    abandon_timeout: timedelta,
+    earlier: pa.Table | None = None,
+    *,
+    copies_texts: bool = True,
 ) -> pa.Table:
     """Rows of ``silver.exchanges``, and behind them those whose ``status`` is ``pending``.
 
@@ -135,41 +66,50 @@ def exchanges(
             frame wins; a frame that the agent could not number stands for itself.
         response_timeout, abandon_timeout: see StreamSettings.
         earlier: the newest frames of each connection that came before these (:func:`newest`); they are not paired.
+        copies_texts: if not, and one array can hold the texts of ``frames``, columns of texts point to these
+            (:func:`pipeline.lake.arrow.pointing_to`); ``with_plain_texts`` there copies what is to stay.
     """
     before = frames.slice(0, 0) if earlier is None else earlier
-    clocks = pa.concat_tables([some.select(_CLOCK_COLUMNS) for some in (frames, before)])
+    clocks = pa.concat_tables([some.select(CLOCK_COLUMNS) for some in (frames, before)])
+    bring = taken if copies_texts or not all(fits_one_array(frames.column(name)) for name in _TEXTS) else pointing_to
 
     def pair(some: pa.Table) -> pa.Table:
-        return _paired(some, clocks, response_timeout, abandon_timeout)
+        return _paired(some, clocks, response_timeout, abandon_timeout, bring)
 
     found = by_parts(f"table {EXCHANGES.full_name}", pair, frames, "connection_id")
     return pa.concat_tables(found) if found else schema_of(EXCHANGES).empty_table()
 
 
-def _paired(frames: pa.Table, clocks: pa.Table, response_timeout: timedelta, abandon_timeout: timedelta) -> pa.Table:
-    tables = Tables({"frames": _with_places(frames.select(_SLIM)), "clock_frames": clocks})
-    try:
-        found = tables.table(_EXCHANGES, answer_us=span_us(response_timeout), abandon_us=span_us(abandon_timeout))
-    finally:
-        tables.close()
-    is_pending = pc.equal(found.column("status"), "pending")
-    found = pa.concat_tables([found.filter(pc.invert(is_pending)), found.filter(is_pending)])
-    paired = _with_texts(found, frames)
+def _paired(
+    frames: pa.Table, clocks: pa.Table, response_timeout: timedelta, abandon_timeout: timedelta, bring: _Bring
+) -> pa.Table:
+    found = matched(frames.select(_SLIM), clocks, span_us(response_timeout), span_us(abandon_timeout))
+    order = np.argsort(found.is_pending, kind="stable")
+    rows = found.rows
+    if found.is_pending.any():
+        rows = rows.take(Numbers.all_known(order).arrow(pa.int64()))
+    texts = _texts_of(rows, frames, {"request": found.requests[order], "response": found.responses[order]}, bring)
+    paired = rows.append_column("response_body", texts["response_body"])
     for name, errors in zip(("error_codes", "error_names"), _errors_of(paired), strict=True):
-        paired = paired.append_column(name, errors)
-    return fit(paired, EXCHANGES)
+        rows = rows.append_column(name, errors)
+    rows = fit(rows, EXCHANGES)
+    for name, column in texts.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
 
 
-def _with_texts(found: pa.Table, frames: pa.Table) -> pa.Table:
-    """What the query gives, with the texts of both halves in place of where their frames are."""
-    keeps_header = pc.is_in(found.column("protocol"), arrow_array(_KEEP_HEADERS, pa.string()))
+def _texts_of(
+    rows: pa.Table, frames: pa.Table, halves: Mapping[str, Ints], bring: _Bring
+) -> dict[str, pa.ChunkedArray]:
+    """The texts of both halves, which are in these frames; -1 for none."""
+    columns = {}
+    keeps_header = truths(pc.is_in(rows.column("protocol"), arrow_array(_KEEP_HEADERS, pa.string())))
     for name in _TEXTS:
         texts = in_one_array(frames.column(name))
-        for half in ("request", "response"):
-            places = found.column(f"{half}_place")
-            wanted = pc.if_else(keeps_header, places, None) if name == "header" else places
-            found = found.append_column(f"{half}_{name}", taken(texts, whole_array(wanted)))
-    return found.drop_columns(["request_place", "response_place"])
+        for half, places in halves.items():
+            is_wanted = (places >= 0) & keeps_header if name == "header" else places >= 0
+            columns[f"{half}_{name}"] = bring(texts, Numbers(places, is_wanted).arrow(pa.int64()))
+    return columns
 
 
 def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
@@ -201,10 +141,13 @@ def _hold_another(texts: pa.ChunkedArray, mark: str, followed: str) -> Bools:
     pattern = re.compile(re.escape(mark.encode()) + b"(?!" + re.escape(followed.removeprefix(mark).encode()) + b")")
     found = [np.zeros(0, np.bool_)]
     for chunk in texts.chunks:
-        bounds, data = bounds_of(chunk)
+        pointed_to = isinstance(chunk, pa.DictionaryArray)
+        whole = chunk.dictionary if pointed_to else chunk
+        bounds, data = bounds_of(whole)
         places = [match.start() for match in pattern.finditer(data, int(bounds[0]), int(bounds[-1]))]
-        found.append(np.zeros(len(chunk), np.bool_))
-        found[-1][np.searchsorted(bounds, places, side="right") - 1] = True
+        holds = np.zeros(max(len(whole), 1), np.bool_)
+        holds[np.searchsorted(bounds, places, side="right") - 1] = True
+        found.append(holds[int_values(chunk.indices.fill_null(0))] if pointed_to else holds[: len(whole)])
     return np.concatenate(found)
 
 
@@ -249,9 +192,9 @@ def newest(frames: pa.Table, earlier: pa.Table, since_us: int) -> pa.Table:
     tables = Tables({"frames": frames, "earlier": earlier})
     try:
         return tables.table(f"""
-            SELECT * FROM ({_CLOCKS}) WHERE flags & {_CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
+            SELECT * FROM ({_CLOCKS}) WHERE flags & {CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
             QUALIFY row_number() OVER (PARTITION BY connection_id, direction ORDER BY seq DESC) = 1
-        """).cast(frames.select(_CLOCK_COLUMNS).schema)  # DuckDB names UTC as the machine does
+        """).cast(frames.select(CLOCK_COLUMNS).schema)  # DuckDB names UTC as the machine does
     finally:
         tables.close()
 
@@ -289,7 +232,7 @@ def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
     """The frames of exchanges that are ``pending``, in their order."""
     if not pending.num_rows:
         return frames.slice(0, 0)
-    slim = _with_places(frames.select(["exchange_id", "connection_id", "direction", "seq"]))
+    slim = with_places(frames.select(["exchange_id", "connection_id", "direction", "seq"]))
     tables = Tables({"pending": pending.select(["exchange_id", "request_ts"]), "frames": slim})
     try:
         found = tables.table(f"""
@@ -303,8 +246,3 @@ def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
     waits = np.zeros(frames.num_rows, np.bool_)
     waits[int_values(found.column("place").combine_chunks())] = True
     return frames.filter(Numbers.all_known(waits).arrow(pa.bool_()))
-
-
-def _with_places(frames: pa.Table) -> pa.Table:
-    """Frames, and beside each its number: what is found of few columns says so which rows are meant."""
-    return frames.append_column("place", Numbers.all_known(np.arange(frames.num_rows)).arrow(pa.int64()))

@@ -109,9 +109,14 @@ def fitting_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return arrow_array(fitting, kind)
 
 
+def fits_one_array(texts: pa.ChunkedArray) -> bool:
+    """Whether one array of strings is sure to hold all of a column."""
+    return bool(texts.nbytes <= _MOST_AT_ONCE)
+
+
 def in_one_array(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """The same, put together where one array of strings is sure to hold it, so that :func:`taken` need not do it."""
-    if texts.num_chunks == 1 or texts.nbytes > _MOST_AT_ONCE:
+    if texts.num_chunks == 1 or not fits_one_array(texts):
         return texts
     return pa.chunked_array([texts.combine_chunks()], texts.type)
 
@@ -121,7 +126,7 @@ def taken(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
 
     An array of strings holds 2 GB at most: of a column that is larger than half of that, values are taken in pieces.
     """
-    if texts.nbytes <= _MOST_AT_ONCE:
+    if fits_one_array(texts):
         (values,) = in_one_array(texts).chunks
         return pa.chunked_array([values.take(rows)], texts.type)
     values = texts.cast(pa.large_string()).combine_chunks()
@@ -135,6 +140,37 @@ def taken(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
         pieces.append(values.take(rows.slice(begin, end - begin)).cast(texts.type))
         begin = end
     return pa.chunked_array(pieces, texts.type)
+
+
+def pointing_to(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """The same of a column in one array, without a copy: a dictionary array whose dictionary is that array."""
+    (values,) = in_one_array(texts).chunks or [pa.array([], texts.type)]
+    if values.null_count:
+        rows = pc.if_else(values.is_valid().take(rows), rows, None)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(rows.cast(pa.int32()), values)])
+
+
+def plain_texts(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column that points to no other texts (:func:`pointing_to`) any more."""
+    if not pa.types.is_dictionary(texts.type):
+        return texts
+    return pa.chunked_array([some.dictionary_decode() for some in texts.chunks], texts.type.value_type)
+
+
+def with_plain_texts(rows: pa.Table) -> pa.Table:
+    """Rows of which no column points to other texts any more."""
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type):
+            rows = rows.set_column(number, field.name, plain_texts(rows.column(number)))
+    return rows
+
+
+def text_sizes(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Bytes of each text, also of a column that points to others; null where there is none."""
+    if not pa.types.is_dictionary(texts.type):
+        return pc.binary_length(texts)
+    sizes = [pc.binary_length(some.dictionary).take(some.indices) for some in texts.chunks]
+    return pa.chunked_array(sizes, pa.int32())
 
 
 def byte_lengths(texts: pa.Array) -> Ints:

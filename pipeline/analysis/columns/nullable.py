@@ -144,10 +144,20 @@ def error_names(codes: Numbers) -> pa.Array:
 
 
 def spans_of(column: pa.Array, rows: Ints) -> Spans:
-    """The texts of some rows of a string array where they stand in memory; an empty one where it is null."""
-    bounds, data = bounds_of(column)
-    begins = bounds[:-1][rows]
-    ends = np.where(truths(column.is_valid())[rows], bounds[1:][rows], begins)
+    """The texts of some rows of a string array where they stand in memory; an empty one where it is null.
+
+    Args:
+        column: an array of strings, or one that points to such an array (:func:`pipeline.lake.arrow.pointing_to`).
+        rows: numbers.
+    """
+    known, texts, places = truths(column.is_valid())[rows], column, rows
+    if isinstance(column, pa.DictionaryArray):
+        texts, places = column.dictionary, int_values(column.indices.fill_null(0))[rows]
+    bounds, data = bounds_of(texts)
+    if len(bounds) == 1:  # there are none to point to
+        return Spans(np.frombuffer(data, np.uint8), np.zeros_like(rows), np.zeros_like(rows))
+    begins = bounds[:-1][places]
+    ends = np.where(known, bounds[1:][places], begins)
     return Spans(np.frombuffer(data, np.uint8), begins, ends)
 
 

@@ -17,7 +17,7 @@ from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
 from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, in_one_column, kind_of, statements
 from pipeline.analysis.tables import ADDRESS, Tables
-from pipeline.lake.arrow import arrow_array, int_values
+from pipeline.lake.arrow import arrow_array, int_values, plain_texts, text_sizes
 from pipeline.tables import MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Table
 
 _AT_ONCE = 20_000
@@ -93,12 +93,11 @@ def inputs(exchanges: pa.Table) -> pa.Table:
 def _less(exchanges: pa.Table) -> pa.ChunkedArray:
     """Bodies of responses, of large ones that state names alone the rest left out."""
     bodies, apis = exchanges.column("response_body"), exchanges.column("api_key")
-    is_large = pc.and_(
-        pc.greater(pc.binary_length(bodies), _LARGE), pc.is_in(apis, arrow_array(_NAMING, apis.type))
-    )  # fmt: skip
+    is_large = pc.and_(pc.greater(text_sizes(bodies), _LARGE), pc.is_in(apis, arrow_array(_NAMING, apis.type)))
     is_large = pc.fill_null(is_large, fill_value=False)
     if not pc.any(is_large).as_py():
         return bodies
+    bodies = plain_texts(bodies)
     tables = Tables({"bodies": pa.table({"body": bodies.filter(is_large)})})
     try:
         less = tables.table(_LESS).column("body")

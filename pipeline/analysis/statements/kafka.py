@@ -16,11 +16,11 @@ from decoder.fields import elements, parsed
 from decoder.kafka.facts import exchanges, offsets, state
 from decoder.kafka.facts.statement import Repeated
 from pipeline.analysis.columns.compiled import pays
-from pipeline.analysis.columns.nullable import Numbers
+from pipeline.analysis.columns.nullable import Numbers, spans_of
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report
 from pipeline.analysis.statements import new_groups, subscriptions
 from pipeline.analysis.tables import address
-from pipeline.lake.arrow import arrow_array, arrow_type, fitting_array
+from pipeline.lake.arrow import arrow_array, arrow_type, fitting_array, with_plain_texts
 from pipeline.tables import OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, Column, Table
 
 CONTEXT = ("exchange_id", "connection_id", "ts_us", "server", "client", "client_id")
@@ -144,7 +144,9 @@ def statements(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Itera
 
 def _weight(batch: pa.RecordBatch) -> int:
     """How many small exchanges take as long to read as these."""
-    size: int = sum(batch.column(name).nbytes for name in ("request_body", "response_body"))
+    rows = np.arange(batch.num_rows)
+    spans = [spans_of(batch.column(name), rows) for name in ("request_body", "response_body")]
+    size = sum(int((one.ends - one.begins).sum()) for one in spans)
     return int(batch.num_rows) + size // _LARGE
 
 
@@ -161,6 +163,7 @@ def _read_at_once(batch: pa.RecordBatch) -> tuple[list[tuple[str, Ints, Mapping[
 
 def one_by_one(batch: pa.RecordBatch, context: Sequence[str] = CONTEXT) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The same, an exchange after the other: all that is stated of it is read of its parsed bodies."""
+    (batch,) = with_plain_texts(pa.Table.from_batches([batch])).to_batches() or [batch]
     types = {name: kind_of(part) for name, part in PARTS.items()}
     rows_of = {name: _rows_of(part.columns) for name, part in PARTS.items()}
     found: dict[str, list[Any]] = {name: [] for name in PARTS}

@@ -185,7 +185,8 @@ def timeline(
         inputs.schema.get_field_index("ts"), "ts", inputs.column("ts").cast(pa.timestamp("us", "UTC"))
     )
     order = order_of(inputs, ORDER[:_FIRST], ORDER[_FIRST:])
-    found = passed(inputs.take(Numbers.all_known(order).arrow(pa.int64())), lookback)
+    inputs = inputs.take(Numbers.all_known(order).arrow(pa.int64()))  # which frees those in no order
+    found = passed(inputs, lookback)
     return fit(pa.Table.from_batches(found) if found else pa.table({}), OFFSET_TIMELINE)
 
 

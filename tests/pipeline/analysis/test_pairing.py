@@ -13,6 +13,7 @@ import pytest
 from decoder.model import FrameFlags
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.pairing import completed, exchanges, halves_of, may_have_errors, pending
+from pipeline.lake.arrow import with_plain_texts
 from pipeline.tables import PENDING_EXCHANGES
 from tests.pipeline.rows import T0, row
 
@@ -215,3 +216,27 @@ def test_responses_that_are_read_for_errors_are_all_in_which_a_mark_goes_on_othe
 def test_of_other_protocols_every_response_is_read_for_errors() -> None:
     paired = pa.table({"protocol": ["mongodb", None], "response_body": ["{}", "{}"]})
     assert list(may_have_errors(paired)) == [True, True]
+
+
+def test_texts_that_are_pointed_to_are_those_that_would_be_copied() -> None:
+    unread = half("unread", "request", 1302, 7, body=None)
+    hello = half("hello", "request", 1303, 8, protocol="mongodb", header='{"requestId":1}', embedded="[]")
+    frames = table([*CONVERSATION, unread, hello])
+    for some in (frames, pa.concat_tables([frames.slice(0, 4), frames.slice(4)]), frames.slice(0, 0)):
+        pointing = exchanges(some, TIMEOUT, DAY, copies_texts=False)
+        assert pa.types.is_dictionary(pointing.schema.field("request_body").type)
+        assert with_plain_texts(pointing).equals(exchanges(some, TIMEOUT, DAY))
+
+
+def test_a_time_that_the_capture_did_not_give_means_nothing() -> None:
+    clamped = int(FrameFlags.TIME_CLAMPED)
+    done, waiting = run(
+        [
+            half("a", "request", 0, 0, flags=clamped),
+            half("a", "response", 5_000, 0),
+            half("b", "request", 5_001, 1),
+            half("c", "response", 100_000, 1, flags=clamped, connection_id="other"),
+        ]
+    )
+    assert (done["a"].status, done["a"].latency_us, done["a"].service_us) == ("paired", None, None)
+    assert waiting == {"b", "c"}

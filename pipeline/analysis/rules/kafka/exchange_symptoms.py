@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from decoder.columns import Ints
 from decoder.fields import parsed
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.columns.nullable import Numbers, whole_array
+from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.episode import Shown
 from pipeline.analysis.rules.kafka.processes.instance_ids import STATES_ONE
@@ -24,6 +29,7 @@ from pipeline.analysis.rules.kafka.symptoms import (
 from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, SERVICE_US, Row, Tables, numbers
+from pipeline.lake.arrow import int_values, plain_texts
 from pipeline.tables import EXCHANGES
 
 
@@ -103,27 +109,47 @@ _HELLO_BYTES = 4_000
 
 
 _HALVES_ASKED = {
-    "request": f"({_BODIES_ASKED}) OR (protocol = 'kafka' AND (api_key IN {numbers(*NAMING)} OR {STATES_ONE}))",
-    "response": f"""({_BODIES_ASKED}) OR (protocol = 'mongodb' AND (
+    "request": f"protocol = 'kafka' AND (api_key IN {numbers(*NAMING)} OR {STATES_ONE})",
+    "response": f"""protocol = 'mongodb' AND (
         contains(response_body, 'RetryAfterMs') OR contains(response_body[:{_HELLO_BYTES}], '"hosts":[')
-    ))""",
+    )""",
 }
-"""By half, which bodies rules look into: in an accepted request also for the group, instance or transactional id."""
+"""By half, which bodies rules look into besides: in an accepted request for the group, instance or transactional id."""
 
 
 def without_bodies(exchanges: pa.Table, settings: SymptomThresholds) -> pa.Table:
-    """Exchanges without the bodies that no rule looks into: an empty object stands for each, where there was one."""
-    less = ", ".join(
-        f"CASE WHEN {half}_body IS NULL THEN NULL WHEN {asked} THEN {half}_body ELSE '{{}}' END AS {half}_body"
-        for half, asked in _HALVES_ASKED.items()
-    )
-    nulls = ", ".join(f"NULL AS {half}_{part}" for half in ("request", "response") for part in ("embedded", "header"))
-    tables = Tables({"exchanges": exchanges})
+    """Exchanges without the bodies that no rule looks into: an empty object stands for each, where there was one.
+
+    Args:
+        exchanges: rows of ``silver.exchanges``; texts may point to others (:func:`pipeline.lake.arrow.pointing_to`).
+        settings: the latency that is a symptom.
+    """
+    names = [f"{half}_{part}" for half in _HALVES_ASKED for part in ("body", "embedded", "header")]
+    less = {name: pa.nulls(exchanges.num_rows, pa.string()) for name in names}
+    tables = Tables({"exchanges": with_places(exchanges)})
     try:
-        slow_us = int(settings.slow_seconds * 1_000_000)
-        return fit(tables.table(f"SELECT * REPLACE ({less}, {nulls}) FROM exchanges", slow_us=slow_us), EXCHANGES)
+        both = _places(tables, _BODIES_ASKED, slow_us=int(settings.slow_seconds * 1_000_000))
+        for half, asked in _HALVES_ASKED.items():
+            less[f"{half}_body"] = _only(exchanges.column(f"{half}_body"), both, _places(tables, asked))
     finally:
         tables.close()
+    for name, texts in less.items():
+        exchanges = exchanges.set_column(exchanges.schema.get_field_index(name), name, texts)
+    return fit(exchanges, EXCHANGES)
+
+
+def _places(tables: Tables, asked: str, **parameters: object) -> Ints:
+    found: Ints = int_values(whole_array(tables.table(f"SELECT place FROM exchanges WHERE {asked}", **parameters)[0]))
+    return found
+
+
+def _only(bodies: pa.ChunkedArray, *places: Ints) -> pa.Array:
+    """Bodies at some places; of the others an empty object."""
+    texts = whole_array(pc.if_else(bodies.is_valid(), "{}", None).cast(pa.string()))
+    is_kept = np.zeros(len(texts), np.bool_)
+    is_kept[np.concatenate(places)] = True
+    kept = Numbers.all_known(is_kept).arrow(pa.bool_())
+    return pc.replace_with_mask(texts, kept, whole_array(plain_texts(bodies.filter(kept))))
 
 
 def _exchange(row: Row) -> Exchange:
