@@ -160,6 +160,7 @@ def open_inputs(
                 tls_embedded_keys=tls_embedded_keys,
                 work=work,
                 store_timeout_s=0.0,  # nobody sees that we wait, and nothing is lost that could not be read again
+                are_read_once=True,
                 on_progress=on_progress,
                 on_error=on_error,
             )

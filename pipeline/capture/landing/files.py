@@ -6,7 +6,7 @@ Names and contents follow from the rows and their order alone. (DESIGN: landing 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -35,12 +35,13 @@ GAPS = arrow_schema(GAP_LANDING_COLUMNS)
 _DAY_US = 86_400_000_000
 _UNIQUE = {"exchange_id", "seq", "ts", "ts_end", "correlation_id", "reply_to", "size", "frame", "idle_us"}
 _WRITE: dict[str, Any] = {
-    "compression": "zstd",
-    "compression_level": 3,
     "use_dictionary": [name for name in (*FRAMES.names, *GAPS.names) if name not in _UNIQUE],
     "write_statistics": [name for name in (*FRAMES.names, *GAPS.names) if name != "frame"],
 }
+_KEPT: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 """See docs/landing.md for what was measured."""
+_READ_ONCE: dict[str, Any] = {"compression": "lz4"}
+"""Twice as large, and written and read in half of the time (docs/performance.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +130,19 @@ class Batch:
         self.size += int(ends[stop - 1]) - before
         return stop
 
-    def files(self) -> Iterator[LandingFile]:
-        """The rows as files, a day each: frames, then gaps."""
+    def files(self, *, are_read_once: bool = False) -> Iterator[LandingFile]:
+        """The rows as files, a day each: frames, then gaps.
+
+        Args:
+            are_read_once: whether they go after they were read: then time counts, and not space.
+        """
         self._gather()
+        options = _WRITE | (_READ_ONCE if are_read_once else _KEPT)
         tables, self._tables = self._tables, []  # each is free as soon as it is copied
         if tables:
-            yield from _files("", tables)
+            yield from _files("", tables, options)
         if self._gaps:
-            yield from _files("gaps/", [_table(self._gaps, GAPS)])
+            yield from _files("gaps/", [_table(self._gaps, GAPS)], options)
 
     def _gather(self) -> None:
         if self._frames:
@@ -155,7 +161,7 @@ def _table(rows: Sequence[Frame] | Sequence[Gap], schema: pa.Schema) -> pa.Table
     return pa.Table.from_arrays(list(map(arrow_array, values, schema.types)), schema=schema)
 
 
-def _files(prefix: str, tables: list[pa.Table]) -> Iterator[LandingFile]:
+def _files(prefix: str, tables: list[pa.Table], options: Mapping[str, Any]) -> Iterator[LandingFile]:
     # Pages follow the chunks, so that the same rows in other chunks would make another file.
     table = pa.concat_tables(tables).combine_chunks()
     tables.clear()
@@ -165,7 +171,7 @@ def _files(prefix: str, tables: list[pa.Table]) -> Iterator[LandingFile]:
         part = table if len(present) == 1 else table.filter(pc.equal(days, day)).combine_chunks()
         span = pc.min_max(part["ts"].cast(pa.int64()))
         sink = pa.BufferOutputStream()
-        pq.write_table(part, sink, **_WRITE)
+        pq.write_table(part, sink, **options)
         yield LandingFile(
             folder=f"{prefix}date={day.cast(pa.string())}",
             manifests=f"{MANIFESTS}/{prefix}".rstrip("/"),

@@ -51,6 +51,7 @@ class LandingWriter:
         max_age_s: rows are written at the latest this many seconds (of the wall clock) after they came; None: when
             there are enough of them.
         store_timeout_s: how long in seconds a store that fails is tried again before the writer gives up.
+        are_read_once: whether the files go after they were read: they take less time and more space.
 
     Raises:
         LandingError: a bad agent id. By any method: the store failed for ``store_timeout_s``.
@@ -63,6 +64,7 @@ class LandingWriter:
         *,
         max_age_s: float | None = None,
         store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
+        are_read_once: bool = False,
     ) -> None:
         if not _AGENT_ID.fullmatch(agent_id):
             raise LandingError(
@@ -73,6 +75,7 @@ class LandingWriter:
         self._store = PatientStore(store, store_timeout_s, self._stop)
         self._agent_id = agent_id
         self._max_age_s = max_age_s
+        self._are_read_once = are_read_once
         self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
         # All below is shared with the thread.
         self._state = threading.Condition(threading.Lock())
@@ -157,7 +160,7 @@ class LandingWriter:
         """The thread: writes batch after batch."""
         try:
             while (batch := self._next()) is not None:
-                for file in batch.files():
+                for file in batch.files(are_read_once=self._are_read_once):
                     self._write(file)
                 with self._state:
                     self._writing = None

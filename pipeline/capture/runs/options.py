@@ -34,7 +34,9 @@ class RunOptions(AgentOptions, total=False):
     Attributes:
         publish_every_s: rows land at the latest so long after they came, s; None: when a file is full.
         store_timeout_s: how long to wait for a landing zone that is full or out of reach, s.
+        are_read_once: whether landing files go after they were read: they take less time and more space.
     """
 
     publish_every_s: float | None
     store_timeout_s: float
+    are_read_once: bool

@@ -61,7 +61,7 @@ class CaptureRun:
         store: the landing zone.
         decryption: see :class:`pipeline.capture.runs.agent.Agent`.
         on_progress: called now and then.
-        publish_every_s, store_timeout_s, options: see :class:`pipeline.capture.runs.options.RunOptions`.
+        publish_every_s, store_timeout_s, are_read_once, options: see :class:`pipeline.capture.runs.options.RunOptions`.
 
     Attributes:
         agent: for what is more than taking the next packet.
@@ -76,13 +76,18 @@ class CaptureRun:
         *,
         publish_every_s: float | None = PUBLISH_EVERY_S,
         store_timeout_s: float = DEFAULT_STORE_TIMEOUT_S,
+        are_read_once: bool = False,
         on_progress: Callable[[CaptureStats], None] | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
         self.agent: Agent = Agent(decryption=decryption, **options)
         self.stats = self.agent.stats
         self._writer = LandingWriter(
-            store, self.agent.agent_id, max_age_s=publish_every_s, store_timeout_s=store_timeout_s
+            store,
+            self.agent.agent_id,
+            max_age_s=publish_every_s,
+            store_timeout_s=store_timeout_s,
+            are_read_once=are_read_once,
         )
         self.store_timeout_s = store_timeout_s
         self._on_progress = on_progress

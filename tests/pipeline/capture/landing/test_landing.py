@@ -78,6 +78,18 @@ def test_a_row_is_what_was_written(tmp_path):
     assert pq.ParquetFile(tmp_path / frames).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+def test_files_that_are_read_once_hold_the_same_rows(tmp_path):
+    kept, passing = Path(tmp_path, "kept"), Path(tmp_path, "passing")
+    for place, are_read_once in ((kept, False), (passing, True)):
+        with LandingWriter(LocalStore(place), "a", are_read_once=are_read_once) as writer:
+            for number in range(50):
+                writer.add(replace(FRAME, seq=number, ts=MIDNIGHT + number, ts_end=MIDNIGHT + number))
+            (name,) = writer.publish().new
+    files = [pq.ParquetFile(place / name) for place in (kept, passing)]
+    assert [file.metadata.row_group(0).column(0).compression for file in files] == ["ZSTD", "LZ4"]
+    assert files[0].read().equals(files[1].read())
+
+
 def test_the_manifest_describes_what_the_file_holds(tmp_path):
     (path,) = write(tmp_path, FRAME, replace(FRAME, seq=1, ts=MIDNIGHT + 77)).new
     name = path.rpartition("/")[2].removesuffix(".parquet")
