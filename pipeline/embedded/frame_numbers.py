@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeline.analysis.tables import Tables
+from decoder.columns import Ints
+from pipeline.analysis.columns.nullable import Numbers, truths, whole_array
+from pipeline.lake.arrow import arrow_array
 
 PLACE_COLUMNS = ("exchange_id", "direction", "ts")
 """Columns of ``bronze.frames`` that say where in its capture a frame is."""
-
-_NUMBERS = """
-WITH shown AS (
-    SELECT exchange_id, direction, greatest(epoch_us(ts), CASE WHEN direction = 'response' AND exchange_id IS NOT NULL
-        THEN coalesce(max(epoch_us(ts)) FILTER (direction = 'request') OVER (PARTITION BY exchange_id), 0) ELSE 0 END
-    ) AS place
-    FROM frames
-), numbered AS (
-    SELECT exchange_id, direction, rank() OVER (ORDER BY place) AS number, count(*) OVER (PARTITION BY place) AS alike
-    FROM shown
-)
-SELECT exchange_id, min(number) AS number FROM numbered
-WHERE direction = 'request' AND alike = 1 AND exchange_id IN (SELECT unnest($wanted)) GROUP BY exchange_id
-"""
 
 
 def frame_numbers(frames: pa.Table, exchange_ids: Collection[str]) -> Mapping[str, int]:
@@ -35,11 +25,31 @@ def frame_numbers(frames: pa.Table, exchange_ids: Collection[str]) -> Mapping[st
         frames: ``PLACE_COLUMNS`` of all frames of one capture.
         exchange_ids: those that are asked for.
     """
-    wanted = sorted(exchange_ids)
-    if not wanted:
+    if not exchange_ids or not frames.num_rows:
         return {}
-    tables = Tables({"frames": frames.select(PLACE_COLUMNS)})
-    try:
-        return {row.exchange_id: row.number for row in tables.rows(_NUMBERS, wanted=wanted)}
-    finally:
-        tables.close()
+    ids = whole_array(frames.column("exchange_id")).dictionary_encode()
+    exchanges = Numbers.of(ids.indices)
+    requests = np.flatnonzero(truths(pc.equal(frames.column("direction"), "request")))
+    places = _places(Numbers.of(frames.column("ts")).values, exchanges, requests)
+    is_wanted = truths(pc.is_in(ids.dictionary, arrow_array(sorted(exchange_ids), pa.string())))
+    asked = requests[exchanges.known[requests]]
+    asked = asked[is_wanted[exchanges.values[asked]]]
+    ordered = np.sort(places)
+    before = np.searchsorted(ordered, places[asked])
+    is_alone = np.searchsorted(ordered, places[asked], side="right") - before == 1
+    found: dict[str, int] = {}
+    for row, number in zip(asked[is_alone], before[is_alone] + 1, strict=True):
+        exchange_id = ids.dictionary[int(exchanges.values[row])].as_py()
+        found[exchange_id] = min(int(number), found.get(exchange_id, int(number)))
+    return found
+
+
+def _places(times: Ints, exchanges: Numbers, requests: Ints) -> Ints:
+    """By frame the time (µs) by which it is shown: a response is never shown before its request."""
+    known = requests[exchanges.known[requests]]
+    known = known[np.argsort(times[known], kind="stable")]
+    asked_at = np.full(int(exchanges.values.max()) + 1, np.iinfo(np.int64).min)
+    asked_at[exchanges.values[known]] = times[known]  # the last one counts
+    is_answer = exchanges.known.copy()
+    is_answer[requests] = False
+    return np.where(is_answer, np.maximum(times, asked_at[exchanges.values]), times)
