@@ -90,15 +90,23 @@ def matched(frames: pa.Table, clocks: pa.Table, answer_us: int, abandon_us: int)
 
 
 def _numbers(frames: pa.Table, name: str) -> Ints:
-    return int_values(whole_array(frames.column(name)).cast(pa.int64()))
+    """A column of numbers, or of times (µs since the epoch, whichever unit files have them in)."""
+    values = whole_array(frames.column(name))
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("us", "UTC"), safe=False)
+    return int_values(values.cast(pa.int64()))
+
+
+def _texts(frames: pa.Table, name: str) -> pa.Array:
+    return whole_array(frames.column(name)).cast(pa.string())
 
 
 def _ids(frames: pa.Table) -> pa.Array:
     """What both halves have in common; a frame that the agent could not number has its own."""
-    ids = whole_array(frames.column("exchange_id"))
+    ids = _texts(frames, "exchange_id")
     if not ids.null_count:
         return ids
-    names = [whole_array(frames.column(name)).cast(pa.string()) for name in ("connection_id", "direction", "seq")]
+    names = [_texts(frames, name) for name in ("connection_id", "direction", "seq")]
     return pc.coalesce(ids, pc.binary_join_element_wise(*names, "/"))
 
 
@@ -134,7 +142,7 @@ def _clamped(its: _Frames, requests: Ints, responses: Ints) -> Bools:
 
 def _expired_after(frames: pa.Table, clocks: pa.Table, answer_us: int, abandon_us: int) -> Ints:
     """By frame the time (µs) before which a half of its connection was given up."""
-    encoded = whole_array(clocks.column("connection_id")).dictionary_encode()
+    encoded = _texts(clocks, "connection_id").dictionary_encode()
     directions = truths(pc.equal(clocks.column("direction"), "request")).astype(np.int64)
     is_timed = _numbers(clocks, "flags") & CLAMPED == 0
     order = np.argsort(_numbers(clocks, "seq"), kind="stable")
@@ -144,8 +152,8 @@ def _expired_after(frames: pa.Table, clocks: pa.Table, answer_us: int, abandon_u
     newest[connections[order], directions[order]] = _numbers(clocks, "ts")[order]  # of each the last one stays
     clock = newest.max(axis=1, initial=_LONG_AGO)
     expired = np.maximum(clock - answer_us, clock.max(initial=_LONG_AGO) - abandon_us)
-    own = whole_array(frames.column("connection_id"))
-    found: Ints = expired[int_values(pc.index_in(own, encoded.dictionary))]
+    own = pc.index_in(_texts(frames, "connection_id"), encoded.dictionary)
+    found: Ints = expired[int_values(own)]
     return found
 
 

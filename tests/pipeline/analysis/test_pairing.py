@@ -240,3 +240,10 @@ def test_a_time_that_the_capture_did_not_give_means_nothing() -> None:
     )
     assert (done["a"].status, done["a"].latency_us, done["a"].service_us) == ("paired", None, None)
     assert waiting == {"b", "c"}
+
+
+def test_files_may_have_times_and_texts_of_other_types() -> None:
+    frames = table(CONVERSATION)
+    kinds = {"ts": pa.timestamp("ns", "UTC"), "ts_end": pa.timestamp("ns", "UTC"), "exchange_id": pa.large_string()}
+    other = frames.cast(pa.schema([pa.field(field.name, kinds.get(field.name, field.type)) for field in frames.schema]))
+    assert exchanges(other, TIMEOUT, DAY).equals(exchanges(frames, TIMEOUT, DAY))
