@@ -31,10 +31,10 @@ from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.tracker import IDLE_US
 from pipeline.config.common_options import Conf, required, writing_settings
 from pipeline.errors import UserError
+from pipeline.humanize import pluralize
 from pipeline.metrics.endpoint import Exposed, MetricsOption, serving
 from pipeline.metrics.log import Log, LogFormat, LogFormatOption
 from pipeline.terminal.console import Console
-from pipeline.terminal.lines import many
 
 capture_app = typer.Typer(no_args_is_help=True)
 
@@ -333,7 +333,7 @@ def live(
         )
     if stats.kernel_dropped:
         log.write(
-            f"warning: the kernel dropped {many(stats.kernel_dropped, 'packet')}: what they held is missing. "
+            f"warning: the kernel dropped {pluralize(stats.kernel_dropped, 'packet')}: what they held is missing. "
             "Give --port, a larger --buffer-mib, or capture to files (tcpdump -w, dumpcap -b) and read those"
         )
     if as_json:
@@ -374,8 +374,8 @@ def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStat
             frames, files = sum(stats.frames.values()), len(stats.files)
             progress.update(
                 task,
-                description=f"{name}: {many(stats.packets, 'packet')}, {many(frames, 'frame')}, "
-                f"{many(files, 'landing file')}",
+                description=f"{name}: {pluralize(stats.packets, 'packet')}, {pluralize(frames, 'frame')}, "
+                f"{pluralize(files, 'landing file')}",
             )
 
         yield show

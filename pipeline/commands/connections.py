@@ -11,10 +11,10 @@ from rich.text import Text
 
 from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.errors import UserError
+from pipeline.humanize import pluralize
 from pipeline.lake.path_checks import is_lake
 from pipeline.tables import CONNECTIONS, GAPS
 from pipeline.terminal.console import Console, json_line
-from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,17 +127,17 @@ def _show(shown: list[Row], found: list[Row], console: Console) -> None:
         table.add_column(head, justify="left" if head == "speaks" else "right", no_wrap=True)
     for one in shown[:MOST_SHOWN]:
         is_one = one["connections"] == 1 and one["client_ip"]
-        client = _end(one, "client") if is_one else many(one["connections"], "connection")
+        client = _end(one, "client") if is_one else pluralize(one["connections"], "connection")
         began = f"{one['first_ts']:%H:%M:%S.%f}"[:-3]
         lasted = f"{(one['last_ts'] - one['first_ts']).total_seconds():,.3f} s"
         more = () if is_narrow else (speaks(one), lasted, _pair(one, "bytes"), _pair(one, "sent_again"))
         table.add_row(began, client, _end(one, "server"), one["ended"], *more)
     console.print(table)
     if len(shown) > MOST_SHOWN:
-        console.print(Text(f"… and {many(len(shown) - MOST_SHOWN, 'more row')}: --json lists all.", "dim"))
+        console.print(Text(f"… and {pluralize(len(shown) - MOST_SHOWN, 'more row')}: --json lists all.", "dim"))
     total = sum(one["connections"] for one in shown)
     kinds = ", ".join(f"{number:,} {what}" for what, number in of_each_kind(shown).items())
-    console.print(Text(f"\n{many(total, 'connection')}: {kinds}.", "dim"))
+    console.print(Text(f"\n{pluralize(total, 'connection')}: {kinds}.", "dim"))
 
 
 def _end(one: Row, side: str) -> str:

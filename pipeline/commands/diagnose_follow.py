@@ -19,7 +19,6 @@ from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.runs.summary import nothing_found, warnings
 from pipeline.capture.stats import CaptureStats
 from pipeline.commands.findings import (
-    clock,
     finding_text,
     in_order,
     show_findings,
@@ -34,6 +33,7 @@ from pipeline.embedded.feed import Feed, open_feed, reading_s
 from pipeline.embedded.incident_changes import IncidentChange
 from pipeline.embedded.streaming_diagnoser import Change, StreamingDiagnoser
 from pipeline.errors import UserError
+from pipeline.humanize import moment
 from pipeline.terminal.console import Console, json_line, printable
 
 LOOK_EVERY_S = 0.2
@@ -170,7 +170,7 @@ class _ShowIncidents(_ShowText):
         findings = {row["finding_id"]: row for row in following.findings}
         for change in changes:
             row = change.row
-            line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
+            line = f"{moment(row['last_us'])[11:]} {_LABELS[change.kind]} "
             self._console.print()
             if change.kind == "over":
                 self._console.print(Text(f"{line}{row['severity']} {printable(row['headline'])}", "dim"))
@@ -190,7 +190,7 @@ class _ShowFindings(_ShowText):
         """A finding that is new, worse, or over."""
         for change in changes:
             row = change.row
-            line = f"{clock(row['last_us'])[11:]} {_LABELS[change.kind]} "
+            line = f"{moment(row['last_us'])[11:]} {_LABELS[change.kind]} "
             if change.kind == "over":
                 subject = printable(f"{row['rule']} {row['subject']}")
                 self._console.print(Padding(Text(f"{line}{row['severity']} {subject}", "dim"), (1, 0, 0, 0)))

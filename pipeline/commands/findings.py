@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -20,10 +20,10 @@ from pipeline.commands.incidents import SEVERITIES, Row, by_severity, chosen, he
 from pipeline.commands.unjudged import demand_judged, errors_of_lake, warn_of_errors
 from pipeline.config.common_options import Lake
 from pipeline.errors import UserError, no_lake
+from pipeline.humanize import moment, pluralize
 from pipeline.lake.path_checks import is_lake
 from pipeline.tables import FINDINGS, WRITTEN_BY_DIAGNOSE
 from pipeline.terminal.console import Console, json_line, printable
-from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,7 +189,7 @@ def show_findings(rows: Sequence[Row], console: Console, *, hidden: int = 0) -> 
     for row in rows:
         console.print(Padding(finding_text(row), (1, 0, 0, 0)))
     if rows:
-        console.print(f"\n{many(len(rows), 'finding')}: {by_severity(rows)}")
+        console.print(f"\n{pluralize(len(rows), 'finding')}: {by_severity(rows)}")
 
 
 def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
@@ -225,12 +225,12 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
         is_whole: whether all of what was given could be read.
     """
     looked = found.looked
-    packets = f"{many(stats.packets, 'packet')}, " if stats is not None else ""
-    missing = [f"{many(looked.bytes_lost, 'byte')} lost"] if looked.bytes_lost else []
+    packets = f"{pluralize(stats.packets, 'packet')}, " if stats is not None else ""
+    missing = [f"{pluralize(looked.bytes_lost, 'byte')} lost"] if looked.bytes_lost else []
     if stats is not None and stats.truncated:
-        missing.append(f"{many(stats.truncated, 'message')} cut off")
+        missing.append(f"{pluralize(stats.truncated, 'message')} cut off")
     if stats is not None and stats.kernel_dropped:
-        missing.append(f"{many(stats.kernel_dropped, 'packet')} dropped")
+        missing.append(f"{pluralize(stats.kernel_dropped, 'packet')} dropped")
     if not is_whole or (stats is not None and not stats.is_whole):
         missing.append("not all of it could be read")
     lost = ", ".join(missing) or "nothing lost"
@@ -240,18 +240,18 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
     span = ""
     if looked.first_us is not None and looked.last_us is not None:
         seconds = (looked.last_us - looked.first_us) / 1_000_000
-        span = f", {clock(looked.first_us)} to {clock(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
+        span = f", {moment(looked.first_us)} to {moment(looked.last_us)[11:]} UTC ({seconds:,.0f} s)"
     waiting = f" ({looked.pending:,} still without an answer)" if looked.pending else ""
-    connections, exchanges = many(looked.connections, "connection"), many(looked.exchanges, "exchange")
+    connections, exchanges = pluralize(looked.connections, "connection"), pluralize(looked.exchanges, "exchange")
     if not looked.connections and looked.unspoken:
-        connections = f"{many(looked.unspoken, 'connection')} without any message"
+        connections = f"{pluralize(looked.unspoken, 'connection')} without any message"
     return f"Read {packets}{connections}, {exchanges}{waiting}{span}, {lost}{closings}.{_copies(looked)}"
 
 
 def _unspoken(looked: Looked) -> str:
     if not looked.unspoken:
         return ""
-    return f" {many(looked.unspoken, 'more connection')} carried no message."
+    return f" {pluralize(looked.unspoken, 'more connection')} carried no message."
 
 
 def _copies(looked: Looked) -> str:
@@ -268,8 +268,8 @@ def what_was_looked_at(found: Diagnosis) -> str:
 
     looked = found.looked
     return (
-        f"Looked at {many(looked.groups, 'group')}, {many(looked.partitions, 'partition')}, "
-        f"{many(looked.clients, 'client')} and {many(looked.servers, 'server')} by {len(all_rules())} rules."
+        f"Looked at {pluralize(looked.groups, 'group')}, {pluralize(looked.partitions, 'partition')}, "
+        f"{pluralize(looked.clients, 'client')} and {pluralize(looked.servers, 'server')} by {len(all_rules())} rules."
         f"{_unspoken(looked)}"
         f"{_clusters_inferred(found.derived.facts)}{_names_inferred(found.derived.facts)}"
     )
@@ -289,10 +289,5 @@ def _names_inferred(facts: Facts) -> str:
 
 def _some(texts: Iterable[str]) -> str:
     names = sorted(set(texts))
-    more = f" and {many(len(names) - _NAMES_SHOWN, 'other')}" if len(names) > _NAMES_SHOWN else ""
+    more = f" and {pluralize(len(names) - _NAMES_SHOWN, 'other')}" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(map(printable, names[:_NAMES_SHOWN])) + more
-
-
-def clock(micros: int) -> str:
-    """A time (µs since the epoch) in UTC."""
-    return _clock(datetime.fromtimestamp(micros / 1_000_000, timezone.utc))

@@ -14,8 +14,8 @@ from rich.text import Text
 from pipeline.analysis.incidents.report import STAYS
 from pipeline.analysis.incidents.story import clock_of_line, lines_of
 from pipeline.analysis.rules.model import STATE_WORDS
+from pipeline.humanize import pluralize
 from pipeline.terminal.console import Console, printable
-from pipeline.terminal.lines import many
 
 Row = Mapping[str, Any]
 Commands = Callable[[Row], Sequence[str]]
@@ -62,7 +62,7 @@ def show_incidents(
     else:
         console.file.write(text)
     of = len({finding for row in incidents for finding in row["findings"]})
-    summary = f"{many(len(incidents), 'incident')} ({by_severity(incidents)}), told by {many(of, 'finding')}"
+    summary = f"{pluralize(len(incidents), 'incident')} ({by_severity(incidents)}), told by {pluralize(of, 'finding')}"
     console.print(f"\n{summary}: --flat shows each.")
     if is_cut:
         console.print(Text("In short, to fit the terminal; through a pipe (| less -R) in full.", "dim"))
@@ -91,7 +91,7 @@ def _print_all(
         print_incident(shown, findings, () if is_short else commands(row), console, is_short=is_short)
     more = incidents[MOST_IN_FULL + MOST_IN_SHORT :]
     if more:
-        console.print(f"\nand {many(len(more), 'more incident')} ({by_severity(more)})")
+        console.print(f"\nand {pluralize(len(more), 'more incident')} ({by_severity(more)})")
 
 
 def _print_brief(row: Row, console: Console) -> None:

@@ -16,13 +16,13 @@ from pipeline.commands.unjudged import warn_of_errors
 from pipeline.config.common_options import Conf, required, writing_settings
 from pipeline.config.settings import Settings
 from pipeline.errors import UserError
+from pipeline.humanize import pluralize
 from pipeline.metrics.endpoint import MetricsOption
 from pipeline.metrics.log import Log, LogFormat, LogFormatOption
 from pipeline.setup.java import MIN_JAVA, find_java
 from pipeline.setup.system import JAVA, how_to_install, install_command
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal.console import Console
-from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def stream(
             beat=log.beat,
         )  # fmt: skip
     frames = summary.rows_out.get("frames", 0)
-    done = Text(f"{many(frames, 'new frame')} in {place}. Next: wirelake findings --lake {quote(place)}")
+    done = Text(f"{pluralize(frames, 'new frame')} in {place}. Next: wirelake findings --lake {quote(place)}")
     Console().print(done, soft_wrap=True)
     errors = Console(stderr=True)
     if summary.left_out:

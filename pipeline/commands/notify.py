@@ -14,12 +14,12 @@ from pipeline.commands.findings import demand_known, read_incidents
 from pipeline.commands.incidents import SEVERITIES
 from pipeline.config.common_options import Lake
 from pipeline.errors import UserError
+from pipeline.humanize import pluralize
 from pipeline.metrics.log import Log
 from pipeline.notifying.post import NotSentError, check_url, post, receiver
 from pipeline.notifying.sent import Sent, default_file
 from pipeline.notifying.shapes import MESSAGES, Shape, ended, is_open
 from pipeline.terminal.console import Console
-from pipeline.terminal.lines import many
 
 URL_VARIABLE = "WIRELAKE_NOTIFY_URL"
 _ALERTS_PATH = "/api/v2/alerts"
@@ -86,7 +86,7 @@ def notify(
         found = [one for one in read_incidents(lake)[0] if one["severity"] in wanted]
         taken, is_all = look.take(found)
         if taken:
-            log.write(f"{many(taken, 'message')} to {receiver(url)}")
+            log.write(f"{pluralize(taken, 'message')} to {receiver(url)}")
         return is_all
 
     if once:
@@ -141,7 +141,7 @@ class _Look:
 
     def _wait(self, messages: Sequence[Any]) -> None:
         if dropped := self._sent.wait(messages):
-            self._log.write(f"error: {many(dropped, 'message')} dropped: too many wait for {receiver(self._url)}")
+            self._log.write(f"error: {pluralize(dropped, 'message')} dropped: too many wait for {receiver(self._url)}")
         self._sent.save()  # before the first is sent: whatever ends us, they are sent
 
     def _send_each(self) -> tuple[int, bool]:

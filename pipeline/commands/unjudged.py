@@ -11,6 +11,7 @@ from rich.text import Text
 
 from pipeline.capture.sessions.other_talk import misunderstandings
 from pipeline.errors import UserError
+from pipeline.humanize import pluralize
 from pipeline.tables import (
     CLIENTS,
     EXCHANGES,
@@ -23,7 +24,6 @@ from pipeline.tables import (
     Table,
 )
 from pipeline.terminal.console import Console
-from pipeline.terminal.lines import many
 
 if TYPE_CHECKING:
     from pipeline.analysis.safety.guard import InternalError
@@ -39,7 +39,7 @@ def error_sentences(errors: Sequence[InternalError]) -> list[str]:
         return []
     shown = [str(error) for error in errors[:_SHOWN]]
     if len(errors) > _SHOWN:
-        shown.append(f"{many(len(errors) - _SHOWN, 'more failure')} of steps")
+        shown.append(f"{pluralize(len(errors) - _SHOWN, 'more failure')} of steps")
     if all(error.is_excess for error in errors):
         return [*shown, "the other rules have judged everything; judge a shorter time to get these, too"]
     return [*shown, "everything else was judged. Please report this: it is a fault of Wirelake"]
@@ -63,11 +63,12 @@ def why_nothing_was_judged(
         return "Nothing was judged: every message is cut off before its content. Capture whole packets (tcpdump -s 0)."
     if looked.pending and not looked.exchanges:
         return (
-            f"Nothing was judged: the capture holds {many(looked.pending, 'request')} and no response to any. Capture "
+            f"Nothing was judged: the capture holds {pluralize(looked.pending, 'request')} and no response to any. "
+            "Capture "
             "both directions, and for longer than a request takes."
         )
     return (
-        f"Nothing was judged: of {many(looked.exchanges + looked.pending, 'message')} none is a request with its "
+        f"Nothing was judged: of {pluralize(looked.exchanges + looked.pending, 'message')} none is a request with its "
         "response. Capture both directions (tcpdump without `src` or `dst`), from the connections' beginning."
     )
 
@@ -118,7 +119,8 @@ def demand_judged(lake: Path | str, *, has_findings: bool) -> None:
         )
     if waiting := count_rows(str(lake), PENDING_EXCHANGES):
         raise UserError(
-            f"nothing in {lake} was judged: {many(waiting, 'message')} without the other half of the exchange, and no "
+            f"nothing in {lake} was judged: {pluralize(waiting, 'message')} without the other half of the exchange, "
+            "and no "
             "request with its response"
         )
     if count_rows(str(lake), FRAMES):

@@ -30,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipeline.analysis.safety.guard import InternalError
 from pipeline.config.settings import MaintenanceSettings, StreamSettings, load_settings
 from pipeline.errors import UserError, no_lake
+from pipeline.humanize import pluralize
 from pipeline.lake.permissions import restrict_files
 from pipeline.metrics.endpoint import OPTION_HELP, Exposed, serving
 from pipeline.metrics.sample import Sample
@@ -60,7 +61,6 @@ from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.lock import job_lock
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal.console import printable_lines
-from pipeline.terminal.lines import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _refuse_failures(what: str, failed: Sequence[InternalError]) -> None:
     """
     if failed:
         raise RefusedError(
-            f"{what} left out {many(len(set(failed)), 'step')} that failed; everything else is done. "
+            f"{what} left out {pluralize(len(set(failed)), 'step')} that failed; everything else is done. "
             "Look into ops.internal_errors"
         )
 

@@ -47,11 +47,6 @@ def cut(text: str, columns: int) -> str:
     return (set_cell_size(text, columns - 1) if _UNCOMMON.search(text) else text[: columns - 1]).rstrip() + "…"
 
 
-def many(number: int, one: str) -> str:
-    """A count with its noun, whose plural has an s."""
-    return f"{number:,} {one}{'' if number == 1 else 's'}"
-
-
 class Lines:
     """Writes lines to standard output.
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.analysis.rules.people import count
+from pipeline.humanize import pluralize
 from tests.captures import rhythms
 from tests.captures.matrix import Judged, Row, beside_burrow, judged, write
 from tests.paths import ROOT
@@ -142,7 +142,7 @@ def in_short(some: Sequence[Ill]) -> str:
     warned = sum(any(state not in _CALM for _, _, state in one.found) for one in read)
     logged = sum(bool(one.lines) for one in read)
     return (
-        f"Of {count(len(read), 'client')} whose log is read, Wirelake finds something of {found}, Burrow says "
+        f"Of {pluralize(len(read), 'client')} whose log is read, Wirelake finds something of {found}, Burrow says "
         f"something of {warned}, and the library logs something of {logged}."
     )
 
@@ -150,7 +150,7 @@ def in_short(some: Sequence[Ill]) -> str:
 def _said(one: Ill) -> str:
     if not one.is_read:
         return "not read"
-    shown = [f"{count(number, 'time')} `{_plain(text)}`" for text, number in one.lines[:_MOST_LINES]]
+    shown = [f"{pluralize(number, 'time')} `{_plain(text)}`" for text, number in one.lines[:_MOST_LINES]]
     more = len(one.lines) - _MOST_LINES
     return "<br>".join([*shown, *([f"and {more} other lines"] if more > 0 else [])]) or "nothing"
 

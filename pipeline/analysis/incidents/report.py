@@ -13,27 +13,16 @@ import orjson
 from pipeline.analysis.incidents.losses import what_may_be_lost
 from pipeline.analysis.incidents.story import story_of
 from pipeline.analysis.libraries import spoken
-from pipeline.analysis.rules.case.case import (
-    ADVICE,
-    AGAIN,
-    Case,
-    arg,
-    begun,
-    count,
-    listed,
-    literal,
-    moment,
-    naming,
-    records_of,
-)
+from pipeline.analysis.rules.case.case import ADVICE, AGAIN, Case, arg, begun, literal, naming, records_of
 from pipeline.analysis.rules.case.entities import Known
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, WASTES, Texts, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.rules.case.tree import SAME, Tree
 from pipeline.analysis.rules.kafka.behind import less_markers
 from pipeline.analysis.rules.kafka.twins import in_full
-from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS, seconds
+from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS
 from pipeline.analysis.rules.rule import Rule, rule_named
 from pipeline.analysis.safety.guard import attempt
+from pipeline.humanize import listed, moment, pluralize, seconds
 
 OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
 """What instructions of an incident begin with that is closed."""
@@ -202,16 +191,16 @@ def _impact(case: Case, texts: Texts, reported: Case) -> str:
 
 
 def _impacts(case: Case, texts: Texts, reported: Case) -> Iterator[str]:
-    where = f" in {count(case.partitions, 'partition')}" if case.partitions else ""
+    where = f" in {pluralize(case.partitions, 'partition')}" if case.partitions else ""
     if case.records:
         fate = AGAIN if _rule(case).records_come_again else case.fate
-        yield f"{count(case.records, 'record')}{less_markers(case.records, case.markers)} {fate}{where}"
+        yield f"{pluralize(case.records, 'record')}{less_markers(case.records, case.markers)} {fate}{where}"
     elif where and case.bundle.named.get("partition") and _urgency(reported, texts) < WASTES:
-        yield count(case.partitions, "partition")
+        yield pluralize(case.partitions, "partition")
     elif reported.times > 1:
         yield f"{reported.times:,} {rule_named(reported.lead.rule).unit}"
     if reported.recurrences:
-        yield f"came {count(reported.recurrences, 'time')} before"
+        yield f"came {pluralize(reported.recurrences, 'time')} before"
     if _is_growing(case) and case.state == "ongoing":
         yield "growing"
     others = [name for name in case.groups if name != case.lead.group]

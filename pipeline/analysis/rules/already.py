@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.model import clock
+from pipeline.humanize import clock
 
 
 def since_before(first_us: int) -> str:

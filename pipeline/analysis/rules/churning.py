@@ -23,11 +23,11 @@ from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.closed_midway import closed_midway
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.connection_churn import CHECK_ADVICE, KAFKA_ADVICE, MONGO_ADVICE, ConnectionChurn
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import LOGINS
-from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
+from pipeline.humanize import clock, pluralize, seconds
 
 _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 """A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
@@ -315,7 +315,7 @@ def _judge(
     if not is_working and is_check(some, settings):
         every = median(after.first_us - before.first_us for before, after in pairwise(some))
         summary = (
-            f"{_who(some)} connected {count(len(some), 'time')}, every {every / 1_000_000:.1f} s from "
+            f"{_who(some)} connected {pluralize(len(some), 'time')}, every {every / 1_000_000:.1f} s from "
             f"{clock(some[0].first_us)} to {clock(some[-1].first_us)} UTC, and asked for nothing but the handshake: a "
             f"health check of {_servers(some)}."
         )
@@ -327,9 +327,9 @@ def _judge(
     work = sum(one.work for one in minute)
     shaking = sum(one.shaking for one in minute)
     summary = (
-        f"{_who(some)} opened {count(len(minute), 'connection')} to {_servers(minute)} within "
+        f"{_who(some)} opened {pluralize(len(minute), 'connection')} to {_servers(minute)} within "
         f"{seconds(minute[-1].first_us - minute[0].first_us)} from {clock(minute[0].first_us)} UTC on, and asked "
-        f"{count(work, 'request')} on them beside {shaking} of the handshake: {work / len(minute):.1f} for each "
+        f"{pluralize(work, 'request')} on them beside {shaking} of the handshake: {work / len(minute):.1f} for each "
         "connection."
     )
     advice = KAFKA_ADVICE if some[0].is_kafka else MONGO_ADVICE

@@ -14,9 +14,9 @@ from decoder.kafka.apis import ApiKey
 from decoder.model import FrameFlags
 from pipeline.analysis.rules.capture.connections.shapes import seen
 from pipeline.analysis.rules.connection_churn import CLOSED_ADVICE, ConnectionChurn
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.humanize import clock, first_of, pluralize, seconds
 
 _CLOSED: Final = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
 _IS_CLOSED: Final = f"coalesce(response_flags, 0) & {_CLOSED} = {_CLOSED}"
@@ -104,8 +104,9 @@ def _finding(
     waited = [ended[row.connection_id] - row.asked_us for row in some if row.connection_id in ended and row.asked_us]
     name = "A client without a name" if first.client == "?" else first.client
     summary = (
-        f"{name} at {first.host} closed {count(len(some), 'connection')} to {_listed({row.server for row in some})} "
-        f"while the answer to {_listed(apis)} was coming ({_size(sizes)}{_after(waited)}), and asked again each time, "
+        f"{name} at {first.host} closed {pluralize(len(some), 'connection')} to "
+        f"{first_of(sorted({row.server for row in some}))} "
+        f"while the answer to {first_of(apis)} was coming ({_size(sizes)}{_after(waited)}), and asked again each time, "
         f"from {clock(first.us)} to {clock(last.us)} UTC: {_why(waited)}."
     )
     more = {"after_us": [min(waited), max(waited)]} if waited else {}
@@ -141,11 +142,6 @@ def _why(waited: Sequence[int]) -> str:
         )
     size = "the limit of the client (receive.message.max.bytes or the like) is smaller than what it asks for"
     return size if waited and max(waited) < _AFTER_US else f"{size}, or its timeout shorter than the answer takes"
-
-
-def _listed(names: Iterable[str]) -> str:
-    some = sorted(names)
-    return ", ".join(some[:3]) + (f" and {len(some) - 3} more" if len(some) > 3 else "")
 
 
 def _size(sizes: Sequence[int]) -> str:

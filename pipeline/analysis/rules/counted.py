@@ -25,9 +25,10 @@ from pipeline.analysis.rules.kafka.commits.commit_rejected import CommitRejected
 from pipeline.analysis.rules.kafka.groups.zombie_member import ZOMBIE, ZombieMember
 from pipeline.analysis.rules.kafka.producers.acks0_producer import Acks0Producer
 from pipeline.analysis.rules.kafka.producers.crc_mismatch import CrcMismatch
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import first_of, times
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import times
 from pipeline.analysis.rules.rule import Rule, finds
+from pipeline.humanize import clock, first_of, seconds
 
 
 @dataclass(frozen=True, slots=True)

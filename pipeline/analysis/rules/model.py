@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import orjson
@@ -177,19 +176,3 @@ def _within_64_bits(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return [_within_64_bits(inner) for inner in value]
     return as_int64(value) if type(value) is int else value
-
-
-def clock(micros: int) -> str:
-    """A time of day for people."""
-    return datetime.fromtimestamp(micros / 1_000_000, timezone.utc).strftime("%H:%M:%S")
-
-
-def brief(micros: int) -> str:
-    """A span of time for people that may be short."""
-    return seconds(micros) if micros >= 10_000_000 else f"{max(micros, 1000) / 1000:,.0f} ms"
-
-
-def seconds(micros: int) -> str:
-    """A span of time for people."""
-    total = micros / 1_000_000
-    return f"{total:.0f} s" if total < 120 else f"{total / 60:.0f} min" if total < 7200 else f"{total / 3600:.1f} h"

@@ -12,8 +12,8 @@ from decoder.kafka.schema.table import api_names
 from decoder.mongodb.codec.wire import OPCODES
 from pipeline.capture.sessions.other_talk import misunderstandings, other_protocols
 from pipeline.capture.stats import CLOSINGS, NOTICES, CaptureStats, order
+from pipeline.humanize import pluralize
 from pipeline.terminal.console import Console, json_line
-from pipeline.terminal.lines import many
 
 _REASONS = {
     "tls": "encrypted (TLS)",
@@ -42,9 +42,9 @@ def print_summary(stats: CaptureStats) -> None:
     console = Console()
     _print_messages(console, stats)
     recognised = ", ".join(f"{count:,} {name}" for name, count in sorted(stats.connections.items())) or "0"
-    console.print(Text(f"{many(stats.packets, 'packet')}, connections recognised: {recognised}"))
+    console.print(Text(f"{pluralize(stats.packets, 'packet')}, connections recognised: {recognised}"))
     if stats.decrypted:
-        console.print(Text(f"  decrypted: {many(stats.decrypted, 'connection')}"))
+        console.print(Text(f"  decrypted: {pluralize(stats.decrypted, 'connection')}"))
     for reason in sorted(stats.not_recognised):
         console.print(Text(f"  {_not_read(stats, reason)}"))
     if stats.unused_keys:
@@ -52,7 +52,7 @@ def print_summary(stats: CaptureStats) -> None:
     if stats.tls:
         _print_tls(console, stats)
     for reason, count in sorted(stats.skipped.items()):
-        console.print(Text(f"  skipped: {many(count, 'packet')}, {reason.replace('_', ' ')}"))
+        console.print(Text(f"  skipped: {pluralize(count, 'packet')}, {reason.replace('_', ' ')}"))
     for closing in closings(stats):
         console.print(Text(f"  {closing}"))
     for unusual in (*misunderstandings(stats), *_losses(stats), *_unusual(stats)):
@@ -70,7 +70,7 @@ def print_summary(stats: CaptureStats) -> None:
 def closings(stats: CaptureStats) -> list[str]:
     """Who closed connections in the middle of a message, a clause each."""
     return [
-        f"{f'a {who}' if count == 1 else f'{who}s'} closed {many(count, 'connection')} {where}"
+        f"{f'a {who}' if count == 1 else f'{who}s'} closed {pluralize(count, 'connection')} {where}"
         for name, (who, where) in CLOSINGS.items()
         if (count := stats.closed[name])
     ]
@@ -104,14 +104,14 @@ def nothing_found(stats: CaptureStats | None) -> str:
         return f"{found}: what was captured are other protocols{f' ({kinds})' if kinds else ''}. Is it the right port?"
     if stats is not None and (silent := stats.not_recognised["no_data"]):
         return (
-            f"{found}: {many(silent, 'connection')} carried no byte. `wirelake connections` lists how each ended; "
+            f"{found}: {pluralize(silent, 'connection')} carried no byte. `wirelake connections` lists how each ended; "
             "SYNs alone may be a capture filter, or what a firewall rejects"
         )
     return f"{found}. Was the capture cut before the connections began?"
 
 
 def _not_read(stats: CaptureStats, reason: str) -> str:
-    count = many(stats.not_recognised[reason], "connection")
+    count = pluralize(stats.not_recognised[reason], "connection")
     kinds = other_protocols(stats) if reason == "not_recognised" else ""
     return f"not read: {count}, {_REASONS.get(reason, reason)}{f' ({kinds})' if kinds else ''}"
 
@@ -119,11 +119,12 @@ def _not_read(stats: CaptureStats, reason: str) -> str:
 def _losses(stats: CaptureStats) -> Iterator[str]:
     yield from stats.cut_off
     if stats.truncated:
-        yield f"cut off: {many(stats.truncated, 'message')} whose end was not captured"
+        yield f"cut off: {pluralize(stats.truncated, 'message')} whose end was not captured"
     if stats.gaps:
-        yield f"lost: {many(stats.bytes_lost, 'byte')} in {many(stats.gaps, 'gap')}"
+        yield f"lost: {pluralize(stats.bytes_lost, 'byte')} in {pluralize(stats.gaps, 'gap')}"
     if stats.joined_midway:
-        yield f"under way when the capture began: {many(stats.bytes_midway, 'byte')} that are in no message, no loss"
+        midway = pluralize(stats.bytes_midway, "byte")
+        yield f"under way when the capture began: {midway} that are in no message, no loss"
 
 
 def _unusual(stats: CaptureStats) -> Iterator[str]:
@@ -143,7 +144,7 @@ def _set_back(stats: CaptureStats) -> str:
 
 
 def _dropped(stats: CaptureStats) -> str:
-    return f"dropped by the kernel: {many(stats.kernel_dropped or 0, 'packet')}"
+    return f"dropped by the kernel: {pluralize(stats.kernel_dropped or 0, 'packet')}"
 
 
 def _print_messages(console: Console, stats: CaptureStats) -> None:

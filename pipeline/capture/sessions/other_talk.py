@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from decoder.protocols import protocols
 from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN
 from pipeline.capture.stats import CaptureStats, OtherTalk
+from pipeline.humanize import pluralize
 from pipeline.other_protocols import TLS, remedy
-from pipeline.terminal.lines import many
 
 _SHOWN = 3
 
@@ -18,11 +18,14 @@ def misunderstandings(stats: CaptureStats) -> list[str]:
     """A sentence for each server that answers in another protocol than it is asked in, the most frequent first."""
     found = Counter({talk: count for talk, count in stats.other_talk.items() if _is_misunderstanding(talk)})
     sentences = [
-        f"the server {_server(talk)} {_does(talk)} ({many(count, 'connection')}): {remedy(talk.asks, talk.answers)}"
+        f"the server {_server(talk)} {_does(talk)} ({pluralize(count, 'connection')}): "
+        f"{remedy(talk.asks, talk.answers)}"
         for talk, count in found.most_common(_SHOWN)
     ]
     more = len(found) - _SHOWN
-    return [*sentences, f"and {many(more, 'more server')} like that (--json lists them)"] if more > 0 else sentences
+    return (
+        [*sentences, f"and {pluralize(more, 'more server')} like that (--json lists them)"] if more > 0 else sentences
+    )
 
 
 def other_protocols(stats: CaptureStats) -> str:

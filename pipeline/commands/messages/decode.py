@@ -34,8 +34,9 @@ from pipeline.commands.unjudged import warn_of_errors
 from pipeline.config.common_options import Conf
 from pipeline.config.settings import load_settings
 from pipeline.errors import UserError
+from pipeline.humanize import pluralize
 from pipeline.terminal.console import Console, json_line, printable
-from pipeline.terminal.lines import Lines, many
+from pipeline.terminal.lines import Lines
 from pipeline.terminal.pager import paged
 
 _FLUSH_S = 0.05
@@ -344,7 +345,7 @@ def _report_rest(stats: CaptureStats, wanted: WantedApi | None, asked: MessageFi
     messages = sum(stats.frames.values())
     if not messages:
         raise UserError(nothing_found(stats))
-    none = f"warning: none of the {many(messages, 'message')} is"
+    none = f"warning: none of the {pluralize(messages, 'message')} is"
     if asked is not None and (wanted is None or wanted.found):
         why = asked.why_none()
         errors.print(Text(printable(f"{none} like that{why and f'; {why}'}"), "yellow"), soft_wrap=True)

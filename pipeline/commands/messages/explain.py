@@ -31,8 +31,8 @@ from pipeline.commands.unjudged import warn_of_errors
 from pipeline.config.common_options import Conf
 from pipeline.config.settings import load_settings
 from pipeline.errors import UserError
+from pipeline.humanize import pluralize
 from pipeline.terminal.console import Console, json_line
-from pipeline.terminal.lines import many
 from pipeline.terminal.pager import paged
 
 _Subject = tuple[WireProtocol, Pasted]
@@ -208,7 +208,7 @@ def _follow_offset(capture: _Capture, place: Place, *, as_json: bool) -> None:
     if not found:
         command = f"wirelake decode {quote(path)} --topic {quote(place.topic)} --partition {place.partition}"
         raise UserError(
-            f"none of the {many(count, 'message')} of {path} speaks of offset {place.offset} of {place.topic}-"
+            f"none of the {pluralize(count, 'message')} of {path} speaks of offset {place.offset} of {place.topic}-"
             f"{place.partition}; {why or f'`{command}` lists those that name the partition'}"
         )
     if has_failed:
@@ -218,7 +218,7 @@ def _follow_offset(capture: _Capture, place: Place, *, as_json: bool) -> None:
 def _no_frame(path: str, number: int, count: int, stats: CaptureStats) -> UserError:
     hint = f"; {KEYS_UNUSED}" if stats.unused_keys else ""
     lists = f"`wirelake decode {quote(path)}` lists them"
-    return UserError(f"{path} holds {many(count, 'message')}, there is no frame {number}; {lists}{hint}")
+    return UserError(f"{path} holds {pluralize(count, 'message')}, there is no frame {number}; {lists}{hint}")
 
 
 def _standard_input() -> str:

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.dashboard.answers import cell
+from pipeline.humanize import pluralize
 from pipeline.terminal.console import printable
-from pipeline.terminal.lines import Lines, columns_of, cut, many
+from pipeline.terminal.lines import Lines, columns_of, cut
 
 _NARROW = 20
 """Columns of the terminal that a column keeps when others need room, unless it is narrower by itself."""
@@ -126,14 +127,14 @@ def _worth(kind: str, cells: Sequence[str]) -> int:
 
 def _counts(total: int, rows: int, kept: list[int | None], heads: Sequence[str]) -> Iterator[str]:
     """What stands below a table: how much there is of it, and how to see what is not shown."""
-    text = many(total, "row")
+    text = pluralize(total, "row")
     if rows < total:
         text += f" ({rows:,} shown: --rows N, or --format csv for all)"
     hidden = [head for at, head in enumerate(heads) if at not in kept]
     if not hidden:
         yield text
         return
-    columns = f"{many(len(heads), 'column')} ({len(heads) - len(hidden)} shown"
+    columns = f"{pluralize(len(heads), 'column')} ({len(heads) - len(hidden)} shown"
     if rows < total:  # how to see all stands there already
         yield f"{text}, {columns})"
     else:

@@ -21,8 +21,9 @@ from pipeline.commands.top.amounts import rate, span, volume
 from pipeline.commands.top.sections import WIDEST, Section, sections
 from pipeline.commands.top.sort import Order
 from pipeline.embedded.live_monitor import Snapshot
+from pipeline.humanize import pluralize
 from pipeline.terminal.console import printable
-from pipeline.terminal.lines import cut, many
+from pipeline.terminal.lines import cut
 
 KEYS = "q quit   sort by: l lag  t trend  r rate  p p99  e errors"
 _LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE"}
@@ -110,14 +111,15 @@ def _head(now: Snapshot, shown: Shown, width: int) -> Iterator[Text]:
     lost = f"{now.bytes_lost:,} bytes lost" if now.bytes_lost else "nothing lost"
     waiting = f" ({now.pending:,} without an answer yet)" if now.pending else ""
     begin = _clock(now.first_us, now.window.last_us)
-    judged = f"{many(now.connections, 'connection')}, {many(now.exchanges, 'exchange')}{waiting} since {begin}, {lost}"
+    exchanges = f"{pluralize(now.exchanges, 'exchange')}{waiting}"
+    judged = f"{pluralize(now.connections, 'connection')}, {exchanges} since {begin}, {lost}"
     yield from _lines(judged, width, "" if not now.bytes_lost else "yellow")
     every: list[ApiNow | CommandNow] = [*now.traffic.apis, *now.traffic.commands]
     asked, failed = sum(one.asked for one in every), sum(one.errors for one in every)
     sent = sum(one.bytes for one in every)
     seconds = now.window.seconds
-    often = f"{many(asked, 'request')} ({rate(asked / seconds)})"
-    words = [f"last {span(seconds)}: {often}, {many(failed, 'error')}, {volume(sent / seconds)}"]
+    often = f"{pluralize(asked, 'request')} ({rate(asked / seconds)})"
+    words = [f"last {span(seconds)}: {often}, {pluralize(failed, 'error')}, {volume(sent / seconds)}"]
     if shown.silent_s is not None and shown.silent_s >= _SILENT_S:
         words.append(f"nothing came for {span(shown.silent_s)}")
     if now.since_us is not None:
@@ -146,7 +148,7 @@ def _incidents(now: Snapshot, news: Mapping[str, str], width: int, most: int | N
     if all(row["state"] == "resolved" for row in now.incidents) and (grows := _growing(now.groups)):
         yield _line(f"No incident is open, but {grows}", "yellow")
     elif not now.incidents:
-        looked = f"{many(len(now.groups), 'group')} and {many(len(now.traffic.clients), 'client')}"
+        looked = f"{pluralize(len(now.groups), 'group')} and {pluralize(len(now.traffic.clients), 'client')}"
         yield _line(f"No incident in what {looked} do.", "green")
     for index, row in enumerate(now.incidents):
         is_short = index > 0 or row["state"] == "resolved"
@@ -160,10 +162,9 @@ def _growing(groups: Sequence[GroupNow]) -> str:
     if not growing:
         return ""
     most, others = growing[0], len(growing) - 1
-    more = f"; that of {many(others, 'other group')} grows as well" if others else ""
-    return (
-        f"the lag of group {most.group_id} grows by {rate(most.trend)} ({many(most.lag or 0, 'record')} behind){more}."
-    )
+    more = f"; that of {pluralize(others, 'other group')} grows as well" if others else ""
+    behind = pluralize(most.lag or 0, "record")
+    return f"the lag of group {most.group_id} grows by {rate(most.trend)} ({behind} behind){more}."
 
 
 def _incident(row: Mapping[str, Any], news: str, ended_us: int, width: int, most: int | None) -> Iterator[Text]:

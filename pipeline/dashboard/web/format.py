@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.dashboard.web.zone import in_zone, short_zone, text_in_zone
+from pipeline.humanize import duration
 from pipeline.terminal.console import printable
 
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
@@ -27,8 +28,6 @@ _LINKED = re.compile(r"((?:https?://|www\.)\S+|\S+@\S+)", re.IGNORECASE)
 _SPAN = re.compile(r"(`[^`\n]+`)")
 _TEXTS = ("headline", "impact", "immediate_action", "remediation", "reasoning", "summary", "advice")
 """Columns of findings and incidents that have sentences."""
-_SPAN_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-_BYTES = 1024
 
 
 def plain(text: str) -> str:
@@ -90,42 +89,3 @@ def between(first: datetime, last: datetime) -> str:
     """A span of time with the zone, the date once if it is one day."""
     is_one_day = in_zone(first).date() == in_zone(last).date()
     return f"{clock(first)} to {clock(last)[11:] if is_one_day else clock(last)} {short_zone(last)}"
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds in the two largest units that matter, e.g. 38 s, 2 min 5 s, 3 d 4 h; below one second in ms or µs."""
-    if seconds is None:
-        return ""
-    if seconds < 1:
-        return f"{seconds * 1e6:.0f} µs" if 0 < seconds < 1e-3 else f"{seconds * 1e3:.0f} ms" if seconds else "0 s"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    rest = round(seconds)
-    parts: list[tuple[int, str]] = []
-    for unit, size in _SPAN_UNITS:
-        if rest >= size or parts:
-            parts.append((rest // size, unit))
-            rest %= size
-    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)
-
-
-def number(count: int | None) -> str:
-    """A count with its thousands set apart; empty for None."""
-    return "" if count is None else f"{count:,}"
-
-
-def size(count: int | None) -> str:
-    """Bytes in the unit that fits, e.g. 1.5 KiB."""
-    if count is None:
-        return ""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < _BYTES:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= _BYTES
-    return f"{value:.1f} TiB"
-
-
-def many(count: int, one: str, more: str | None = None) -> str:
-    """A count with its noun: 1 finding, 2 findings."""
-    return f"{number(count)} {one if count == 1 else more or one + 's'}"

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.fit import table_of
 from pipeline.capture.landing.manifests import Kind, Manifest
 from pipeline.config.settings import StreamSettings
+from pipeline.humanize import pluralize
 from pipeline.streaming.bronze.frames import Counted, keys_of, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
@@ -29,7 +30,6 @@ from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.new_files import NewFile, new_files, read_files
 from pipeline.streaming.storage.sinks import Batch, is_appended
 from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_FILES, Table
-from pipeline.terminal.lines import many
 
 Write = Callable[[DataFrame, Batch, "pa.Table | None"], Counted]
 """Rows of landing files, their batch, and their keys (:func:`pipeline.streaming.bronze.frames.keys_of`)."""
@@ -83,9 +83,9 @@ class LeftOut:
 
     def __str__(self) -> str:
         rows = sum(self._rows.values())
-        lost = f", and {many(rows, 'row')} with them" if rows else ""
+        lost = f", and {pluralize(rows, 'row')} with them" if rows else ""
         were = "was" if len(self._rows) == 1 else "were"
-        return f"{many(len(self._rows), 'landing file')} {were} set aside{lost} (ops.landing_files says why)"
+        return f"{pluralize(len(self._rows), 'landing file')} {were} set aside{lost} (ops.landing_files says why)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.config.settings import StreamSettings
+from pipeline.humanize import pluralize
 from pipeline.streaming.operations.erasure import erase
 from pipeline.streaming.operations.requests import Maintenance
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake import Lake, note_frames_kept_from, read_table, snapshot
 from pipeline.tables import FRAMES, TABLES, Table
-from pipeline.terminal.lines import many
 
 _SMALL = 64 * 1024 * 1024
 """Bytes of a file below which it is worth being brought together with others."""
@@ -183,7 +183,7 @@ def vacuum(
         dead = [path for path in _dead(lake, table, hours) if Path(path).is_file()]
         found.vacuum(hours)
         if gone := sum(not Path(path).exists() for path in dead):
-            progress(f"{table.full_name}: removed {many(gone, 'file')}")
+            progress(f"{table.full_name}: removed {pluralize(gone, 'file')}")
 
     with _any_retention(spark), _without_prints(spark):
         side_by_side(*(partial(remove, *one) for one in asked if _may_hold_dead(lake, *one)))

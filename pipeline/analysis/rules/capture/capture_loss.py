@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, MORE_ROOM, NOT_READ, WHOLE
-from pipeline.analysis.rules.case.case import Case, count, listed
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts, nobody, own_clients
 from pipeline.analysis.rules.rule import OF_AGENT, Rule
+from pipeline.humanize import listed, pluralize
 
 _DISTRUST = (
     "Of the connections named here do not trust counts, unanswered requests, and offsets in the time of the loss."
@@ -63,7 +64,7 @@ def _lost(case: Case) -> str:
     names = sorted({entity[-1] for entity in case.bundle.named.get("client", ())})
     of = f" of {listed(names)}" if names else ""
     but = "what is said of them is incomplete" if names else "what was not seen may have happened"
-    return f"The capture ({listed(agents)}) lost {count(lost, 'byte')}{of}: {but}"
+    return f"The capture ({listed(agents)}) lost {pluralize(lost, 'byte')}{of}: {but}"
 
 
 class CaptureLoss(Rule):

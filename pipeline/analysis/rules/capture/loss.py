@@ -5,11 +5,11 @@ from __future__ import annotations
 from decoder.model import SPEAKS
 from pipeline.analysis.rules.capture.capture_loss import ADVICE, DROPPED, FILE_LOST, ONE_WAY, CaptureLoss
 from pipeline.analysis.rules.capture.words import FILE, INTERFACE, STRANGERS
-from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row
+from pipeline.humanize import clock, pluralize
 
 NAME = "capture_loss"
 NOTHING_READ = "connections without exchanges"
@@ -83,18 +83,18 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
         name = row.connection_id.removeprefix(FILE)
         summary = (
             f"The landing file {name} of the capture agent {row.agent_id} was lost before it was read, with "
-            f"{count(row.bytes_lost, 'byte')} of messages."
+            f"{pluralize(row.bytes_lost, 'byte')} of messages."
         )
     elif row.connection_id.startswith(STRANGERS):
         summary = (
-            f"The capture agent {row.agent_id} did not look at {count(row.bytes_lost, 'byte')} of connections of "
+            f"The capture agent {row.agent_id} did not look at {pluralize(row.bytes_lost, 'byte')} of connections of "
             f"which nothing had been answered, from {clock(row.first_us)} to {clock(row.last_us)} UTC: too many of "
             "them cost too much to read, as in a flood or a scan. What was answered before was read."
         )
     else:
         name = row.connection_id.removeprefix(INTERFACE).split(":")[0]
         summary = (
-            f"The kernel dropped {count(row.packets, 'packet')} of the interface {name} before the capture agent "
+            f"The kernel dropped {pluralize(row.packets, 'packet')} of the interface {name} before the capture agent "
             f"{row.agent_id} could read them, noticed from {clock(row.first_us)} to {clock(row.last_us)} UTC; of "
             "which connections nobody knows."
         )
@@ -118,8 +118,9 @@ def _finding(row: Row, sources: Sources, settings: RuleThresholds) -> Finding:
         _one_way(row)
         if is_one_way
         else (
-            f"The capture agent {row.agent_id} lost {count(row.bytes_lost, 'byte')} in {count(row.gaps, 'place')} of "
-            f"{count(len(row.connections), 'connection')} to {row.server}, from {clock(row.first_us)} to "
+            f"The capture agent {row.agent_id} lost {pluralize(row.bytes_lost, 'byte')} in "
+            f"{pluralize(row.gaps, 'place')} of "
+            f"{pluralize(len(row.connections), 'connection')} to {row.server}, from {clock(row.first_us)} to "
             f"{clock(row.last_us)} UTC; they belong to {', '.join(row.client_ids[:5]) or 'clients without client_id'}. "
             "What the tables say of them is incomplete."
         )
@@ -147,8 +148,10 @@ def _of_unknown_server(row: Row, sources: Sources, settings: RuleThresholds) -> 
         state=sources.state("", row.first_us, row.last_us, row.gaps), cluster="", topic=None, partition=None,
         group_id=None, first_us=row.first_us, last_us=row.last_us,
         summary=(
-            f"The capture agent {row.agent_id} lost {count(row.bytes_lost, 'byte')} in {count(row.gaps, 'place')} of "
-            f"{count(len(connections), 'connection')} without any exchange in the capture, from {clock(row.first_us)} "
+            f"The capture agent {row.agent_id} lost {pluralize(row.bytes_lost, 'byte')} in "
+            f"{pluralize(row.gaps, 'place')} of "
+            f"{pluralize(len(connections), 'connection')} without any exchange in the capture, from "
+            f"{clock(row.first_us)} "
             f"to {clock(row.last_us)} UTC. Their client and server are not known, and nothing of them was judged."
         ),
         advice=ADVICE, evidence=[],
@@ -168,6 +171,6 @@ def _one_way(row: Row) -> str:
     )
     return (
         f"The capture agent {row.agent_id} holds only the {row.captured} of "
-        f"{count(len(row.connections), 'connection')} to {row.server}, and none of their {missing}.{translated} "
+        f"{pluralize(len(row.connections), 'connection')} to {row.server}, and none of their {missing}.{translated} "
         "Nothing on these connections was judged."
     )

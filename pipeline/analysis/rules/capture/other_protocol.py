@@ -16,11 +16,12 @@ from pipeline.analysis.rules.capture.connections.handshakes import speak_tls
 from pipeline.analysis.rules.capture.connections.shapes import seen
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, not_why, own_clients, server
-from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.people import count, first_of, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import OF_SERVER, Rule, finds
 from pipeline.analysis.rules.thresholds import UNANSWERED_TIMES, Count, RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row
+from pipeline.humanize import clock, first_of, pluralize
 from pipeline.other_protocols import TLS, remedy
 
 ADVICE = (
@@ -39,7 +40,7 @@ CLOSED_ADVICE = (
 def _misunderstood(case: Case) -> str:
     details = case.details
     asked = f"the {details.get('asks')} requests of {case.who}"
-    connections = count(int(details.get("connections_seen") or 0), "connection")
+    connections = pluralize(int(details.get("connections_seen") or 0), "connection")
     if details.get("answers"):
         return f"{server(case)} answers {details['answers']} to {asked} ({connections})"
     others = ", and continues TLS handshakes of others" if details.get("is_tls") else ""
@@ -146,7 +147,7 @@ class _Server:
         row = self.row
         callers = [who(name or None, host) for name, host in row.callers]
         asked = f"{self.title} requests of {first_of(callers)} ({', '.join(row.apis[:3])})"
-        times = f"{count(row.connections, 'connection')}, from {clock(row.first_us)} to {clock(row.last_us)} UTC"
+        times = f"{pluralize(row.connections, 'connection')}, from {clock(row.first_us)} to {clock(row.last_us)} UTC"
         if self.is_tls:
             return (
                 f"{row.server} closed each connection before it answered anything to {asked}, {times}, and continues "

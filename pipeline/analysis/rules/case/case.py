@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +18,8 @@ from pipeline.analysis.rules.kafka.positions.unread_words import SILENT
 from pipeline.analysis.rules.kafka.speaking import LIBRARY
 from pipeline.analysis.rules.kafka.twins import PROCESS, in_full, is_of
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
-from pipeline.analysis.rules.people import joined, wait_or_waits
+from pipeline.analysis.rules.people import wait_or_waits
+from pipeline.humanize import listed, pluralize
 
 _SHOWN = 3
 _NAME = re.compile(r"[a-z0-9]+[._=][a-z]|\w+\(\)|[A-Z]{2}|`")
@@ -298,22 +298,9 @@ def _topic(one: Known) -> tuple[object, ...]:
     return one.row["cluster"], one.group, one.row.get("topic")
 
 
-def listed(names: Iterable[str | None]) -> str:
-    """Names for people: three of them, and how many more."""
-    found = [name for name in names if name]
-    if len(found) > _SHOWN:
-        return f"{', '.join(found[:_SHOWN])} and {len(found) - _SHOWN} more"
-    return joined(found)
-
-
-def count(number: int, one: str, more: str | None = None) -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
-
-
 def waiting(records: int) -> str:
     """``1 record waits``, ``2,000 records wait``."""
-    return f"{count(records, 'record')} {wait_or_waits(records)}"
+    return f"{pluralize(records, 'record')} {wait_or_waits(records)}"
 
 
 def begun(text: str) -> str:
@@ -324,11 +311,6 @@ def begun(text: str) -> str:
 def arg(name: object) -> str:
     """A name as a shell takes it."""
     return shlex.quote(str(name))
-
-
-def moment(us: int) -> str:
-    """A time (µs since the epoch) for people."""
-    return datetime.fromtimestamp(us / 1_000_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def literal(value: object) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.analysis.rules.case.case import ADVICE, Case, listed
+from pipeline.analysis.rules.case.case import ADVICE, Case
+from pipeline.humanize import listed
 
 Say = Callable[[Case], str]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.analysis.rules.people import count
+from pipeline.humanize import pluralize
 
 MARKERS = "transaction_markers"
 """Name in ``details`` of the markers among the offsets that wait."""
@@ -32,15 +32,15 @@ def less_markers(records: int, markers: int) -> str:
     """What follows a number of records where their offsets span more; empty where they do not."""
     if not markers:
         return ""
-    return f" ({count(records + markers, 'offset')} less {count(markers, 'transaction marker')})"
+    return f" ({pluralize(records + markers, 'offset')} less {pluralize(markers, 'transaction marker')})"
 
 
 def records_behind(figures: Mapping[str, Any]) -> str:
     """:attr:`Behind.figures` as text: ``134 records (153 offsets less 19 transaction markers)``."""
     records = figures["records_behind"]
-    return f"{count(records, 'record')}{less_markers(records, figures.get(MARKERS, 0))}"
+    return f"{pluralize(records, 'record')}{less_markers(records, figures.get(MARKERS, 0))}"
 
 
 def offsets_or_records(behind: Behind) -> str:
     """Records where markers are known, else offsets: each may be that of a marker that was not captured."""
-    return records_behind(behind.figures) if behind.markers else count(behind.records, "offset")
+    return records_behind(behind.figures) if behind.markers else pluralize(behind.records, "offset")

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from pipeline.analysis.rules.callers import callers_in, host_of_address
 from pipeline.analysis.rules.kafka.senders import Sender, with_senders
-from pipeline.analysis.rules.model import NAMELESS, Finding, clock
+from pipeline.analysis.rules.model import NAMELESS, Finding
 from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.humanize import clock
 
 PROCESS: Final = "process"
 """Names the process in ``details``: client id, address, member id, since when; absent if it has no twin."""

@@ -20,11 +20,12 @@ from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import last_of_each
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, READS_STREAMS, STREAM_LOST
 from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, seconds
 
 _HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.case.case import Case, listed
+from pipeline.analysis.rules.case.case import Case
+from pipeline.humanize import listed
 
 
 def command(case: Case) -> str:

@@ -14,12 +14,12 @@ from typing import Final
 
 from pipeline.analysis.codes.mongodb.drivers import closes_cursors
 from pipeline.analysis.rules.coming_again import earlier
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import LEAK, NAMESPACE
 from pipeline.analysis.rules.mongodb.mongo_cursor_leak import ADVICE, MongoCursorLeak
-from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import IS_LOSS, Row, Tables
+from pipeline.humanize import clock, pluralize, seconds
 
 _SERVER_FORGETS_US = 600_000_000
 """A server closes a cursor that was idle for so long (cursorTimeoutMillis)."""
@@ -156,7 +156,7 @@ def leak(some: Sequence[LeftOpen], end_us: int, settings: MongoCursorLeak.Thresh
         else f"lay idle until {clock(found.closed_us)} UTC, when {it} {was} closed."
     )
     summary = (
-        f"{name} at {found.client_ip} left {count(found.cursors, 'cursor')} open on {found.server}, used last from "
+        f"{name} at {found.client_ip} left {pluralize(found.cursors, 'cursor')} open on {found.server}, used last from "
         f"{clock(found.first_us)} to {clock(found.last_us)} UTC: {it} read {what}, and {fate}"
     )
     enough_us = found.used_us[min(settings.mongo_open_cursors, len(found.used_us)) - 1]

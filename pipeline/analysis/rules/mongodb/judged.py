@@ -18,7 +18,7 @@ from pipeline.analysis.codes.advice import advice_of, facts_of
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episode import Episode, Shown
-from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, FAILED, REPEATED, RETRIES, SLOW, SUBJECT
 from pipeline.analysis.rules.mongodb.elsewhere import CURSOR_NOT_FOUND, ELSEWHERE_ADVICE, opened_elsewhere
 from pipeline.analysis.rules.mongodb.mongo_command_failed import MongoCommandFailed
@@ -27,9 +27,9 @@ from pipeline.analysis.rules.mongodb.mongo_slow_command import MongoSlowCommand
 from pipeline.analysis.rules.mongodb.old_servers import old_servers
 from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, waits_ms
 from pipeline.analysis.rules.mongodb.slow import advice_on
-from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, first_of, pluralize
 
 Key = tuple[str, str, str]
 """Server, ``namespace/command`` and application."""
@@ -160,7 +160,7 @@ def _slow_finding(episode: Episode, slow: _Slow, sources: Sources, settings: Mon
     number = len(slow.unusual) if is_unusual else len(slow.unusual) + slow.unknown
     summary = (
         f"{episode.server} took up to {episode.peak / 1_000_000:.1f} s for {_command(episode)}, {usual}: "
-        f"{count(number, 'slow command')} of {clients(episode)}, from {clock(episode.first_us)} to "
+        f"{pluralize(number, 'slow command')} of {clients(episode)}, from {clock(episode.first_us)} to "
         f"{clock(episode.last_us)} UTC."
     )
     severity = "warning" if is_unusual else "info"

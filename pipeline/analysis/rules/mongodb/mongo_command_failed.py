@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from pipeline.analysis.codes.advice import BY_CODE
-from pipeline.analysis.rules.case.case import Case, begun, count, listed
+from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, NAMESPACE
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, own_clients, server
 from pipeline.analysis.rules.mongodb.command_texts import command, namespace, share
@@ -16,6 +16,7 @@ from pipeline.analysis.rules.mongodb.old_servers import ADVICE, AREA
 from pipeline.analysis.rules.mongodb.thresholds import MONGO_FAILURE_RUN, MONGO_FAILURE_SHARE
 from pipeline.analysis.rules.rule import OF_NAMESPACE, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import AUTH_FAILED_TIMES, Count, RuleThresholds, Share
+from pipeline.humanize import listed, pluralize
 
 
 def _failed(case: Case) -> str:
@@ -49,7 +50,7 @@ def _opened_elsewhere(case: Case, opened_at: Sequence[str]) -> str:
 
 
 def _often(case: Case) -> str:
-    return count(case.times, "time") if case.times > 1 else "once"
+    return pluralize(case.times, "time") if case.times > 1 else "once"
 
 
 class MongoCommandFailed(Rule):

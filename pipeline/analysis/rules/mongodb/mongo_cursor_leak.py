@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, begun, count, listed
+from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, HOST
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, advised, nobody
 from pipeline.analysis.rules.rule import OF_CLIENT, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
+from pipeline.humanize import listed, pluralize
 
 ADVICE = (
     "Now: restart the application if the server is short of memory. Fix: close cursors in the code that opens them "
@@ -21,7 +22,7 @@ ADVICE = (
 def _cursors(case: Case) -> str:
     left = sum(int(one.details.get("cursors") or 0) for one in case.bundle.findings)
     names = sorted({name for one in case.bundle.findings for name in one.details.get("namespaces", [])})
-    return f"{_leaker(case)} leaves {count(left, 'cursor')} on {listed(names)} open at {case.lead.row['cluster']}"
+    return f"{_leaker(case)} leaves {pluralize(left, 'cursor')} on {listed(names)} open at {case.lead.row['cluster']}"
 
 
 def _leaker(case: Case) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, begun, listed
+from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, NAMESPACE
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, never, not_why, own_clients, part_of, server
 from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
+from pipeline.humanize import listed
 
 
 def _slow_commands(case: Case) -> list[str]:

@@ -7,12 +7,12 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.clients import MOST, clients, counts, verdicts
-from pipeline.dashboard.web.format import many
 from pipeline.dashboard.web.page_context import PageContext, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.pictures.clients_picture import MOST as MOST_SHOWN
 from pipeline.dashboard.web.pictures.clients_picture import matrix
+from pipeline.humanize import pluralize
 
 _VERDICTS = {"breaks": "yes", "unknown": "not known"}
 _BREAKING = (
@@ -60,14 +60,15 @@ def draw(here: PageContext) -> None:
     if breaking:
         st.header("Use versions that Kafka 4 has removed", anchor=False)
         st.markdown(
-            f"By client id, {many(numbers['breaking'], 'client breaks', 'clients break')} on Kafka 4 (KIP-896). "
+            f"By client id, {pluralize(numbers['breaking'], 'client breaks', 'clients break')} on Kafka 4 (KIP-896). "
             "Update the libraries first: kafka-clients 2.1 or later, librdkafka 1.0 or later, others of 2019 or later. "
-            f"Of {many(numbers['unknown'], 'more client')} it is not known: a client that asks its broker for versions "
+            f"Of {pluralize(numbers['unknown'], 'more client')} it is not known: a client that asks its broker for "
+            "versions "
             "uses no newer ones than an old broker has, and may know newer ones."
         )
         grid(breaking, _BREAKING, key="breaking")
     elif numbers["kafka"]:
-        st.success(f"None of {many(numbers['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
+        st.success(f"None of {pluralize(numbers['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
     _matrix(rows)
     st.header("All", anchor=False)
     grid(rows, _ALL, key="clients")

@@ -7,10 +7,10 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.traffic.connections import MOST, connections, counts, first_exchange
-from pipeline.dashboard.web.format import number
 from pipeline.dashboard.web.page_context import PageContext, go, run
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.humanize import number
 
 _COLUMNS = (
     Column("ended", "state", help="How it ended; open: nothing ended it in what was captured."),

@@ -10,11 +10,12 @@ import streamlit as st
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
 from pipeline.dashboard.queries.overview.incidents import incident_counts
-from pipeline.dashboard.web.format import between, code, many, moment, of_one_zone, prose, seen
+from pipeline.dashboard.web.format import between, code, moment, of_one_zone, prose, seen
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS
 from pipeline.dashboard.web.parts.rules import rule_page
+from pipeline.humanize import pluralize
 
 _OPENED = 3
 """Findings that stand open when the page is drawn: the first, if they are critical."""
@@ -31,7 +32,7 @@ def draw(here: PageContext) -> None:
         return
     _metrics(counts(here.connection, here.scope))
     if how_many := sum(incident_counts(here.connection, here.scope).values()):
-        link("home", f"What belongs together: {many(how_many, 'incident')}", "emergency_home")
+        link("home", f"What belongs together: {pluralize(how_many, 'incident')}", "emergency_home")
     if len(found) == MOST:
         st.caption(f"The first {MOST} are shown: choose a shorter time range to see others.")
     holds = [row for row in found if row["state"] != "resolved"]
@@ -60,7 +61,7 @@ def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool)
         head.badge(severity, color=COLOURS.get(severity, "gray"), icon=ICONS.get(severity))  # type: ignore[arg-type]
         head.markdown(f"**{rule}**", width="content")
         if len(rows) > 1:
-            head.caption(many(len(rows), "finding"), width="content")
+            head.caption(pluralize(len(rows), "finding"), width="content")
         if page := rule_page(rule):
             with head.popover("What does it mean?", type="tertiary"):
                 st.markdown(page)
@@ -85,7 +86,7 @@ def _finding(row: dict[str, Any]) -> None:
         if row["evidence"]:
             link(
                 "exchanges",
-                f"Evidence: {many(len(row['evidence']), 'exchange')}",
+                f"Evidence: {pluralize(len(row['evidence']), 'exchange')}",
                 "swap_horiz",
                 finding=row["finding_id"],
             )

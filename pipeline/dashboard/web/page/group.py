@@ -11,10 +11,11 @@ from pipeline.analysis.rules.kafka.share_groups.share_states import SharePlace
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
 from pipeline.dashboard.queries.scope import Scope
-from pipeline.dashboard.web.format import code, duration, many
+from pipeline.dashboard.web.format import code
 from pipeline.dashboard.web.page_context import PageContext, choose, fixed, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
+from pipeline.humanize import duration, pluralize
 
 _KEYS = ("group", "cluster", "share")
 
@@ -138,7 +139,7 @@ def _rebalances(shown: GroupSeen) -> None:
         return
     waited = [one.waited for one in shown.rebalances if one.waits]
     together = f"; members waited {duration(sum(waited))} together" if waited else ""
-    st.caption(f"{many(len(shown.rebalances), 'rebalance')}{together}. Longest first.")
+    st.caption(f"{pluralize(len(shown.rebalances), 'rebalance')}{together}. Longest first.")
     rows: list[dict[str, Any]] = [
         {
             "began": one.began, "generation": one.generation, "seconds": one.seconds, "members": one.members,

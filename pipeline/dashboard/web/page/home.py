@@ -12,9 +12,10 @@ from pipeline.dashboard.queries.overview.health import Health, health
 from pipeline.dashboard.queries.overview.incidents import MOST, incident_counts, incidents
 from pipeline.dashboard.queries.overview.names import Count, counted, names
 from pipeline.dashboard.queries.overview.trends import trends
-from pipeline.dashboard.web.format import between, code, duration, many, moment, number, of_one_zone, size
+from pipeline.dashboard.web.format import between, code, moment, of_one_zone
 from pipeline.dashboard.web.page_context import PageContext, link, part, run
 from pipeline.dashboard.web.parts.incidents import draw_cards, draw_over, draw_trend
+from pipeline.humanize import duration, number, pluralize, size
 
 _TRENDS = 8
 """Incidents of which is drawn what grows: the first."""
@@ -52,7 +53,7 @@ def draw(here: PageContext) -> None:
 
 def _summary(here: PageContext, numbers: dict[str, int]) -> None:
     counts = [
-        many(numbers[severity], f"{severity} incident")
+        pluralize(numbers[severity], f"{severity} incident")
         for severity in ("critical", "warning", "info")
         if numbers[severity]
     ]
@@ -76,20 +77,20 @@ def _capture_in_words(here: PageContext, seen: Health) -> list[str]:
     if seen.exchanges is None and seen.frames is None:
         return ["How well the wire was seen is not known: exchanges and frames cannot be read"]
     named = ", ".join(map(code, seen.agents[:3]))
-    words = [f"**Captured** by {many(len(seen.agents), 'agent')} ({named})" if seen.agents else "**Captured**"]
+    words = [f"**Captured** by {pluralize(len(seen.agents), 'agent')} ({named})" if seen.agents else "**Captured**"]
     for count, one in ((seen.connections, "connection"), (seen.frames, "frame"), (seen.exchanges, "exchange")):
         if count is not None:
-            words.append(many(count, one))
+            words.append(pluralize(count, one))
     return [*words, _lost(seen), between(here.scope.start, here.scope.end), _delay(here, seen)]
 
 
 def _lost(seen: Health) -> str:
     lost = []
     if seen.gaps:
-        where = f"in {many(seen.gaps, 'gap')} of {many(seen.hurt_connections, 'connection')}"
+        where = f"in {pluralize(seen.gaps, 'gap')} of {pluralize(seen.hurt_connections, 'connection')}"
         lost.append(f":orange[**{size(seen.bytes_lost)} lost**] {where}")
     if seen.unread_files:
-        lost.append(f":orange[**{many(seen.unread_files, 'landing file')} not read**]")
+        lost.append(f":orange[**{pluralize(seen.unread_files, 'landing file')} not read**]")
     if seen.gaps is None:
         lost.append("what was lost is not known")
     return ", ".join(lost) or "nothing lost"
@@ -109,7 +110,7 @@ def _healthy(here: PageContext) -> None:
     st.header("Healthy", anchor=False)
     st.markdown(f"{', '.join(map(_good, counts))}.")
     looked = len([rule for rule in all_rules() if here.scope.has(rule.protocol) or rule.protocol == "capture"])
-    st.caption(f"Looked at by {many(looked, 'rule')}: of these, none found anything that is not over.")
+    st.caption(f"Looked at by {pluralize(looked, 'rule')}: of these, none found anything that is not over.")
     link("findings", "All findings", "warning")
 
 
@@ -117,8 +118,8 @@ def _good(count: Count) -> str:
     one, more = _WORDS[count.kind]
     good = count.seen - count.troubled
     if not count.troubled:
-        return f"**{many(good, one, more)}**" if good == 1 else f"**all {many(good, one, more)}**"
-    return f"**{number(good)}** of {many(count.seen, one, more)}"
+        return f"**{pluralize(good, one, more)}**" if good == 1 else f"**all {pluralize(good, one, more)}**"
+    return f"**{number(good)}** of {pluralize(count.seen, one, more)}"
 
 
 def _trends(

@@ -15,7 +15,7 @@ from pipeline.dashboard.queries.overview.proof import ConnectionSeen, parts_of_g
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.progress.shares import SharesSeen
-from pipeline.dashboard.web.format import code, many, of_one_zone, plain, seen
+from pipeline.dashboard.web.format import code, of_one_zone, plain, seen
 from pipeline.dashboard.web.page_context import PageContext, draw_text, fixed, go, link, part, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
@@ -29,6 +29,7 @@ from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in
 from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
+from pipeline.humanize import pluralize
 
 
 def draw(here: PageContext) -> None:
@@ -125,7 +126,7 @@ def _finding(one: IncidentFinding) -> None:
         draw_text(one.finding["summary"])
         if one.finding["evidence"]:
             link(
-                "exchanges", f"Evidence: {many(len(one.finding['evidence']), 'exchange')}", "swap_horiz",
+                "exchanges", f"Evidence: {pluralize(len(one.finding['evidence']), 'exchange')}", "swap_horiz",
                 finding=one.finding["finding_id"],
             )  # fmt: skip
             address = sequence_address(one.finding["evidence"][0], one.finding["first_ts"])

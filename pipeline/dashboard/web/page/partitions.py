@@ -11,7 +11,7 @@ from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.offsets import offsets
 from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import Scope, widened
-from pipeline.dashboard.web.format import code, many, number
+from pipeline.dashboard.web.format import code
 from pipeline.dashboard.web.page_context import (
     PageContext,
     choose,
@@ -25,6 +25,7 @@ from pipeline.dashboard.web.page_context import (
 )
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
+from pipeline.humanize import number, pluralize
 
 NO_GROUP = "(no group)"
 _DIGITS = 10
@@ -227,7 +228,9 @@ def _committers(here: PageContext, place: Place) -> None:
         return
     total = sum(row["accepted"] for row in who)
     rejected = sum(row["rejected"] for row in who)
-    st.caption(f"{many(total, 'commit')} accepted, {number(rejected)} rejected, by {many(len(who), 'member')}.")
+    st.caption(
+        f"{pluralize(total, 'commit')} accepted, {number(rejected)} rejected, by {pluralize(len(who), 'member')}."
+    )
     grid([{**row, "errors": row["errors"] or ""} for row in who], _COMMITTERS, key="committers")
 
 

@@ -7,9 +7,10 @@ from shlex import quote
 import streamlit as st
 
 from pipeline.dashboard.queries import quality
-from pipeline.dashboard.web.format import code, many, moment, number
+from pipeline.dashboard.web.format import code, moment
 from pipeline.dashboard.web.page_context import PageContext, lake_place, run
 from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.humanize import number, pluralize
 from pipeline.lake.path_checks import is_of_diagnose
 
 _FAILED = (
@@ -39,7 +40,7 @@ def draw(here: PageContext) -> None:
     total = sum(row["expectations"] for row in tables)
     broken = quality.failed(here.connection)
     when = moment(max(row["run_time"] for row in tables))
-    summary = f"Checked at {when}: {many(total, 'expectation')} of {many(len(tables), 'table')}"
+    summary = f"Checked at {when}: {pluralize(total, 'expectation')} of {pluralize(len(tables), 'table')}"
     if broken:
         st.warning(f"{summary}; {number(len(broken))} fail.")
         grid(broken, _FAILED, key="failed")

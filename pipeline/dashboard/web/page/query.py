@@ -15,12 +15,12 @@ import streamlit as st
 from pipeline.config.settings import SqlSettings, load_settings
 from pipeline.dashboard.query_sandbox.ask import BusyError, TooMuchError, TooSlowError, ask
 from pipeline.dashboard.views import views
-from pipeline.dashboard.web.format import number, size
 from pipeline.dashboard.web.page_context import LAKE, PageContext, link, run
 from pipeline.dashboard.web.parts.answer_files import download
 from pipeline.dashboard.web.parts.grid import Column, Kind, grid
 from pipeline.dashboard.web.scripts.completion import complete_names
 from pipeline.errors import UserError
+from pipeline.humanize import number, size
 from pipeline.tables import TABLES
 
 _MOST_TEXT = 16 * 1024 * 1024

@@ -8,9 +8,10 @@ import streamlit as st
 
 from pipeline.dashboard.queries.overview.incidents import incidents
 from pipeline.dashboard.queries.overview.names import Name, ids_like, matching, names
-from pipeline.dashboard.web.format import between, code, many, number, of_one_zone, plain
+from pipeline.dashboard.web.format import between, code, of_one_zone, plain
 from pipeline.dashboard.web.page_context import PageContext, link, run
 from pipeline.dashboard.web.parts.addresses import address_of
+from pipeline.humanize import number, pluralize
 
 _TITLES = {
     "group": "Consumer groups", "topic": "Topics", "partition": "Partitions", "client": "Clients", "host": "Hosts",
@@ -41,7 +42,9 @@ def draw(here: PageContext) -> None:
             "A longer time range, or both protocols, may know it."
         )
         return
-    st.caption(f"{many(len(found) + len(troubles), 'match', 'matches')}, {between(here.scope.start, here.scope.end)}")
+    st.caption(
+        f"{pluralize(len(found) + len(troubles), 'match', 'matches')}, {between(here.scope.start, here.scope.end)}"
+    )
     if troubles:
         st.header("Incidents", anchor=False)
         for row in troubles:

@@ -7,9 +7,10 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.progress import transactions
-from pipeline.dashboard.web.format import clock, code, duration, many, moment, number
+from pipeline.dashboard.web.format import clock, code, moment
 from pipeline.dashboard.web.page_context import PageContext, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.humanize import duration, number, pluralize
 
 _OPEN = (
     Column("transactional_id", "transactional id"),
@@ -76,7 +77,7 @@ def draw(here: PageContext) -> None:
     most = (
         f"The {number(transactions.MOST)} longest"
         if len(ended) == transactions.MOST
-        else many(len(ended), "transaction")
+        else pluralize(len(ended), "transaction")
     )
     st.caption(f"{most}, {number(aborted)} of them aborted; the longest first.")
     grid(ended, _ENDED, key="ended")
@@ -95,7 +96,7 @@ def _held(here: PageContext, name: str | None) -> None:
             partition = code(f"{row['topic']}-{row['partition']}")
             st.markdown(
                 f"{partition} stands at {number(row['last_stable_offset'])} for **{duration(row['held_seconds'])}**: "
-                f"{_culprit(row)} is open. **{many(row['records_held_back'], 'record')}** up to "
+                f"{_culprit(row)} is open. **{pluralize(row['records_held_back'], 'record')}** up to "
                 f"{number(row['high_watermark'])} wait for readers with `isolation.level=read_committed`."
             )
             st.caption(f"Since {clock(row['since'])}, last seen {moment(row['last_seen'])}")
@@ -104,7 +105,7 @@ def _held(here: PageContext, name: str | None) -> None:
                 partition=row["partition"],
             )  # fmt: skip
     if len(held) > _CARDS:
-        st.caption(f"and {many(len(held) - _CARDS, 'more partition')}")
+        st.caption(f"and {pluralize(len(held) - _CARDS, 'more partition')}")
 
 
 def _culprit(row: dict[str, Any]) -> str:

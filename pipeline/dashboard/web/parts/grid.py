@@ -10,8 +10,8 @@ from typing import Any, Literal, cast
 import pyarrow as pa
 import streamlit as st
 
-from pipeline.dashboard.web.format import duration, size
 from pipeline.dashboard.web.zone import zone_name, zoned
+from pipeline.humanize import duration, size
 from pipeline.terminal.console import printable
 
 Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes"]

@@ -9,10 +9,11 @@ import streamlit as st
 
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.trends import Trend
-from pipeline.dashboard.web.format import between, many, moment, number, plain, prose
+from pipeline.dashboard.web.format import between, moment, plain, prose
 from pipeline.dashboard.web.page_context import draw_text, link
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.pictures.trend_picture import trend_picture
+from pipeline.humanize import number, pluralize
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -60,10 +61,10 @@ def _beside(trend: Trend) -> str:
     records = round(trend.points[-1][1])
     if trend.offsets is None or trend.offsets <= records:
         return ""
-    others = many(
+    others = pluralize(
         trend.offsets - records, "transaction marker or removed offset", "transaction markers or removed offsets"
     )
-    return f": {many(trend.offsets, 'offset')} less {others}"
+    return f": {pluralize(trend.offsets, 'offset')} less {others}"
 
 
 def draw_over(rows: Sequence[dict[str, Any]]) -> None:
@@ -107,4 +108,9 @@ def _links(row: dict[str, Any]) -> None:
                 "partitions", "Offsets over time", "stacked_line_chart", cluster=row["cluster"], group=row["group_id"],
                 topic=row["topic"], partition=row["partition"],
             )  # fmt: skip
-        link("exchanges", f"Evidence of {many(row['findings'], 'finding')}", "swap_horiz", incident=row["incident_id"])
+        link(
+            "exchanges",
+            f"Evidence of {pluralize(row['findings'], 'finding')}",
+            "swap_horiz",
+            incident=row["incident_id"],
+        )

@@ -10,8 +10,9 @@ import streamlit as st
 from pipeline.config.durations import microseconds
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import ANY_ERROR, Search
-from pipeline.dashboard.web.format import number, plain
+from pipeline.dashboard.web.format import plain
 from pipeline.dashboard.web.page_context import PageContext
+from pipeline.humanize import number
 
 _STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
 _KEYS = {"api_name": "api", "client_id": "client", "error": "error", "status": "status", "host": "host"}

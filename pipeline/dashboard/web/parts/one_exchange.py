@@ -14,10 +14,11 @@ from decoder.explain.frame import explain
 from decoder.protocols import protocol_of
 from pipeline.commands.messages.tree import show_message
 from pipeline.dashboard.queries.traffic.exchanges import frames
-from pipeline.dashboard.web.format import clock, code, duration, size
+from pipeline.dashboard.web.format import clock, code
 from pipeline.dashboard.web.page_context import link
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, sequence_address
 from pipeline.dashboard.web.zone import zoned
+from pipeline.humanize import duration, size
 from pipeline.terminal.console import Console, printable
 
 _MOST_TEXT = 200_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.dashboard.web.format import duration, many, moment, size
+from pipeline.dashboard.web.format import moment
+from pipeline.humanize import duration, pluralize, size
 
 _SIDES = ("client", "server")
 _LONG_US = 1_000_000
@@ -28,7 +29,7 @@ def _sentences(life: dict[str, Any]) -> Iterator[str]:
         if again := life[f"{side}_sent_again"]:
             lost = life[f"{side}_unacknowledged"]
             rest = f"; {size(lost)} were never acknowledged" if lost else ""
-            yield f"The {side} sent {many(again, 'segment')} again{_when(life, side)}{rest}."
+            yield f"The {side} sent {pluralize(again, 'segment')} again{_when(life, side)}{rest}."
         if stalled := life[f"{side}_stalled_us"]:
             full = life.get(f"{side}_first_zero_window_ts")
             since = "" if full is None else f", first at {moment(full)}"

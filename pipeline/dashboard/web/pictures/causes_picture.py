@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
-from pipeline.dashboard.web.format import many
 from pipeline.dashboard.web.pictures.colours import palette
 from pipeline.dashboard.web.pictures.picture import data
+from pipeline.humanize import pluralize
 
 OPEN = "open"
 """Name of the selection that holds the finding that was clicked."""
@@ -43,7 +43,7 @@ class Node:
     def about(self) -> str:
         """What they are about, in a line."""
         one = str(self.findings[0]["subject"])
-        return one if len(self.findings) == 1 else f"{one} and {many(len(self.findings) - 1, 'more', 'more')}"
+        return one if len(self.findings) == 1 else f"{one} and {pluralize(len(self.findings) - 1, 'more', 'more')}"
 
 
 def nodes(findings: Sequence[IncidentFinding]) -> list[Node]:

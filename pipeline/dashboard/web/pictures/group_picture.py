@@ -10,11 +10,11 @@ from typing import Any
 import altair as alt
 
 from pipeline.dashboard.queries.progress.groups import MOST_PARTITIONS, GroupSeen
-from pipeline.dashboard.web.format import duration, many
 from pipeline.dashboard.web.pictures.colours import Palette, looks, palette, readable_on
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import below_each_other, data, label_axis, name_axis, shade, time_axis
 from pipeline.dashboard.web.zone import zoned
+from pipeline.humanize import duration, pluralize
 from pipeline.terminal.console import printable
 
 MOST_WAITING = 40
@@ -64,7 +64,7 @@ def in_words(shown: GroupSeen) -> str:
     phrases = [f"Group {shown.group.group_id}: members {', '.join(shown.labels) or 'not seen'}"]
     if shown.rebalances:
         longest = max(shown.rebalances, key=lambda one: one.seconds)
-        phrases.append(f"{many(len(shown.rebalances), 'rebalance')}, the longest took {duration(longest.seconds)}")
+        phrases.append(f"{pluralize(len(shown.rebalances), 'rebalance')}, the longest took {duration(longest.seconds)}")
     if len(shown.partitions) == MOST_PARTITIONS:
         phrases.append(f"of its partitions the {MOST_PARTITIONS} with most lag")
     return printable("; ".join(phrases)) + "."

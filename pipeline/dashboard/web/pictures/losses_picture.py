@@ -5,9 +5,9 @@ from __future__ import annotations
 import altair as alt
 
 from pipeline.dashboard.queries.overview.losses import Losses
-from pipeline.dashboard.web.format import many, size
 from pipeline.dashboard.web.pictures.picture import data, name_axis, shade, time_axis
 from pipeline.dashboard.web.zone import zoned
+from pipeline.humanize import pluralize, size
 from pipeline.terminal.console import printable
 
 _ROW = 26
@@ -53,4 +53,4 @@ def in_words(shown: Losses) -> str:
     """What the picture has in it, for those who do not see it, and for its caption."""
     lost, gaps = (sum(row[name] for row in shown.rows) for name in ("bytes_lost", "gaps"))
     clients = list(dict.fromkeys(row["client"] for row in shown.rows))
-    return printable(f"{size(lost)} lost in {many(gaps, 'place')}, of {', '.join(clients)}.")
+    return printable(f"{size(lost)} lost in {pluralize(gaps, 'place')}, of {', '.join(clients)}.")

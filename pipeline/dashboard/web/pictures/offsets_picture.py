@@ -16,11 +16,11 @@ from pipeline.dashboard.queries.progress.held import longest, outline, stripes
 from pipeline.dashboard.queries.progress.lanes import lanes
 from pipeline.dashboard.queries.progress.members import OTHERS
 from pipeline.dashboard.queries.progress.offsets import Offsets
-from pipeline.dashboard.web.format import duration, many, size
 from pipeline.dashboard.web.pictures.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import data, label_axis, readable, time_axis
 from pipeline.dashboard.web.zone import zoned
+from pipeline.humanize import duration, pluralize, size
 from pipeline.terminal.console import printable
 
 OPEN, ZOOM = "open", "zoom"
@@ -182,7 +182,7 @@ def _losses(shown: Offsets, colours: Palette) -> list[alt.Chart]:
     rows = [
         {
             "began": row["began"], "until": max(row["ended"], row["began"] + shown.scope.bucket),
-            "lost": f"{size(row['bytes_lost'])} of {many(row['connections'], 'connection')}",
+            "lost": f"{size(row['bytes_lost'])} of {pluralize(row['connections'], 'connection')}",
         }
         for row in shown.losses
     ]  # fmt: skip

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import altair as alt
 
 from pipeline.dashboard.queries.traffic.steps import Connection, Step, Wait
-from pipeline.dashboard.web.format import duration, many
 from pipeline.dashboard.web.pictures.colours import CROSSED, Palette, palette
 from pipeline.dashboard.web.pictures.picture import data
 from pipeline.dashboard.web.zone import in_zone, zoned
+from pipeline.humanize import duration, pluralize
 from pipeline.terminal.console import printable
 
 OPEN = "open"
@@ -73,7 +73,7 @@ def sequence_picture(
 def in_words(shown: Connection, ends: tuple[str, str]) -> str:
     """What the picture has in it, for those who do not see it, and for its caption."""
     requests = sum(step.kind == "request" for step in shown.steps)
-    phrases = [f"{many(requests, 'request')} of {ends[0]} to {ends[1]}"]
+    phrases = [f"{pluralize(requests, 'request')} of {ends[0]} to {ends[1]}"]
     wrong = sum(wait.is_wrong for wait in shown.waits)
     waiting = [wait for wait in shown.waits if wait.ending != "answered"]
     longest = max((wait.latency for wait in shown.waits if wait.latency is not None), default=None)
@@ -84,7 +84,7 @@ def in_words(shown: Connection, ends: tuple[str, str]) -> str:
     if waiting:
         phrases.append(f"{len(waiting)} without an answer (open at the end)")
     if lost := sum(step.kind == "lost" for step in shown.steps):
-        phrases.append(f"{many(lost, 'loss', 'losses')} of the capture (dotted)")
+        phrases.append(f"{pluralize(lost, 'loss', 'losses')} of the capture (dotted)")
     if of_tcp := [step.label or "the end" for step in shown.steps if step.kind in _TCP]:
         *some, last = dict.fromkeys(of_tcp)
         phrases.append(f"TCP: {' and '.join(filter(None, (', '.join(some), last)))} (thin)")

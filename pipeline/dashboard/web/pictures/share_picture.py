@@ -12,10 +12,10 @@ import altair as alt
 
 from pipeline.dashboard.queries.progress.members import OTHERS, label_of
 from pipeline.dashboard.queries.progress.shares import ENDINGS, SharesSeen
-from pipeline.dashboard.web.format import duration, many
 from pipeline.dashboard.web.pictures.colours import CROSSED, looks, palette
 from pipeline.dashboard.web.pictures.picture import data, label_axis, time_axis
 from pipeline.dashboard.web.zone import zoned
+from pipeline.humanize import duration, pluralize
 from pipeline.terminal.console import printable
 
 OPEN = "open"
@@ -131,5 +131,5 @@ def in_words(shown: SharesSeen) -> str:
     if again > 1:
         phrases.append(f"a record came up to {again} times")
     if shown.left_out:
-        phrases.append(f"{many(shown.left_out, 'earlier range')} left out")
+        phrases.append(f"{pluralize(shown.left_out, 'earlier range')} left out")
     return printable("; ".join(phrases)) + "."

@@ -12,9 +12,10 @@ import orjson
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock
-from pipeline.analysis.rules.people import count, some, who
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row, Tables, address, numbers
+from pipeline.humanize import clock, pluralize, some
 
 ADVICE: Final = (
     "Now: look whether the broker that Metadata names runs, and whether the client's host can resolve and reach it "
@@ -201,7 +202,7 @@ def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str], why: str, *
     how = f" ({some(tried)})" if tried else ""
     summary = (
         f"{who(row.client or None, row.host)} asks {row.server} for the brokers again and again "
-        f"({count(row.times, 'time')} on {count(row.connections, 'connection')} from {clock(row.first_us)} to "
+        f"({pluralize(row.times, 'time')} on {pluralize(row.connections, 'connection')} from {clock(row.first_us)} to "
         f"{clock(row.last_us)} UTC) and never continues to {some(places)}, which Metadata names{how}: {why}."
     )
     return Trouble(

@@ -21,9 +21,9 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     times_of,
 )
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock, seconds
-from pipeline.analysis.rules.people import count, some
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS
+from pipeline.humanize import clock, pluralize, seconds, some
 
 CHECK: Final = (
     "Now: nothing to do if a load balancer or a monitor has this address. Fix: a check that asks something (Kafka: "
@@ -79,7 +79,8 @@ def _checks(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
             summary = (
                 f"{host} connects to {server} every {median(pauses) / 1_000_000:.1f} s and "
                 f"{'resets' if resets > len(these) // 2 else 'closes'} the connection without a word "
-                f"({count(len(times), 'time')} from {clock(times[0])} to {clock(times[-1])} UTC): a health check of a "
+                f"({pluralize(len(times), 'time')} from {clock(times[0])} to {clock(times[-1])} UTC): a health check "
+                "of a "
                 "load balancer or a monitor."
             )
             yield Trouble(
@@ -178,7 +179,7 @@ def _storm(server: str, down: Sequence[Life], soon: Sequence[Life], back_us: int
     span_us = max(times[-1] - times[0], 1_000_000)
     summary = (
         f"A storm of connections meets {server}, which is back at {clock(back_us)} UTC after {number_of(down):,} that "
-        f"it did not accept: {count(len(soon), 'connection')} of {some(hosts)} within {seconds(span_us)} "
+        f"it did not accept: {pluralize(len(soon), 'connection')} of {some(hosts)} within {seconds(span_us)} "
         f"({len(soon) * 1_000_000 / span_us:.0f} a second) end before it answers: the clients have no back-off."
     )
     return Trouble(

@@ -9,9 +9,9 @@ from typing import Final
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, also_reported, times_of
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.humanize import clock, pluralize
 
 ADVICE: Final = (
     "Now: capture on the client's host, too: what the server sends is lost on the way back, behind the handshake. Fix: "
@@ -56,9 +56,10 @@ def _trouble(server: str, host: str, lives: Sequence[Life], row: Row) -> Trouble
     times = times_of(lives)
     asked, answered = (sum(one.sent_again[side] for one in lives) for side in (0, 1))
     summary = (
-        f"{host} receives nothing of {server} behind the handshake ({count(len(lives), 'connection')} from "
+        f"{host} receives nothing of {server} behind the handshake ({pluralize(len(lives), 'connection')} from "
         f"{clock(lives[0].began_us)} to {clock(times[-1])} UTC): it sends again what the server has acknowledged "
-        f"({count(asked, 'segment')}), and the server its answers ({count(answered, 'segment')}), which nothing "
+        f"({pluralize(asked, 'segment')}), and the server its answers ({pluralize(answered, 'segment')}), which "
+        "nothing "
         f"acknowledges{also_reported(lives)}."
     )
     ids, clients = [one.connection_id for one in lives], list(filter(None, row.clients))

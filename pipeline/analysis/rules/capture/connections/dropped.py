@@ -17,9 +17,10 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     times_of,
 )
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock, seconds
-from pipeline.analysis.rules.people import count, some, who
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.humanize import clock, pluralize, seconds, some
 
 ADVICE: Final = (
     "Now: nothing to restart; the client opens another connection when its request times out. Find what stands between "
@@ -147,9 +148,10 @@ def _trouble(whose: _Whose, rows: Sequence[Row], answers: int, lost: Mapping[str
     apis = some(api for row in rows for api in row.apis)
     reports = also_reported(lost[row.connection_id] for row in rows)
     summary = (
-        f"{server} receives nothing more on {count(len(rows), 'connection')} of {who(client or None, host)}: {apis} "
-        f"was sent again {count(again, 'time')} for {seconds(lasted_us)} and never acknowledged, from "
-        f"{clock(times[0])} UTC on, while {count(answers, 'request')} of the same host on other connections "
+        f"{server} receives nothing more on {pluralize(len(rows), 'connection')} of {who(client or None, host)}: "
+        f"{apis} "
+        f"was sent again {pluralize(again, 'time')} for {seconds(lasted_us)} and never acknowledged, from "
+        f"{clock(times[0])} UTC on, while {pluralize(answers, 'request')} of the same host on other connections "
         f"{'was' if answers == 1 else 'were'} answered{reports}: something between drops that connection's packets."
     )
     return Trouble(
@@ -171,7 +173,7 @@ def _away(
     begun = [lost[row.connection_id] for row in rows]
     again = sum(one.sent_again[0] for one in begun)
     opened = sum(one.opened == "yes" and one.began_us > times[0] for one in begun)
-    silent = f", {count(number_of(shut), 'further connection')} got no SYN-ACK" if shut else ""
+    silent = f", {pluralize(number_of(shut), 'further connection')} got no SYN-ACK" if shut else ""
     why = (
         f", although it accepts connections ({opened} meanwhile): something between lets handshakes pass and drops "
         "what follows."
@@ -179,8 +181,8 @@ def _away(
         else ": its host is down, or something between drops all packets."
     )
     summary = (
-        f"{server} acknowledges nothing of {some(hosts)}: {apis} was sent again {count(again, 'time')} on "
-        f"{count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[1])} UTC{silent}"
+        f"{server} acknowledges nothing of {some(hosts)}: {apis} was sent again {pluralize(again, 'time')} on "
+        f"{pluralize(len(rows), 'connection')} from {clock(times[0])} to {clock(times[1])} UTC{silent}"
         f"{also_reported(begun)}{why}"
     )
     seen_us = sorted([row.us for row in rows] + times_of(shut))

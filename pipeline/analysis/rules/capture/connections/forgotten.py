@@ -9,9 +9,10 @@ from typing import Final
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, also_reported
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock, seconds
-from pipeline.analysis.rules.people import count, who
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.humanize import clock, pluralize, seconds
 
 ADVICE: Final = (
     "Now: find out what stands between (a load balancer, NAT gateway or firewall) and its idle limit: it forgets a "
@@ -96,14 +97,17 @@ def _trouble(server: str, client: str, host: str, rows: Sequence[Row], lost: dic
     again = sum(lost[row.connection_id].sent_again[0] for row in rows)
     resets = sum(lost[row.connection_id].reset_by == "server" for row in rows)
     shown = (
-        f"sent again {count(again, 'time')}, never acknowledged" if again else f"answered by {count(resets, 'reset')}"
+        f"sent again {pluralize(again, 'time')}, never acknowledged"
+        if again
+        else f"answered by {pluralize(resets, 'reset')}"
     )
     reports = also_reported(lost[row.connection_id] for row in rows)
     times = [row.us for row in rows]
     setting = _OF_MONGODB if all(row.is_mongodb for row in rows) else _OF_KAFKA
     summary = (
         f"{who(client or None, host)} gets no answer from {server} after each pause of {pause} "
-        f"({count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC; the request was {shown}"
+        f"({pluralize(len(rows), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC; the request was "
+        f"{shown}"
         f"{reports}): something between drops connections that are idle for so long. "
         f"{setting} must stay below that limit."
     )

@@ -9,9 +9,10 @@ from typing import Final
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock, seconds
-from pipeline.analysis.rules.people import count, who
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.humanize import clock, pluralize, seconds
 
 CLIENT: Final = (
     "Now: look at what the client does meanwhile (a thread dump): it asked for these answers and does not read them, "
@@ -75,7 +76,7 @@ def _trouble(
     first_us, last_us = min(one.began_us for one in some), max(one.ended_us for one in some)
     is_cut = any(one.state not in _DONE and one.closed_by is not None for one in some)
     size = f" of up to {max(filter(None, largest), default=0):,} bytes" if any(largest) else ""
-    span = f"{count(len(some), 'connection')} from {clock(first_us)} to {clock(last_us)} UTC"
+    span = f"{pluralize(len(some), 'connection')} from {clock(first_us)} to {clock(last_us)} UTC"
     summary = (
         f"{ends[side]} does not read what {ends[1 - side]} sends: its receive window was closed for "
         f"{seconds(longest.stalled_us[side])} of {seconds(longest.ended_us - longest.began_us)} "

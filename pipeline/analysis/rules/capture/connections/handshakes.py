@@ -9,8 +9,7 @@ from typing import Final
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, times_of
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import clock, seconds
-from pipeline.analysis.rules.people import count, some
+from pipeline.humanize import clock, pluralize, seconds, some
 from pipeline.other_protocols import TLS
 
 ALERT: Final = (
@@ -187,7 +186,7 @@ def _names(failed: Sequence[Life]) -> list[str]:
 
 def _span(failed: Sequence[Life]) -> str:
     times = times_of(failed)
-    return f"{count(len(failed), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC"
+    return f"{pluralize(len(failed), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC"
 
 
 def _by_what_it_says(alert: str) -> tuple[int, str]:

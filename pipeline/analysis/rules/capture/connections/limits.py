@@ -12,9 +12,9 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import AT_ONCE_US, MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock
-from pipeline.analysis.rules.people import count, some
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.humanize import clock, pluralize, some
 
 ALL: Final = (
     "Now: compare the number of open connections with the server's limits (Kafka: max.connections of the broker and "
@@ -125,13 +125,14 @@ def _trouble(server: str, found: Sequence[_Cut], served: Sequence[Row]) -> Troub
     others = sum(held.values())
     is_some = not hosts & {row.host for row in begun} and (len(begun) > len(hosts) or len(hosts) == 1 == others)
     most = max(sorted(held), key=lambda host: held[host])
-    span = f"{count(len(found), 'connection')} from {clock(first_us)} to {clock(last_us)} UTC"
+    span = f"{pluralize(len(found), 'connection')} from {clock(first_us)} to {clock(last_us)} UTC"
     summary = f"{server} accepts connections of {some(hosts)} and closes them before it answers anything ({span})"
     summary += (
-        f", while it serves {count(others, 'other connection')}, {len(begun)} of them begun meanwhile: a limit for an "
+        f", while it serves {pluralize(others, 'other connection')}, {len(begun)} of them begun meanwhile: a limit "
+        "for an "
         "address, or a first request that it cannot read."
         if is_some
-        else f", while it serves {count(others, 'other connection')} ({held[most]} of {most}): it takes no more "
+        else f", while it serves {pluralize(others, 'other connection')} ({held[most]} of {most}): it takes no more "
         "connections."
     )
     clients = sorted({(one.client, one.host) for one in found if one.client})

@@ -17,9 +17,10 @@ from pipeline.analysis.rules.capture.connections.advertised import (
 )
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock
-from pipeline.analysis.rules.people import count, some, who
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import Row, Tables, address
+from pipeline.humanize import clock, pluralize, some
 
 ADVICE: Final = (
     "Now: look whether the members that hello names run, and whether the client's host can resolve and reach them "
@@ -95,7 +96,8 @@ def _trouble(row: Row, named: Sequence[Place], tried: Sequence[str], why: str) -
     places = [address(name, port) for name, port in named]
     how = f" ({some(tried)})" if tried else ""
     summary = (
-        f"{who(row.client, row.host)} asks {row.server} for its replica set on {count(row.connections, 'connection')} "
+        f"{who(row.client, row.host)} asks {row.server} for its replica set on "
+        f"{pluralize(row.connections, 'connection')} "
         f"from {clock(row.first_us)} to {clock(row.last_us)} UTC, and never continues to {some(places)}, which hello "
         f"names{how}: {why}."
     )

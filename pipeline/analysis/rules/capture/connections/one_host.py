@@ -9,9 +9,9 @@ from typing import Final
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock
-from pipeline.analysis.rules.people import count, some
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS, Row
+from pipeline.humanize import clock, pluralize, some
 
 ADVICE: Final = (
     "Now: leave the server alone, it serves others; compare `nc -vz` from these hosts with one that is served, and "
@@ -106,11 +106,12 @@ def _trouble(server: str, hosts: Sequence[_Host], answers: int) -> Trouble:
     names = [one.name for one in hosts]
     apis = some(api for row in rows for api in row.apis)
     again = sum(life.sent_again[0] for one in hosts for life in one.begun)
-    what = [f"{apis} was sent again {count(again, 'time')} on {count(len(rows), 'connection')}"] if rows else []
-    what += [f"{count(len(shut), 'further connection' if rows else 'connection')} got no SYN-ACK"] if shut else []
+    what = [f"{apis} was sent again {pluralize(again, 'time')} on {pluralize(len(rows), 'connection')}"] if rows else []
+    what += [f"{pluralize(len(shut), 'further connection' if rows else 'connection')} got no SYN-ACK"] if shut else []
     summary = (
         f"{server} answers nothing of {some(names)} from {clock(times[0])} to {clock(last_us)} UTC "
-        f"({', '.join(what)}), while it answers others ({count(answers, 'request')}): something on the path between "
+        f"({', '.join(what)}), while it answers others ({pluralize(answers, 'request')}): something on the path "
+        "between "
         "these hosts and the server drops packets."
     )
     return Trouble(

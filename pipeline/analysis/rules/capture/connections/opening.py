@@ -18,9 +18,9 @@ from pipeline.analysis.rules.capture.connections.shapes import (
 )
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.coming_again import apart, earlier
-from pipeline.analysis.rules.model import Sources, clock, seconds
-from pipeline.analysis.rules.people import count, some
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS
+from pipeline.humanize import clock, pluralize, seconds, some
 
 REFUSED: Final = (
     "Now: look whether the server runs and listens there: `ss -ltn` on its host shows the address and port. Fix: start "
@@ -110,14 +110,14 @@ def _unreachable(
     span = f"from {clock(begun_us)} to {clock(last_us)} UTC"
     if how == "refused":
         summary = (
-            f"Nobody listens at {server}: {count(number, 'connection')} of {some(hosts)} "
+            f"Nobody listens at {server}: {pluralize(number, 'connection')} of {some(hosts)} "
             f"{'was' if number == 1 else 'were'} refused {span}."
         )
     else:
         syns = "one SYN each, no SYN-ACK" if is_once else "no SYN-ACK"
         why = "rejects or drops the packets, the client gives up within a second" if is_once else "drops the packets"
         summary = (
-            f"{server} answers no connection of {some(hosts)} ({count(number, 'connection')} {span}, {syns}): a "
+            f"{server} answers no connection of {some(hosts)} ({pluralize(number, 'connection')} {span}, {syns}): a "
             f"firewall {why}, or the host is down."
         )
     return Trouble(
@@ -145,7 +145,7 @@ def _reported(server: str, failed: Sequence[Life], known: Seen, settings: Connec
         if times[-1] - reported[0].began_us < patience_us:
             continue
         hosts = sorted({one.client_ip for one in reported})
-        span = f"{count(len(reported), 'connection')} from {clock(reported[0].began_us)} to {clock(times[-1])} UTC"
+        span = f"{pluralize(len(reported), 'connection')} from {clock(reported[0].began_us)} to {clock(times[-1])} UTC"
         summary = (
             f"A firewall rejects the connections of {some(hosts)} to {server}: {icmp_reports(reported)} ({span})."
             if is_refused
@@ -192,7 +192,7 @@ def _was_away(
     hosts = sorted({one.client_ip for one in refused if one.client_ip})
     summary = (
         f"Nobody listened at {server} from {clock(since_us)} to {clock(until_us)} UTC "
-        f"({seconds(until_us - since_us)}): {count(number, 'connection')} of {some(hosts)} "
+        f"({seconds(until_us - since_us)}): {pluralize(number, 'connection')} of {some(hosts)} "
         f"{'was' if number == 1 else 'were'} refused. Then it answered again."
     )
     return Trouble(
@@ -214,10 +214,10 @@ def _one_way(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
             continue
         hosts, times = sorted({one.client_ip for one in failed}), times_of(failed)
         syns, answers = (sum(numbers) for numbers in zip(*(one.packets for one in failed), strict=True))
-        span = f"{count(len(failed), 'connection')} from {clock(failed[0].began_us)} to {clock(times[-1])} UTC"
+        span = f"{pluralize(len(failed), 'connection')} from {clock(failed[0].began_us)} to {clock(times[-1])} UTC"
         summary = (
             f"{some(hosts)} sends its SYNs to {server} again although it answers them ({span}, {syns} SYNs, "
-            f"{count(answers, 'packet')} back): what the server sends does not reach the client."
+            f"{pluralize(answers, 'packet')} back): what the server sends does not reach the client."
         )
         yield Trouble(
             "one-way", server, "", times, len(failed), server not in known.answered, summary, ONE_WAY,
@@ -237,7 +237,7 @@ def _closed_at_once(known: Seen, settings: ConnectionThresholds) -> Iterator[Tro
         hosts = sorted({one.client_ip for one in failed})
         summary = (
             f"{server} accepts the connections of {some(hosts)} and closes them at once, before anything is sent "
-            f"({count(number, 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC)."
+            f"({pluralize(number, 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC)."
         )
         yield Trouble(
             "closed",

@@ -9,9 +9,10 @@ from typing import Final
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock
-from pipeline.analysis.rules.people import count, who
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.humanize import clock, pluralize
 
 ADVICE: Final = (
     "Now: find the largest packet that passes, from the sender's host: `ping -M do -s 1472 HOST`, then less. Fix: let "
@@ -111,8 +112,9 @@ def _trouble(
     times = [row.us for row in rows]
     summary = (
         f"{ends[1 - way]} never receives the {' and '.join(kinds[:2])}s of {ends[way]} of {least:,} bytes or more, up "
-        f"to {passed:,} bytes pass ({count(len(rows), 'connection')} from {clock(times[0])} to {clock(times[-1])} UTC, "
-        f"{count(again, 'segment')} sent again, never acknowledged): "
+        f"to {passed:,} bytes pass ({pluralize(len(rows), 'connection')} from {clock(times[0])} to "
+        f"{clock(times[-1])} UTC, "
+        f"{pluralize(again, 'segment')} sent again, never acknowledged): "
         f"{_mtu_of([stuck[row.connection_id] for row in rows])}."
     )
     return Trouble(

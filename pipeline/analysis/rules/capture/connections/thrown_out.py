@@ -10,9 +10,10 @@ from typing import Final
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.model import Sources, clock
-from pipeline.analysis.rules.people import count, some, who
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row, numbers
+from pipeline.humanize import clock, pluralize, some
 
 LOGIN: Final = (
     "Now: look at the listener's protocol (listener.security.protocol.map) and at the broker's log: it names the "
@@ -111,7 +112,7 @@ def troubles(
 
 def _span(failed: Sequence[_Connection]) -> str:
     times = f"{clock(failed[0].last_us)} to {clock(failed[-1].last_us)} UTC"
-    return f"{count(len(failed), 'connection')} from {times}"
+    return f"{pluralize(len(failed), 'connection')} from {times}"
 
 
 def _made(shape: str, whose: tuple[str, str, str], failed: Sequence[_Connection], summary: str, advice: str) -> Trouble:
@@ -245,7 +246,7 @@ def _at_controllers(sources: Sources, controllers: set[str], settings: Connectio
             continue
         then = f"closes after {some(row.names)}" if row.names else "gets no further request"
         summary = (
-            f"{who(row.client or None, row.host)} connects to {row.server} ({count(number, 'connection')} from "
+            f"{who(row.client or None, row.host)} connects to {row.server} ({pluralize(number, 'connection')} from "
             f"{clock(row.us[0])} UTC on), a controller's listener: its ApiVersions offers no Metadata, and it {then}: "
             "clients need a broker's listener."
         )

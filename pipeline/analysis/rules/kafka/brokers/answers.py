@@ -16,10 +16,10 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.brokers.unanswered_requests import ADVICE, UnansweredRequests
 from pipeline.analysis.rules.kafka.symptoms import LEFT_BEHIND, WAITING_APIS
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables
+from pipeline.humanize import clock, pluralize, seconds
 
 _WAS_DOWN = 10
 """Times ``slow_seconds`` until a broker that answers nobody does not just restart."""
@@ -65,7 +65,7 @@ def find(sources: Sources, settings: AnswerThresholds) -> Iterator[Finding]:
             else "; it answered nothing that was sent meanwhile"
         )
         summary = (
-            f"{episode.server} left {count(in_vain.requests, 'request')} of {clients(episode)} without an answer "
+            f"{episode.server} left {pluralize(in_vain.requests, 'request')} of {clients(episode)} without an answer "
             f"({', '.join(episode.names)}), from {clock(episode.first_us)} to {clock(episode.last_us)} UTC, although "
             f"the client waited up to {seconds(in_vain.waited_us)}{meanwhile}."
         )

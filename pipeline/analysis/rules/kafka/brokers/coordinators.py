@@ -30,9 +30,9 @@ from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Wave, fin
 from pipeline.analysis.rules.kafka.refused_apis import refused_requests
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
-from pipeline.analysis.rules.people import count, first_of
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables, numbers
+from pipeline.humanize import first_of, pluralize
 
 REFUSALS = KAFKA.of_area("coordinator")
 _NOT_FOUND, _ELSEWHERE = error_name(KafkaError.COORDINATOR_NOT_AVAILABLE), error_name(KafkaError.NOT_COORDINATOR)
@@ -179,7 +179,7 @@ def _finding(wave: Wave, sources: Sources, settings: CoordinatorUnavailable.Thre
         advice, more = RESTART.format(clients=first_of(silent)), f" {first_of(silent)} sent no FindCoordinator since."
     elif brokers:
         advice = _too_few(brokers, places)
-        more = f" Metadata lists {count(brokers, 'broker')}, and no coordinator was found before."
+        more = f" Metadata lists {pluralize(brokers, 'broker')}, and no coordinator was found before."
     details = {**({"never_asked": silent} if silent else {}), **({"brokers": brokers} if brokers else {})}
     return _made(wave, what, advice, more, details, sources, settings)
 
@@ -306,4 +306,4 @@ def _too_few(brokers: int, places: Sequence[str]) -> str:
         )
         if any(place.startswith(kind) for place in places)
     ]
-    return TOO_FEW.format(brokers=count(brokers, "broker"), factors=" and ".join(topics), number=brokers)
+    return TOO_FEW.format(brokers=pluralize(brokers, "broker"), factors=" and ".join(topics), number=brokers)

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, place, when
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.brokers.stale_metadata import ADVICE, StaleMetadata
-from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
+from pipeline.humanize import clock, pluralize
 
 _WAVE_US = 10_000_000
 _WAVE_PARTITIONS = 3
@@ -72,7 +72,8 @@ def _of_wave(wave: list[Episode], sources: Sources, settings: StaleMetadata.Thre
     )  # fmt: skip
     places = sorted({place(one) for one in wave})
     summary = (
-        f"{clients(whole)} and broker {whole.server} did not agree on the leaders of {count(len(places), 'partition')} "
+        f"{clients(whole)} and broker {whole.server} did not agree on the leaders of "
+        f"{pluralize(len(places), 'partition')} "
         f"({names(whole)}) from {clock(whole.first_us)} to {clock(whole.last_us)} UTC: leaders changed at once, as "
         "when a broker restarts."
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, listed
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, never, not_why, own_clients
 from pipeline.analysis.rules.coming_again import moments
@@ -25,11 +25,11 @@ from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.kafka.links import SLOWED
 from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
 from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
-from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule, finds
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
+from pipeline.humanize import clock, listed, pluralize
 
 _ADVICE = (
     "Now: look at the broker at that time: garbage collection, a full or slow disk, an election, replicas that lag "
@@ -161,7 +161,7 @@ def _finding(episode: Episode, slow: Sequence[_Slow], sources: Sources, settings
         met = f", which met {len(own)} of them" if len(own) > 1 else ""
         why = f" {beside}{'it' if beside else 'It'} was one pause{met}."
     summary = (
-        f"{episode.server} took {', '.join(map(str, slow))}, among {count(episode.times, 'slow answer')} from "
+        f"{episode.server} took {', '.join(map(str, slow))}, among {pluralize(episode.times, 'slow answer')} from "
         f"{clock(episode.first_us)} to {clock(episode.last_us)} UTC, to {clients(episode)}.{why}"
     )
     if many:

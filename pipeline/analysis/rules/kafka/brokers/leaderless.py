@@ -22,9 +22,9 @@ from pipeline.analysis.rules.kafka.brokers.partition_unavailable import ADVICE, 
 from pipeline.analysis.rules.kafka.refused_apis import refused_requests
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import count, joined
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables, numbers
+from pipeline.humanize import joined, pluralize
 
 _IN_METADATA = numbers(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.LISTENER_NOT_FOUND)
 _NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
@@ -99,14 +99,14 @@ def _elections(places: Sequence[str]) -> str:
         where = f"--topic {quote(topic)} --partition {quote(partition)}"
         found.append(f"`kafka-leader-election.sh --bootstrap-server BROKER --election-type unclean {where}`")
     if len(places) > _SHOWN:
-        found.append(f"the same for {count(len(places) - _SHOWN, 'more partition')}")
+        found.append(f"the same for {pluralize(len(places) - _SHOWN, 'more partition')}")
     return joined(found)
 
 
 def _finding(wave: Wave, sources: Sources, settings: PartitionUnavailable.Thresholds) -> Finding:
     places = wave.places
     shown = ", ".join(places[:_SHOWN])
-    shown += f" and {count(len(places) - _SHOWN, 'more partition')}" if len(places) > _SHOWN else ""
+    shown += f" and {pluralize(len(places) - _SHOWN, 'more partition')}" if len(places) > _SHOWN else ""
     what = f"{shown} had no leader" if len(places) == 1 else f"{shown} had no leaders"
     advice = ADVICE.format(commands=_elections(places))
     found = finding(

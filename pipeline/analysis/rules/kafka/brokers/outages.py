@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import CoordinatorUnavailable
 from pipeline.analysis.rules.kafka.brokers.partition_unavailable import PartitionUnavailable
-from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock, seconds
-from pipeline.analysis.rules.people import count, first_of
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import ADDRESS
+from pipeline.humanize import clock, first_of, pluralize, seconds
 
 USUAL_GAPS = 3
 """An outage is at least so many times as long as the usual time from one success at its place to the next."""
@@ -232,7 +232,7 @@ def finding(
     )  # fmt: skip
     parts = [
         f"{what} for {seconds((healed_us or last_us) - first_us)}, from {clock(first_us)} UTC on: "
-        f"{count(len(refused), 'request')} of {first_of(hurt)} {'was' if len(refused) == 1 else 'were'} refused "
+        f"{pluralize(len(refused), 'request')} of {first_of(hurt)} {'was' if len(refused) == 1 else 'were'} refused "
         f"({', '.join(errors)})",
         f"{first_of(silent)} answered nothing meanwhile" if silent else "",
         f"It was over at {clock(healed_us)} UTC, when all of it was served again"

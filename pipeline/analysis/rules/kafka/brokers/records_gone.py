@@ -22,11 +22,12 @@ from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.brokers.shorter import shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
-from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.people import count, host_of, some, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import host_of, who
 from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, pluralize, some
 
 _WRITE = (
     "Now: write the records of offsets {begin} to {end} again from their source, and find the replica or disk that "
@@ -298,7 +299,7 @@ def _finding(
         rule=RecordsGone.name, severity="critical", subject=f"{topic}-{partition}",
         state=sources.state(cluster, last.us, last.us, 1), cluster=cluster, topic=topic, partition=partition,
         group_id=None, first_us=last.us, last_us=last.us,
-        summary=f"{count(gone, 'acknowledged record')} of {topic}-{partition} {'is' if gone == 1 else 'are'} gone: "
+        summary=f"{pluralize(gone, 'acknowledged record')} of {topic}-{partition} {'is' if gone == 1 else 'are'} gone: "
         f"the log end fell from {last.before} to {last.after} at {clock(last.us)} UTC, and {given}{moved}.{by}{of}",
         advice=f"{_WRITE}{_READ if groups else ''}{_FIX}".format(
             begin=last.after, end=last.before - 1, topic=quote(topic), place=quote(f"{topic}:{partition}"),

@@ -7,9 +7,9 @@ from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, never, not_
 from pipeline.analysis.rules.kafka.links import RESENT
 from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
 from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
-from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import OF_SERVER, Link, Rule
 from pipeline.analysis.rules.thresholds import UNANSWERED_TIMES, Count, RuleThresholds, Seconds
+from pipeline.humanize import pluralize
 
 ADVICE = (
     "Now: look whether the broker hangs (garbage collection, disk, network), restart it if it does. Fix: a "
@@ -35,7 +35,8 @@ class UnansweredRequests(Rule):
     urgency = REFUSED
     texts = Texts(
         headline=lambda case: (
-            f"Broker {case.server} left {count(case.times, 'request')} of {case.who} without an answer ({case.kinds})"
+            f"Broker {case.server} left {pluralize(case.times, 'request')} of {case.who} without an answer "
+            f"({case.kinds})"
         ),
         now=lambda case: (
             f"Look whether broker {case.server} hangs (`jcmd PID Thread.print`, its garbage collection and disk), and "

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pipeline.analysis.codes.advice import BY_CODE
-from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
 from pipeline.analysis.rules.kafka.refusal_texts import fix, now
 from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import AUTH_FAILED_TIMES, Count, RuleThresholds
+from pipeline.humanize import pluralize
 
 
 def _headline(case: Case) -> str:
-    often = count(case.times, "time") if case.times > 1 else "once"
+    often = pluralize(case.times, "time") if case.times > 1 else "once"
     return f"Broker {case.server} refuses {case.who} {often}: {case.kinds}"
 
 

@@ -13,9 +13,9 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.rules.episode import Episode
-from pipeline.analysis.rules.model import clock, seconds
-from pipeline.analysis.rules.people import first_of, host_of, who
+from pipeline.analysis.rules.people import host_of, who
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, first_of, seconds
 
 HELD_ADVICE = (
     "Now: end the transaction: restart {who}, which aborts what its transactional.id left open, or "

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeline.analysis.rules.case.case import Case, listed
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts, own_clients
 from pipeline.analysis.rules.rule import OF_ALL, Link, Rule
+from pipeline.humanize import listed
 
 ADVICE = (
     "Now: leave the brokers before Kafka 4 until this client is updated; if they are there already, update it at once. "

@@ -26,9 +26,10 @@ from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.positions.unread import UnreadThresholds, out_of_range
 from pipeline.analysis.rules.kafka.refusals import about_of
 from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES, RETRY_WITHOUT_SUCCESS_SECONDS
-from pipeline.analysis.rules.model import Finding, Sources, State, clock
+from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule, finds
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
+from pipeline.humanize import clock
 
 
 class RequestRefused(Rule):

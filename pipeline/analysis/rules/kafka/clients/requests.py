@@ -23,10 +23,10 @@ from pipeline.analysis.rules.kafka.symptoms import (
     OPENED,
     TOPIC_CHANGED,
 )
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
+from pipeline.humanize import clock, pluralize, seconds
 
 Episodes = Mapping[str, Sequence[Episode]]
 _GROUPS_KEPT = 50
@@ -66,7 +66,8 @@ def _fetch_session_churn(episodes: Episodes, sources: Sources, settings: Request
         did = "asked for a fetch session in vain" if in_vain else "began a new fetch session"
         why = ", for the broker's cache of sessions is full, or it keeps none" if in_vain else ""
         summary = (
-            f"{clients(episode)} {did} {when(episode)}, in {count(times, 'fetch', 'fetches')}, up to {busiest} within "
+            f"{clients(episode)} {did} {when(episode)}, in {pluralize(times, 'fetch', 'fetches')}, up to {busiest} "
+            "within "
             f"{seconds(span_us)}{why}: each time all partitions are sent in full ({names(episode)})."
         )
         keeps_none = in_vain and givers.isdisjoint(episode.servers)  # as far as it was seen

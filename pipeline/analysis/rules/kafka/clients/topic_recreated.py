@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.case.case import Case, arg, listed, moment
+from pipeline.analysis.rules.case.case import Case, arg
 from pipeline.analysis.rules.case.entities import TOPIC
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, topics
 from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.humanize import listed, moment
 
 RECREATED = (
     "Now: check the positions of its groups: what they committed before belongs to the topic that is gone; set "

@@ -6,12 +6,13 @@ from pydantic import Field
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
-from pipeline.analysis.rules.case.case import Case, begun, listed
+from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, own_clients
 from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import RESOLVED_AFTER_SECONDS, Count, RuleThresholds, Seconds
+from pipeline.humanize import listed
 
 VERSIONS = (
     "Now: run the client's last version that worked with it. Fix: update its library: it uses a "

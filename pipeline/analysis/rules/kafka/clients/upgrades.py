@@ -20,10 +20,10 @@ from pipeline.analysis.rules.kafka.clients.kip896_incompatible_client import (
 )
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
-from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.rules.thresholds import RuleThresholds
+from pipeline.humanize import clock, pluralize
 
 _LIBRDKAFKA = re.compile(r"(?:^|rdkafka[ -]?v?)(\d+)\.(\d+)")
 _MENDED = (2, 11)
@@ -75,7 +75,7 @@ def _finding(cluster: str, client_id: str, client: _Client, sources: Sources, se
     who = "Kafka 4 no longer answers" if client.is_removed else f"Kafka {', '.join(by)} alone does not answer"
     summary = (
         f"Client {client_id} at {', '.join(hosts)} uses {', '.join(apis)}, which {who} "
-        f"(KIP-896): {count(times, 'request')} from {clock(first_us)} to {clock(last_us)} UTC."
+        f"(KIP-896): {pluralize(times, 'request')} from {clock(first_us)} to {clock(last_us)} UTC."
     )
     return Finding(
         rule=Kip896IncompatibleClient.name, severity="warning" if client.is_removed else "info", subject=client_id,

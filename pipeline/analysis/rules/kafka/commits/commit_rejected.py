@@ -5,13 +5,14 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipeline.analysis.codes.advice import BY_CODE
-from pipeline.analysis.rules.case.case import Case, begun, listed
+from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, advised
 from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.refusal_texts import fix, now
 from pipeline.analysis.rules.rule import Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
+from pipeline.humanize import listed
 
 BY_HAND = (
     "Now: start {who} with a group.id of its own; what it has processed is not recorded in group {group}. Fix: one way "

@@ -30,11 +30,12 @@ from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.links import BEHIND, STALE_OFFSET
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
-from pipeline.analysis.rules.model import Finding, Sources, State, Who, clock
-from pipeline.analysis.rules.people import joined, times
+from pipeline.analysis.rules.model import Finding, Sources, State, Who
+from pipeline.analysis.rules.people import times
 from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds
 from pipeline.analysis.tables import Row
+from pipeline.humanize import clock, joined
 
 NAME = "competing_committers"
 ADVICE = (

@@ -33,11 +33,11 @@ from pipeline.analysis.rules.kafka.links import BEHIND, STALE_OFFSET
 from pipeline.analysis.rules.kafka.progress.group_texts import REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.kafka.thresholds import POLL_SECONDS
-from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who
 from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, pluralize
 
 NAME = "stuck_commit"
 ADVICE = (
@@ -180,7 +180,7 @@ def _stuck(case: Case) -> str:
 
 
 def _stuck_now(case: Case) -> str:
-    again = f": it would read {count(case.records, 'record')} again" if case.records else ""
+    again = f": it would read {pluralize(case.records, 'record')} again" if case.records else ""
     return f"Restart {_committer(case)}. Do not restart the rest of group {case.group} before that{again}."
 
 
@@ -365,9 +365,9 @@ def _finding(
     stands = "is stuck" if severity != "info" else "stayed" if is_over else "stays"
     summary = (
         f"Group {group_id} {stands} on {place}: {stuck} committed offset {offset} "
-        f"{count(times, 'time')} from {clock(first_us)} to {clock(last_us)} UTC, {moved}. "
+        f"{pluralize(times, 'time')} from {clock(first_us)} to {clock(last_us)} UTC, {moved}. "
         + (
-            f"After a restart the group would read {count(real - offset, 'record')} again."
+            f"After a restart the group would read {pluralize(real - offset, 'record')} again."
             if repeat.passed_us is None or by_other
             else f"Then, at {clock(repeat.passed_us)} UTC, it moved on."
         )

@@ -24,10 +24,11 @@ import pyarrow as pa
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.kafka.groups.poison_record import ADVICE, PoisonRecord
-from pipeline.analysis.rules.model import Finding, Sources, State, clock
-from pipeline.analysis.rules.people import some, times, who
+from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.people import times, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, some
 
 _CLEAR = 0.75
 """Of the lives that ended in the partition in question, at most this share may have ended in another one as well."""

@@ -19,11 +19,12 @@ from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
 from pipeline.analysis.rules.kafka.groups.poll_interval_exceeded import ADVICE, PollIntervalExceeded
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
-from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
-from pipeline.analysis.rules.people import count, some, times, who
+from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.people import times, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.safety.work import affordable
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, pluralize, seconds, some
 
 _POLL = "poll"
 """What the stated reason has in it: `consumer poll timeout has expired.`"""
@@ -363,7 +364,7 @@ def _work(unfinished: Sequence[Held]) -> str:
         return ""
     held = max(unfinished, key=lambda one: (one.fetched_to - (one.committed or one.fetched_from or 0), one.topic))
     begin = held.committed if held.committed is not None else held.fetched_from
-    more = f" and {count(len(unfinished) - 1, 'more partition')}" if len(unfinished) > 1 else ""
+    more = f" and {pluralize(len(unfinished) - 1, 'more partition')}" if len(unfinished) > 1 else ""
     return f", at work on offsets {begin} to {held.fetched_to - 1} of {held.topic}-{held.partition}{more}"
 
 
@@ -375,7 +376,7 @@ def _after(last: Left, refused: int, state: State) -> str:
         unknown = " It is unknown whether it hangs on or has ended." if state == "unknown" else ""
         back = f" It is not back since {clock(last.step.us)} UTC.{unknown}"
     return (
-        f"{back} {count(refused, 'commit')} of it {'was' if refused == 1 else 'were'} refused meanwhile."
+        f"{back} {pluralize(refused, 'commit')} of it {'was' if refused == 1 else 'were'} refused meanwhile."
         if refused
         else back
     )

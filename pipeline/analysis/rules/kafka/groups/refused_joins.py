@@ -29,10 +29,11 @@ from pipeline.analysis.rules.kafka.groups.join_refused import (
     unseen,
 )
 from pipeline.analysis.rules.kinds import kinds
-from pipeline.analysis.rules.model import Finding, Sources, State, clock
-from pipeline.analysis.rules.people import some, times, who
+from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.people import times, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, some
 
 _SESSION_US = 45_000_000
 """The brokers' default where members join by heartbeats, which state no session timeout, µs."""

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
-from pipeline.analysis.rules.model import Finding, Sources, State, clock
-from pipeline.analysis.rules.people import count, host_of, who
+from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.people import host_of, who
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import Row
+from pipeline.humanize import clock, pluralize
 
 COMMITTED_BEYOND = "committed beyond the end"
 Place = tuple[str, str, int, str]
@@ -232,18 +233,18 @@ def _state(some: list[Beyond], sources: Sources, cluster: str) -> State:
 
 def _summary(worst: Beyond, places: int, committers: list[str]) -> str:
     row, since = worst.row, worst.since
-    more = f" and {count(places - 1, 'more partition')}" if places > 1 else ""
+    more = f" and {pluralize(places - 1, 'more partition')}" if places > 1 else ""
     parts = [
         f"Group {row.group_id}: its committed offset {row.stood} on {row.topic}-{row.partition}{more} lies beyond the "
         f"end of the log, {row.end}: {_what_follows(worst)}."
     ]
     if since.refusals:
         parts.append(
-            f"OFFSET_OUT_OF_RANGE was answered {count(since.refusals, 'time')} to its fetches, the last one at "
+            f"OFFSET_OUT_OF_RANGE was answered {pluralize(since.refusals, 'time')} to its fetches, the last one at "
             f"{clock(since.refused_last_us)} UTC."
         )
     if row.commits:
-        again = f", one of {count(row.commits, 'commit')} beyond the end" if row.commits > 1 else ""
+        again = f", one of {pluralize(row.commits, 'commit')} beyond the end" if row.commits > 1 else ""
         parts.append(f"{committers[0]} committed it at {clock(row.committed_us)} UTC{again}.")
     if worst.healed_us is not None:
         parts.append(f"At {clock(worst.healed_us)} UTC the group committed inside the log.")
@@ -256,6 +257,6 @@ def _what_follows(worst: Beyond) -> str:
         return "a restart begins where auto.offset.reset says"
     if worst.again:
         reads = "each restart reads" if worst.healed_us is None else "a restart read"
-        return f"{reads} all again, from offset {at} on ({count(worst.again, 'record')})"
+        return f"{reads} all again, from offset {at} on ({pluralize(worst.again, 'record')})"
     begins, skips = ("each restart begins", "skips") if worst.healed_us is None else ("a restart began", "skipped")
     return f"{begins} at the end, offset {at}, and {skips} what came meanwhile"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.analysis.rules.kafka.behind import records_behind
-from pipeline.analysis.rules.model import clock
-from pipeline.analysis.rules.people import count, wait_or_waits
+from pipeline.analysis.rules.people import wait_or_waits
+from pipeline.humanize import clock, pluralize
 
 SAME, SEEKS_BACK, NOTHING, EMPTY, MARKERS, BELOW, CUT = (
     "same_records", "seeks_back", "nothing", "empty_batch", "markers", "below", "cut_off",
@@ -67,13 +67,14 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
     moved, commits, offset = details["moved_us"], details["commits"], details["offset"]
     does = "did not move" if moved else "does not move"
     alive = "commits but " if commits else ""
-    again = f" It committed {offset} {count(commits, 'time')} meanwhile." if commits else ""
+    again = f" It committed {offset} {pluralize(commits, 'time')} meanwhile." if commits else ""
     end = f" At {clock(moved)} UTC it went on." if moved else ""
     if (read_on := details.get("read_on_us")) is not None:
         end = f" At {clock(read_on)} UTC it fetched further, but the group has not committed beyond {offset} since."
     return (
         f"Group {group} {alive}{does} on {place}: {details['clients']} fetched from offset {offset} "
-        f"{count(details['fetches'], 'time')} from {clock(first_us)} to {clock(last_us)} UTC, {came(details)}, while "
+        f"{pluralize(details['fetches'], 'time')} from {clock(first_us)} to {clock(last_us)} UTC, {came(details)}, "
+        "while "
         f"{records_behind(details)} {wait_or_waits(details['records_behind'])}.{again}{end}"
     )
 
@@ -82,7 +83,7 @@ def came(details: Mapping[str, Any]) -> str:
     """What came back."""
     records, last = details.get("records") or 0, (details.get("next_offset") or 0) - 1
     packed = f", compressed with {details['compression']}" if details.get("compression") else ""
-    same = count(records, "record") if records > 1 else "record"
+    same = pluralize(records, "record") if records > 1 else "record"
     size = f" of {details['size']:,} bytes" if details.get("size") else ""
     content = {
         SAME: f"the same {same} (up to {last}{packed}) each time",

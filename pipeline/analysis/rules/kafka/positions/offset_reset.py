@@ -24,11 +24,11 @@ from pipeline.analysis.rules.kafka.positions import beyond_end
 from pipeline.analysis.rules.kafka.positions import reset_words as words
 from pipeline.analysis.rules.kafka.positions.resets import BEYOND, SHORTER, Reset, reset_of
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
-from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State
 from pipeline.analysis.rules.rule import Link, Rule, finds
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Tables
+from pipeline.humanize import clock, pluralize
 
 
 class OffsetReset(Rule):
@@ -202,7 +202,7 @@ def _finding(
     clients = sorted({one.client_id or "?" for one in alike})
     reader = f"Group {group}" if group else f"Client {', '.join(clients)}"
     places = ", ".join(f"{topic}-{one.partition}" for one in alike[:3])
-    places += f" and {count(len(alike) - 3, 'more partition')}" if len(alike) > 3 else ""
+    places += f" and {pluralize(len(alike) - 3, 'more partition')}" if len(alike) > 3 else ""
     return Finding(
         rule=OffsetReset.name, severity=worst.severity, subject=f"{group or clients[0]}/{topic}",
         state=_state(alike, sources, cluster, last_us), cluster=cluster, topic=topic,

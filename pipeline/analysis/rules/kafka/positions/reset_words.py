@@ -13,7 +13,7 @@ from pipeline.analysis.rules.kafka.positions.resets import (
     SHORTER,
     Reset,
 )
-from pipeline.analysis.rules.people import count
+from pipeline.humanize import pluralize
 
 _SHOWN = 3
 _FROM_SOURCE = "records that retention deleted can be restored from their source only"
@@ -56,7 +56,7 @@ def how(worst: Reset, places: str) -> str:
     if worst.cause == SHORTER:
         return (
             f"stood at offset {worst.before} of {places}, and the log now ends at {worst.log_end}: it reached "
-            f"{worst.ended_at} before, so that {count(worst.cut, 'record')} or more are gone from it; the reader "
+            f"{worst.ended_at} before, so that {pluralize(worst.cut, 'record')} or more are gone from it; the reader "
             f"continued at {worst.after}"
         )
     is_short = worst.cause == BEYOND
@@ -112,9 +112,9 @@ def records_of(alike: Iterable[Reset]) -> str:
     lost, skipped, again = (sum(getattr(one, name) for one in some_resets) for name in ("lost", "skipped", "again"))
     parts = []
     if lost:
-        parts.append(f"{count(lost, 'record')} deleted before the group read them")
+        parts.append(f"{pluralize(lost, 'record')} deleted before the group read them")
     if skipped:
-        parts.append(f"{count(skipped, 'record')} skipped that are still there")
+        parts.append(f"{pluralize(skipped, 'record')} skipped that are still there")
     if again:
-        parts.append(f"up to {count(again, 'record')} read again")
+        parts.append(f"up to {pluralize(again, 'record')} read again")
     return ", ".join(parts)

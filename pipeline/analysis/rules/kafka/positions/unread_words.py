@@ -7,8 +7,8 @@ from shlex import quote
 from typing import Any
 
 from pipeline.analysis.libraries import STORED_BY, WHEN_REVOKED
-from pipeline.analysis.rules.model import clock, seconds
-from pipeline.analysis.rules.people import count, first_of, joined, wait_or_waits
+from pipeline.analysis.rules.people import wait_or_waits
+from pipeline.humanize import clock, first_of, joined, pluralize, seconds
 
 UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_UNCOMMITTED, SINCE_REFUSED = (
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
@@ -132,21 +132,21 @@ def _read_on(group: str, place: str, details: Details) -> str:
     others = ""
     if details["other_commits"]:
         whose = "it" if details["own_commits"] else "the group"
-        others = f", while {whose} commits other partitions ({count(details['other_commits'], 'time')})"
+        others = f", while {whose} commits other partitions ({pluralize(details['other_commits'], 'time')})"
     return f"{details['clients']} of group {group} keeps reading {place}{from_to} without committing {it}{others}"
 
 
 def _out_of_range(group: str, place: str, details: Details) -> str:
     who, at = details["clients"], clock(details["refused_us"])
     if details["refusals"] > 1:
-        many = count(details["refusals"], "time")
+        many = pluralize(details["refusals"], "time")
         return f"{who} of group {group} cannot read {place}: OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
     return f"{who} of group {group} has not fetched {place} since it got OFFSET_OUT_OF_RANGE at {at} UTC"
 
 
 def _waiting(details: Details) -> str:
     number = details["records_behind"]
-    return f"{count(number, 'record')} {wait_or_waits(number)}"
+    return f"{pluralize(number, 'record')} {wait_or_waits(number)}"
 
 
 def _never_fetched(group: str, place: str, details: Details) -> str:
@@ -206,7 +206,7 @@ def _since(alike: Sequence[Details], name: str) -> str:
 
 
 def _offsets_refused(group: str, place: str, details: Details) -> str:
-    tries = "once" if details["refusals"] == 1 else count(details["refusals"], "time")
+    tries = "once" if details["refusals"] == 1 else pluralize(details["refusals"], "time")
     return (
         f"{details['clients']} asked {tries} for the offsets of group {group}, was refused with {details['error']}, "
         f"and has read nothing of {place} since"
@@ -221,7 +221,7 @@ def _never_committed(group: str, place: str, details: Details) -> str:
 
 
 def _nothing_committed(group: str, place: str, details: Details) -> str:
-    read = f"{count(details['read'], 'record')} of {place} in {seconds(details['read_us'])}"
+    read = f"{pluralize(details['read'], 'record')} of {place} in {seconds(details['read_us'])}"
     return (
         f"Group {group} commits nothing: {details['clients']} has read {read}, since {clock(details['since_us'])} UTC"
     )
@@ -265,7 +265,7 @@ def _known_commit(details: Details) -> str:
     least = ""
     if not details.get("is_asked", True):
         known, least = "Its last commit is older than the capture, or there never was one.", "at least "
-    return f" {known} After a restart it would read {least}{count(details['records_behind'], 'record')} again."
+    return f" {known} After a restart it would read {least}{pluralize(details['records_behind'], 'record')} again."
 
 
 def _asked_for(details: Details) -> str:
@@ -276,7 +276,7 @@ def _asked_for(details: Details) -> str:
 def _begun(details: Details) -> str:
     """Where a group that commits nothing began, where a restart would begin, and whether it is a member."""
     began, place = details["began"], details["place"]
-    again = count(details["read"], "record")
+    again = pluralize(details["read"], "record")
     if not details["is_asked"]:
         known = f"It began before the capture, or did not ask for its commit of {place}."
     elif began == STATED:
@@ -297,7 +297,7 @@ _MORE: Mapping[str, Callable[[Details], str]] = {
     OUT_OF_RANGE: _asked_for,
     NEVER_FETCHED: lambda _: "",
     OFFSETS_REFUSED: lambda details: f" It is alive: its last request was seen {seconds(details['alive_us'])} later.",
-    NEVER_COMMITS: lambda details: f" In all {count(details['read_again'], 'record')} were read again.",
+    NEVER_COMMITS: lambda details: f" In all {pluralize(details['read_again'], 'record')} were read again.",
     GROUP_UNCOMMITTED: _begun,
     SINCE_REFUSED: lambda _: " Its heartbeats go on.",
     UNASSIGNED: lambda _: "",

@@ -17,8 +17,9 @@ from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
 from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
-from pipeline.analysis.rules.people import some, who
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import Row, Tables, numbers
+from pipeline.humanize import some
 
 _STEPS = 5
 """Positions that a client reaches, one after the other."""

@@ -15,9 +15,10 @@ from pipeline.analysis.rules.counted import COUNTED, finding, last_of_each, when
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.commits.commit_rejected import BY_HAND, CommitRejected
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import first_of, some, who
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
+from pipeline.humanize import first_of, some
 
 _REFUSED = next(one for one in COUNTED if one.rule.name == "commit_rejected")
 _OUTSIDE = """

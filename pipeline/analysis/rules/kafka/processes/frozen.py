@@ -25,11 +25,12 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.processes.frozen_process import ADVICE, FrozenProcess
 from pipeline.analysis.rules.kinds import kinds
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count, host_of, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import host_of, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row, Tables, numbers
+from pipeline.humanize import clock, pluralize, seconds
 
 _PUT_OUT = numbers(
     KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH,
@@ -340,9 +341,9 @@ def _finding(some_halts: Sequence[Halt], sources: Sources, settings: RuleThresho
     )
     was = "was" if last.refused == 1 else "were"
     errors = ", ".join(last.errors)
-    refused = f"; then {count(last.refused, 'request')} of it {was} refused ({errors})" if last.refused else ""
+    refused = f"; then {pluralize(last.refused, 'request')} of it {was} refused ({errors})" if last.refused else ""
     back = f" It was back at {clock(last.back_us)} UTC." if last.back_us else ""
-    often = f", {count(len(some_halts), 'time')}" if len(some_halts) > 1 else ""
+    often = f", {pluralize(len(some_halts), 'time')}" if len(some_halts) > 1 else ""
     return Finding(
         rule=FrozenProcess.name, severity="warning", subject=f"{last.group}/{last.client_id or '?'}",
         state="resolved" if last.back_us else sources.state_unhealed(last.cluster, last.first_us, last.last_us, 1),

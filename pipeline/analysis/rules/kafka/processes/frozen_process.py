@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.case.case import Case, arg, begun, count
+from pipeline.analysis.rules.case.case import Case, arg, begun
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, WHY_IS_NOT, Texts, advised, groups
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
-from pipeline.analysis.rules.model import seconds
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.humanize import pluralize, seconds
 
 ADVICE = (
     "Now: {again}look at what held {who} from {begin} to {end} UTC: its garbage collection log, the host's journal "
@@ -22,7 +22,7 @@ def _frozen(case: Case) -> str:
     silent = seconds(int(details.get("silent_us") or 0))
     stated = details.get("session_us")
     timeout = f"its session timeout ({seconds(stated)})" if stated else "its session timeout"
-    often = f", {count(case.times, 'time')}" if case.times > 1 else ""
+    often = f", {pluralize(case.times, 'time')}" if case.times > 1 else ""
     return (
         f"{case.who} stood still for {silent}{often}, longer than {timeout}: nothing came on any of its connections, "
         f"and group {case.group} went on without it"
@@ -31,7 +31,7 @@ def _frozen(case: Case) -> str:
 
 def _frozen_now(case: Case) -> str:
     refused = int(case.details.get("commits") or 0)
-    again = f" What it had processed and could not commit ({count(refused, 'refused commit')}) is read again."
+    again = f" What it had processed and could not commit ({pluralize(refused, 'refused commit')}) is read again."
     members = f"`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {arg(case.group)} --members`"
     away = "" if case.details.get("back_us") else f" Is it among the members? {members}"
     return f"{begun(advised(case, 'now'))}{again if refused else ''}{away}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.case.case import Case, begun, count, listed
+from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, groups
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.kafka.thresholds import JOIN_REFUSED_SECONDS, ZOMBIE_TIMES
-from pipeline.analysis.rules.model import clock
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
+from pipeline.humanize import clock, listed, pluralize
 
 _FIX = (
     "Fix: a group.instance.id for each process, from what is its own (the pod's name in a StatefulSet, host and "
@@ -39,7 +39,7 @@ def _shared(case: Case) -> str:
         )
     both = f"{_names(case)} both use group.instance.id {instance} in group {case.group}"
     if case.details.get("each_other"):
-        return f"{both} and fence each other, {count(case.times, 'time')}: give each its own group.instance.id"
+        return f"{both} and fence each other, {pluralize(case.times, 'time')}: give each its own group.instance.id"
     return (
         f"{both}: the coordinator refuses {case.details.get('refused')} ({case.kinds}). Give each its own "
         "group.instance.id"

@@ -23,9 +23,10 @@ from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.kafka.processes.instance_id_shared import ADVICE, ALONE, InstanceIdShared
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
-from pipeline.analysis.rules.people import host_of, joined, times
+from pipeline.analysis.rules.people import host_of, times
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
+from pipeline.humanize import joined
 
 FENCED, UNRELEASED = int(KafkaError.FENCED_INSTANCE_ID), int(KafkaError.UNRELEASED_INSTANCE_ID)
 _SESSION_US = 45_000_000

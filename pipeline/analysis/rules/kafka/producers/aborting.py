@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from shlex import quote
 
-from pipeline.analysis.rules.people import joined
+from pipeline.humanize import joined
 
 _TOOL = "kafka-transactions.sh --bootstrap-server BROKER"
 _SHOWN = 3

@@ -19,11 +19,12 @@ from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import last_of_each
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import OF_CLIENT, Rule, finds
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, pluralize, seconds
 
 ADVICE = (
     "Now: let the readers of this topic drop what they have seen (by key or an id in the record); the offsets of both "
@@ -190,7 +191,7 @@ def _finding(some: Sequence[Twice], sources: Sources, settings: DuplicateWrite.T
     shown = "; ".join(f"{one.first.partition}: {' and '.join(map(str, one.offsets))}" for one in some[:3])
     times = "once" if len(some) == 1 else f"{len(some)} times"
     summary = (
-        f"{who(first.client_id, first.client_ip)} wrote {count(records, 'record')} to "
+        f"{who(first.client_id, first.client_ip)} wrote {pluralize(records, 'record')} to "
         f"{first.topic} twice: it got no answer, sent the batch again after up to {seconds(waited)} ({times}, last at "
         f"{clock(last.us)} UTC), and the broker appended both. Offsets by partition: {shown}"
         f"{' and more' if len(some) > 3 else ''}. It writes without idempotence."

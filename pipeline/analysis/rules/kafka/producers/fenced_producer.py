@@ -11,17 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
-from pipeline.analysis.rules.case.case import Case, listed
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, TRANSACTION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, own_clients
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import some, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import Counting, Link, Rule, finds
 from pipeline.analysis.rules.thresholds import RESOLVED_AFTER_SECONDS, RuleThresholds, Seconds
 from pipeline.analysis.tables import Tables
+from pipeline.humanize import clock, listed, seconds, some
 
 _SHARED = (
     "Now: stop one of the two processes, and close the fenced producer; its open transaction was aborted. Fix: two "

@@ -33,11 +33,11 @@ from pipeline.analysis.rules.kafka.producers.transaction_texts import (
     starving,
     transaction,
 )
-from pipeline.analysis.rules.model import Finding, Sources, State, brief, clock, seconds
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule, finds
 from pipeline.analysis.rules.thresholds import Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row
+from pipeline.humanize import brief, clock, pluralize, seconds
 
 ADVICE = (
     "Now: if the producer lives, look where it hangs between beginTransaction and commitTransaction; if it is gone, "
@@ -350,7 +350,7 @@ def _finding(one: _Hanging, starts: Mapping[str, int], settings: HangingTransact
     places = ", ".join(row.partitions[:3]) + (" and more" if len(row.partitions) > 3 else "")
     summary = (
         f"Transaction of {row.transactional_id} (producer {row.producer_id} epoch {row.producer_epoch}, client "
-        f"{row.client_id or '?'} at {row.client or '?'}) {one.open_for}, with {count(row.records, 'record')} in "
+        f"{row.client_id or '?'} at {row.client or '?'}) {one.open_for}, with {pluralize(row.records, 'record')} in "
         f"{places or 'no partition yet'}{one.last_seen}. {one.why}."
     )
     known = {} if one.state == "resolved" else starts

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.case.case import Case, listed
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts, topics
 from pipeline.analysis.rules.rule import OF_ALL, Rule
+from pipeline.humanize import listed
 
 OLD_ADVICE = (
     "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "

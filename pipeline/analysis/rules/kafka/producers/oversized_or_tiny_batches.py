@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, arg, listed
+from pipeline.analysis.rules.case.case import Case, arg
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, topic_names, topics
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds
+from pipeline.humanize import listed
 
 TOO_LARGE = (
     "Now: stop writing such records, or raise max.message.bytes of the topic together with "

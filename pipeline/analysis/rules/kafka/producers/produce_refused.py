@@ -26,11 +26,12 @@ from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.kinds import kinds
-from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
-from pipeline.analysis.rules.people import count, some, times, wait_or_waits, who
+from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.people import times, wait_or_waits, who
 from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule, finds
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row
+from pipeline.humanize import clock, pluralize, seconds, some
 
 _JUDGED = (
     *KAFKA.of_area("record", "replicas", "storage", api=int(ApiKey.PRODUCE)),
@@ -305,10 +306,9 @@ def _finding(
 def _fate(missing: int, held: int, span_us: int) -> str:
     """What became of the records."""
     if missing:
-        return (
-            f"{count(missing, 'record')} {'was' if missing == 1 else 'were'} not written by any later attempt either."
-        )
+        were = "was" if missing == 1 else "were"
+        return f"{pluralize(missing, 'record')} {were} not written by any later attempt either."
     if held:
-        waits = f"{count(held, 'record')} {wait_or_waits(held)}"
+        waits = f"{pluralize(held, 'record')} {wait_or_waits(held)}"
         return f"{waits} for an attempt that is accepted, for {seconds(span_us)} so far."
     return f"later attempts wrote all of them, {seconds(span_us)} after the first."

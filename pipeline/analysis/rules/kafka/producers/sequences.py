@@ -9,9 +9,9 @@ from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import SPLIT, TOO_LARGE, OversizedOrTinyBatches
 from pipeline.analysis.rules.kafka.producers.sequence_gap import FORGOTTEN, MISSING, SequenceGap
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import count
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
+from pipeline.humanize import pluralize
 
 _RESENT_US = 2_000_000
 """Within so long a producer sends again what was refused: of the last of a capture nothing follows."""
@@ -98,7 +98,7 @@ def _oversized(episodes: Episodes, sources: Sources) -> Iterator[Finding]:
         is_split = taken.issuperset(one.exchange_id for one in episode.each)
         summary = (
             f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
-            f"up to {count(round(episode.peak), 'byte')}. The broker refused them"
+            f"up to {pluralize(round(episode.peak), 'byte')}. The broker refused them"
             f"{', and took the smaller ones that were made of them.' if is_split else '.'}"
         )
         yield finding(episode, "info" if is_split else "warning", summary, SPLIT if is_split else TOO_LARGE, sources)

@@ -21,10 +21,11 @@ from pipeline.analysis.rules.kafka.producers.lso_stalled import ADVICE, LsoStall
 from pipeline.analysis.rules.kafka.producers.read_committed_starved import STARVED_ADVICE, ReadCommittedStarved
 from pipeline.analysis.rules.kafka.producers.starved import readers, starved_readers
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
-from pipeline.analysis.rules.model import Finding, Sources, State, clock, seconds
-from pipeline.analysis.rules.people import count, times, wait_or_waits
+from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.people import times, wait_or_waits
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, pluralize, seconds
 
 NAME = "lso_stalled"
 STARVED = "read_committed_starved"
@@ -189,7 +190,8 @@ def _finding(
         _blame(producer, age),
         readers(starved, behind),
         end.words,
-        f"{count(others, 'more partition')} stood still for a shorter time and {'was' if others == 1 else 'were'} not "
+        f"{pluralize(others, 'more partition')} stood still for a shorter time and "
+        f"{'was' if others == 1 else 'were'} not "
         "looked at one by one"
         if others
         else "",

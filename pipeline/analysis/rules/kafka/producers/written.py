@@ -14,10 +14,10 @@ from pipeline.analysis.rules.kafka.producers.old_message_format import (
     OldMessageFormat,
 )
 from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import TINY, OversizedOrTinyBatches
-from pipeline.analysis.rules.model import Finding, Sources, clock
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock, pluralize
 
 _WINDOW_US = 10_000_000
 _V2 = 2
@@ -102,7 +102,8 @@ def _crc_mismatch(
         verb = "sent to" if row.source == "produce" else "got from"
         place = f"{row.topic}-{row.partition}"
         summary = (
-            f"The checksum of {count(times, 'batch', 'batches')} that {row.client_id or '?'} {verb} {place} does not "
+            f"The checksum of {pluralize(times, 'batch', 'batches')} that {row.client_id or '?'} {verb} {place} does "
+            "not "
             f"match {'its' if times == 1 else 'their'} content, {_when(group)}."
         )
         subject = f"{place}/{row.client_id or '?'}"
@@ -125,7 +126,7 @@ def _old_format(
         meaning, advice = _meaning(writers, takes_v2)
         summary = (
             f"Topic {group[0].topic} carries messages of format v{formats}, {' and '.join(by)}: "
-            f"{count(times, 'batch', 'batches')}, {_when(group)}. {meaning}"
+            f"{pluralize(times, 'batch', 'batches')}, {_when(group)}. {meaning}"
         )
         figures = {
             "batches": times, "magics": magics, "writers": writers, "readers": readers, "stored_for": takes_v2,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
 from pipeline.analysis.rules.kafka.progress import track, words
 from pipeline.analysis.rules.rule import Rule
+from pipeline.humanize import pluralize
 
 
 def _regressed(case: Case) -> str:
     before, after = case.details.get("before"), case.details.get("after")
     falls = sum(int(one.details.get("falls") or 1) for one in case.bundle.findings)
     how_far = "" if before is None or after is None else f", at most from {before} to {after}"
-    return f"{case.who} sets group {case.group} back on {case.places}, {count(falls, 'time')}{how_far}"
+    return f"{case.who} sets group {case.group} back on {case.places}, {pluralize(falls, 'time')}{how_far}"
 
 
 class CommitRegressed(Rule):

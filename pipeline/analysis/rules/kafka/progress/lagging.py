@@ -23,10 +23,11 @@ from pipeline.analysis.rules.kafka.progress.stalled import Stalled
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
 from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
-from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, clock
-from pipeline.analysis.rules.people import first_of, who
+from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.humanize import clock, first_of
 
 __all__ = ["burrow_partition", "burrow_state", "find", "group_points", "points_of"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
 from pipeline.analysis.rules.kafka.links import BEHIND
@@ -12,12 +12,15 @@ from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice, or_
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
+from pipeline.humanize import pluralize
 
 
 def _rewound(case: Case) -> str:
     if case.details.get("shape"):
         return unread_words.headline(case.group, case.places, case.details)
-    back = f"{count(case.records, 'record')} of {case.places} are read again" if case.records else "records come again"
+    back = (
+        f"{pluralize(case.records, 'record')} of {case.places} are read again" if case.records else "records come again"
+    )
     return f"{case.who if case.callers else 'Somebody'} set group {case.group} back: {back}"
 
 

@@ -7,16 +7,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, arg, count, waiting
+from pipeline.analysis.rules.case.case import Case, arg, waiting
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, Known
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts
 from pipeline.analysis.rules.kafka.positions import loop_words
 from pipeline.analysis.rules.kafka.progress import track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS, FETCHED_AGAIN_SECONDS, POLL_SECONDS
-from pipeline.analysis.rules.people import joined
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
+from pipeline.humanize import joined, pluralize
 
 READS = ("timeline", "exchanges", "states", "batches")
 
@@ -102,7 +102,7 @@ def _past(case: Case) -> list[str]:
         to = offset + 1 if isinstance(offset, int) else "OFFSET"
         found.append(f"`{_RESET} --to-offset {to} {_as_options([one])} --group {arg(case.group)} --execute`")
     if len(others) > _COMMANDS:
-        found.append(f"the same for {count(len(others) - _COMMANDS, 'more partition')}")
+        found.append(f"the same for {pluralize(len(others) - _COMMANDS, 'more partition')}")
     return found
 
 

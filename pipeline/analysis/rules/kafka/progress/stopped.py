@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, arg, listed, waiting
+from pipeline.analysis.rules.case.case import Case, arg, waiting
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
 from pipeline.analysis.rules.kafka.positions import unread_words
@@ -22,6 +22,7 @@ from pipeline.analysis.rules.kafka.thresholds import (
 )
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
+from pipeline.humanize import listed
 
 
 def _stopped(case: Case) -> str:

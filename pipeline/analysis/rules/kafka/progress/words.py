@@ -12,8 +12,9 @@ from pipeline.analysis.rules.kafka.behind import records_behind
 from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track
 from pipeline.analysis.rules.kafka.progress.track import RESET, SEEK, Trouble
-from pipeline.analysis.rules.model import NAMELESS, clock, seconds
-from pipeline.analysis.rules.people import count, first_of, wait_or_waits
+from pipeline.analysis.rules.model import NAMELESS
+from pipeline.analysis.rules.people import wait_or_waits
+from pipeline.humanize import clock, first_of, pluralize, seconds
 
 
 def summary(group_id: str, topic: str, trouble: Trouble) -> str:
@@ -50,7 +51,7 @@ def _lost(figures: Mapping[str, Any]) -> str:
     if not lost:
         return ""
     are = "is" if lost == 1 else "are"
-    return f" Before these, {count(lost, 'offset')} {are} lost to retention: the log no longer holds them."
+    return f" Before these, {pluralize(lost, 'offset')} {are} lost to retention: the log no longer holds them."
 
 
 def _span(trouble: Trouble) -> str:
@@ -62,7 +63,7 @@ def _span(trouble: Trouble) -> str:
 def _growing(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
     return (
         f"Group {group} falls further behind on {place}: its lag grew from {figures['lag_before']} to "
-        f"{count(figures['lag_after'], 'record')} {_span(trouble)}, although it commits and gets on."
+        f"{pluralize(figures['lag_after'], 'record')} {_span(trouble)}, although it commits and gets on."
     )
 
 
@@ -83,9 +84,8 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
         )
     fetches = ""
     if beyond := figures.get("fetched_beyond"):
-        fetches = (
-            f" It still {'fetches' if trouble.is_open else 'fetched'}: {count(beyond, 'record')} beyond its commits."
-        )
+        does = "fetches" if trouble.is_open else "fetched"
+        fetches = f" It still {does}: {pluralize(beyond, 'record')} beyond its commits."
     return f"Group {group} {since} on {place} {_span(trouble)} ({_duration(trouble)}), while {waits}.{fetches}"
 
 
@@ -116,7 +116,7 @@ def _stalled(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     others = " Its other partitions get on: it has paused this one, or seeks back." if figures["alone"] else ""
     return (
         f"Group {group} makes no progress on {place}: it committed offset {figures['offset']} "
-        f"{count(figures['commits'], 'time')} {_span(trouble)} and fetched nothing beyond it, while "
+        f"{pluralize(figures['commits'], 'time')} {_span(trouble)} and fetched nothing beyond it, while "
         f"{records_behind(figures)} {wait_or_waits(figures['records_behind'])}.{others}"
     )
 
@@ -127,12 +127,12 @@ def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
         return (
             f"Group {group} left {place} out of its commits {_span(trouble)}, while {records_behind(figures)} came to "
             f"wait there and {owner}, which commits it since, committed other "
-            f"partitions of the topic {count(figures['other_commits'], 'time')}."
+            f"partitions of the topic {pluralize(figures['other_commits'], 'time')}."
         )
     return (
         f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
         f"{figures['committed']}, {records_behind(figures)} behind, while other partitions of the "
-        f"topic were committed {count(figures['other_commits'], 'time')} by {owner}, "
+        f"topic were committed {pluralize(figures['other_commits'], 'time')} by {owner}, "
         "which holds it."
     )
 
@@ -151,7 +151,7 @@ def _rewound(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     again = f"and was back there at {clock(reached)} UTC" if reached else "and is not back there yet"
     back = f"from offset {figures['before']} to {figures['after']}"
     many = figures["before"] - figures["after"]
-    records = f"{count(many, 'record')} {'is' if many == 1 else 'are'} processed again."
+    records = f"{pluralize(many, 'record')} {'is' if many == 1 else 'are'} processed again."
     when = f"at {clock(trouble.first_us)} UTC"
     if figures["how"] == RESET:
         return f"{by}, which is no member of it, set group {group} back on {place} {when} {back} {again}: {records}"

@@ -7,13 +7,13 @@ from typing import Annotated
 from pydantic import Field
 
 from pipeline.analysis.libraries import COOPERATIVE_ASSIGNOR, COOPERATIVELY, OR_CONSUMER_PROTOCOL
-from pipeline.analysis.rules.case.case import Case, count, listed
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, WHY_IS_NOT, Texts, never
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
-from pipeline.analysis.rules.model import seconds
 from pipeline.analysis.rules.rule import Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds, Share
+from pipeline.humanize import listed, pluralize, seconds
 
 ADVICE = (
     "Now: stop or repair the member that comes and goes (named above): one that crashes and restarts, is slower than "
@@ -47,11 +47,11 @@ def _storm(case: Case) -> str:
     every_us = case.details.get("interval_us")
     if every_us:
         return (
-            f"{case.who} joins group {case.group} and ends again and again, {count(case.times, 'time')}, usually "
+            f"{case.who} joins group {case.group} and ends again and again, {pluralize(case.times, 'time')}, usually "
             f"{seconds(every_us)} apart: the group rebalances each time"
         )
     generations = len({kind for one in case.bundle.findings for kind in one.details.get("kinds", [])})
-    many = count(generations, "generation") if generations else "again and again"
+    many = pluralize(generations, "generation") if generations else "again and again"
     join = "joins" if len(case.callers) == 1 else "join"
     who = _comers(case) or f"{case.at or 'its members'} {join} again and again"
     return f"Group {case.group} keeps rebalancing ({many}){_standstill(case)}: {who}"
@@ -61,7 +61,7 @@ def _comers(case: Case) -> str:
     """Who came more often than a deploy explains, and how often."""
     stated = case.details.get("comers")
     some = stated.items() if isinstance(stated, dict) else ()
-    return listed(f"{name} came {count(int(times), 'time')}" for name, times in some)
+    return listed(f"{name} came {pluralize(int(times), 'time')}" for name, times in some)
 
 
 def _storm_now(case: Case) -> str:

@@ -23,10 +23,10 @@ from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import (
     RebalanceStorm,
 )
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count, some
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
+from pipeline.humanize import clock, pluralize, seconds, some
 
 _FOLLOWING = 3
 """Generations without a change of members that may follow one: cooperative assignors hand over in a further one."""
@@ -155,11 +155,11 @@ def _is_by_epochs(episode: Episode) -> bool:
 def _summary(episode: Episode, explained: Explained, unstable_us: int, *, is_storm: bool) -> str:
     what = "epoch" if _is_by_epochs(episode) else "generation"
     when = f"{seconds(episode.span_us)}, from {clock(episode.first_us)} to {clock(episode.last_us)} UTC"
-    went = f"Group {episode.subject} went through {count(explained.total, what)} in {when}"
+    went = f"Group {episode.subject} went through {pluralize(explained.total, what)} in {when}"
     if not is_storm:
         return f"{went}{_reason(explained)}."
-    who = ", ".join(f"{name} came {count(times, 'time')}" for name, times in explained.comers[:3])
-    why = f"{who}." if who else f"{clients(episode)} joined {count(episode.times, 'time')}."
+    who = ", ".join(f"{name} came {pluralize(times, 'time')}" for name, times in explained.comers[:3])
+    why = f"{who}." if who else f"{clients(episode)} joined {pluralize(episode.times, 'time')}."
     still = "" if _is_by_epochs(episode) else f"; its rebalances took {seconds(unstable_us)} together"
     return f"{went}{still}. {why}"
 
@@ -168,15 +168,15 @@ def _reason(explained: Explained) -> str:
     """Why a group rebalanced, as far as it was seen: who came or went."""
     if explained.is_of_several:
         why = "as in a deploy, a change of scale or a rollback"
-        return f", because {count(explained.instances, 'member')} came or went, {why}"
+        return f", because {pluralize(explained.instances, 'member')} came or went, {why}"
     if explained.is_alone:
-        return f"; its only member joined again {count(explained.alone, 'time')}"
+        return f"; its only member joined again {pluralize(explained.alone, 'time')}"
     if not explained.changed:
         return "; no member was seen to come or go"
     names = some(f"{one.client_id} at {one.client_ip}" for one in explained.changed)
     left = sum(one.left for one in explained.changed)
-    ends = f" and left {count(left, 'time')}" if left else ""
-    return f", because {names} joined {count(len(explained.changed), 'time')}{ends}, one member after the other"
+    ends = f" and left {pluralize(left, 'time')}" if left else ""
+    return f", because {names} joined {pluralize(len(explained.changed), 'time')}{ends}, one member after the other"
 
 
 def _advice(explained: Explained) -> str:

@@ -24,9 +24,10 @@ from pipeline.analysis.rules.kafka.rebalances.storms import (
     lives_of,
     runs_of,
 )
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import finds
+from pipeline.humanize import clock, pluralize, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _finding(
     number = len(last.lives)
     evidence = [by_member[one.member_id] for one in last.lives if one.member_id in by_member]
     enough = last.lives[number - last.unexplained + settings.storm_unexplained - 1]
-    again = f" It did so {count(len(found) - 1, 'time')} before." if len(found) > 1 else ""
+    again = f" It did so {pluralize(len(found) - 1, 'time')} before." if len(found) > 1 else ""
     return Finding(
         rule=RebalanceStorm.name, severity="warning", subject=group,
         state=sources.state(cluster, first_us, last_us, number), cluster=cluster, topic=None, partition=None,

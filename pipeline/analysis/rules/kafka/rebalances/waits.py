@@ -23,10 +23,11 @@ from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.rebalances.begun_rebalances import Begun, begun_rebalances
 from pipeline.analysis.rules.kafka.rebalances.held_up import HeldUp, held_up, members_of, waiting_joins
 from pipeline.analysis.rules.kafka.rebalances.slow_rebalance import BUSY, SILENT, SlowRebalance
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count, host_of, wait_or_waits, who
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.people import host_of, wait_or_waits, who
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import SERVICE_US, Row
+from pipeline.humanize import clock, pluralize, seconds
 
 _KNOWN_PAST = 3
 """Rebalances that it takes to know how long they take."""
@@ -235,7 +236,7 @@ def _finding(
     one, late = max(slow, key=lambda each: each[0].last_us)
     first_us, last_us = one.first_us, one.last_us
     client = who(late.client_id, late.host)
-    others = count(len(one.joins) - (late.member in one.joins), "other member")
+    others = pluralize(len(one.joins) - (late.member in one.joins), "other member")
     did = (
         f"was silent since {clock(late.last_seen_us)} UTC and had not left"
         if late.is_silent
@@ -285,7 +286,7 @@ def _open_finding(
 ) -> Finding:  # fmt: skip
     client = who(one.client_id, one.host)
     others = (
-        f"while {count(one.waiting, 'other member')} {wait_or_waits(one.waiting)}"
+        f"while {pluralize(one.waiting, 'other member')} {wait_or_waits(one.waiting)}"
         if one.waiting
         else "and no other member of the group was captured"
     )

@@ -31,11 +31,11 @@ from pipeline.analysis.rules.kafka.share_groups.share_states import (
     deliveries,
     start_offsets,
 )
-from pipeline.analysis.rules.model import Finding, Sources, clock, seconds
-from pipeline.analysis.rules.people import count
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.safety.work import affordable, check_work
 from pipeline.analysis.tables import Tables
+from pipeline.humanize import clock, pluralize, seconds
 
 STOPPED = "stopped"
 _FOLLOWED = (1_000, 100, 10, 1)
@@ -160,8 +160,8 @@ def _poisoned_by(
     most = max(one.deliveries for one in bad)
     summary = (
         f"{_range(bad)} of {place.topic}-{place.partition} came to {_some(members)} of share group {place.group} up to "
-        f"{count(most, 'time')} from {clock(first_us)} to {clock(last_us)} UTC, while "
-        f"{count(others, 'other record')} {'was' if others == 1 else 'were'} accepted. "
+        f"{pluralize(most, 'time')} from {clock(first_us)} to {clock(last_us)} UTC, while "
+        f"{pluralize(others, 'other record')} {'was' if others == 1 else 'were'} accepted. "
         f"{_fate(ends, is_over=is_over)}."
     )
     shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.acknowledged)})
@@ -362,7 +362,7 @@ def _halt(
         first_us=from_us, last_us=to_us,
         summary=(
             f"Share group {group} acknowledged nothing of {topic} from {clock(from_us)} to {clock(to_us)} UTC "
-            f"({seconds(to_us - from_us)}), while {count(records, 'record')} came to wait in {len(waiting)} of its "
+            f"({seconds(to_us - from_us)}), while {pluralize(records, 'record')} came to wait in {len(waiting)} of its "
             f"partitions: {why}.{' It went on then.' if is_over else ''}"
         ),
         advice=advice.format(group=quote(group)), evidence=[last.exchange_id],

@@ -11,11 +11,12 @@ from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.differences import Difference, differences
 from pipeline.dashboard.queries.traffic.sequence import exchange_before
-from pipeline.dashboard.web.format import clock, code, duration, many
+from pipeline.dashboard.web.format import clock, code
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.grid import Column, grid
 from pipeline.dashboard.web.zone import short_zone
+from pipeline.humanize import duration, pluralize
 
 _FIELDS = (
     Column("mark", "±", width="small", help="≠ differs, - only on the left, + only on the right"),
@@ -100,7 +101,9 @@ def _draw_part(title: str, found: list[Difference], *, wants_all: bool) -> None:
     differ = [one for one in found if one.kind != "same"]
     shown = (found if wants_all else differ)[:_MOST]
     st.header(title, anchor=False)
-    st.caption(f"{many(len(differ), 'field differs', 'fields differ')} of {len(found):,}." if found else "No fields.")
+    st.caption(
+        f"{pluralize(len(differ), 'field differs', 'fields differ')} of {len(found):,}." if found else "No fields."
+    )
     if shown:
         grid([_row(one) for one in shown], _FIELDS, key=f"fields of {title}")
 

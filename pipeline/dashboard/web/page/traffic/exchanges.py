@@ -11,13 +11,14 @@ from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident
 from pipeline.dashboard.queries.traffic import exchanges
 from pipeline.dashboard.queries.traffic.searching import search
-from pipeline.dashboard.web.format import code, many, moment, number, of_one_zone
+from pipeline.dashboard.web.format import code, moment, of_one_zone
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.grid import grid
 from pipeline.dashboard.web.parts.narrowing import controls, facets
 from pipeline.dashboard.web.parts.one_exchange import show_exchange
+from pipeline.humanize import number, pluralize
 
 _FURTHER_SECONDS = 10.0
 """How long a search that was asked to go on looks further back."""
@@ -81,7 +82,7 @@ def _evidence_of_incident(here: PageContext, incident_id: str) -> list[dict[str,
         return []
     found = findings_of(here.connection, shown)
     rules = ", ".join(dict.fromkeys(one.finding["rule"] for one in found))
-    st.markdown(f"Evidence of {many(len(found), 'finding')}: **{rules}**")
+    st.markdown(f"Evidence of {pluralize(len(found), 'finding')}: **{rules}**")
     draw_text(of_one_zone(shown)["headline"])
     ids = list(dict.fromkeys(name for one in found for name in one.finding["evidence"] or ()))
     rows = exchanges.by_ids(here.connection, ids, shown["first_ts"], shown["last_ts"]) if ids else []
@@ -108,7 +109,7 @@ def _found(here: PageContext) -> list[dict[str, Any]]:
         all_of = found.is_all and len(found.rows) == found.counted
         first = "" if all_of else f"The newest {number(len(found.rows))} of "
         since = "" if found.is_all else f" since {moment(found.counted_from)}, and older ones that were not counted"
-        st.caption(f"{first}{many(found.counted, 'exchange')}{since}{until}, the newest first.")
+        st.caption(f"{first}{pluralize(found.counted, 'exchange')}{since}{until}, the newest first.")
     elif found.is_all:
         st.info(f"No exchange matches in this time range{until}.")
     else:

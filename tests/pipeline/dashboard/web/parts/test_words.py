@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipeline.analysis.rules.rule import all_rules
-from pipeline.dashboard.web.format import clock, code, duration, many, plain, prose, seen, size
+from pipeline.dashboard.web.format import clock, code, plain, prose, seen
 from pipeline.dashboard.web.parts.rules import rule_page
+from pipeline.humanize import duration, pluralize, size
 from tests.pipeline.dashboard.conftest import at
 
 
@@ -33,7 +34,7 @@ def test_times_name_the_day_once() -> None:
 
 
 def test_counts_have_their_noun() -> None:
-    assert [many(1, "commit"), many(2345, "commit"), many(0, "query", "queries")] == [
+    assert [pluralize(1, "commit"), pluralize(2345, "commit"), pluralize(0, "query", "queries")] == [
         "1 commit",
         "2,345 commits",
         "0 queries",

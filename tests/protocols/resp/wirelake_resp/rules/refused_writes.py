@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, count
+from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import HOST
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts, advised, own_clients
-from pipeline.analysis.rules.model import Finding, Sources, clock
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import ADDRESS
+from pipeline.humanize import clock, pluralize
 
 _ADVICE = {
     "OOM": "Now: free memory on {server}, or raise `maxmemory`. Fix: set an eviction policy (`maxmemory-policy`).",
@@ -20,7 +21,7 @@ _ADVICE = {
 
 
 def _headline(case: Case) -> str:
-    return f"{case.server} refuses writes: {case.details['error']}, {count(case.times, 'time')}"
+    return f"{case.server} refuses writes: {case.details['error']}, {pluralize(case.times, 'time')}"
 
 
 class RespRefusedWrites(Rule):
@@ -73,7 +74,7 @@ class RespRefusedWrites(Rule):
                 group_id=None,
                 first_us=row.first_us,
                 last_us=row.last_us,
-                summary=f"{row.server} refused {row.times} commands of {count(len(row.hosts), 'host')} with "
+                summary=f"{row.server} refused {row.times} commands of {pluralize(len(row.hosts), 'host')} with "
                 f"{row.error} since {clock(row.first_us)} UTC.",
                 advice=_ADVICE[row.error].format(server=row.server),
                 evidence=[row.evidence],

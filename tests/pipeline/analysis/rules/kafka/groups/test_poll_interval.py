@@ -8,8 +8,9 @@ import pytest
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups import poll_limits
-from pipeline.analysis.rules.model import Finding, clock
+from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
+from pipeline.humanize import clock
 from tests.pipeline.analysis.rules.kafka.group_rows import (
     Row,
     beats,
