@@ -64,6 +64,7 @@ class Gathering:
     Args:
         settings: how long halves wait.
         most: exchanges kept at once.
+        stays: share of them that :meth:`drop` keeps.
         since_us: nothing that came before this is given, µs since the epoch.
 
     Attributes:
@@ -75,9 +76,12 @@ class Gathering:
         reached: limits that were.
     """
 
-    def __init__(self, settings: StreamSettings, most: int = MOST_EXCHANGES, since_us: int | None = None) -> None:
+    def __init__(
+        self, settings: StreamSettings, most: int = MOST_EXCHANGES, since_us: int | None = None, stays: float = 0.5
+    ) -> None:
         self._settings = settings
         self._most = most
+        self._stays = stays
         self._halves = self._clocks = schema_of(FRAMES).empty_table()
         self._kept = _nothing()
         self.since_us = since_us
@@ -160,7 +164,7 @@ class Gathering:
         return self._kept
 
     def drop(self) -> None:
-        """Keep the newer half, or less if that is still too much."""
+        """Keep the newer part, or less if that is still too much."""
         self.reached.add("rows")
         while True:
             times = pa.chunked_array(
@@ -168,7 +172,7 @@ class Gathering:
             )
             if not len(times):
                 return
-            self.since_us = pc.quantile(times, 0.5, interpolation="lower")[0].as_py() + 1
+            self.since_us = pc.quantile(times, 1 - self._stays, interpolation="lower")[0].as_py() + 1
             self._kept = _since(self._kept, self.since_us, self._most)
             if not self.is_full:
                 return

@@ -33,6 +33,10 @@ from pipeline.tables import DUPLICATE_FLOWS
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
 
+MOST_OF_CAPTURE, STAYS_OF_CAPTURE = 300_000, 1 / 3
+"""Exchanges of a capture that are judged at once, and the share of them that is judged again with the next ones: as
+many as stay of traffic that goes on."""
+
 MOST_PLACES = 1_000_000
 """Frames of a capture whose place in it is noted: some hundred MB."""
 
@@ -103,7 +107,7 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
     Raises:
         ValueError: there are no frames.
     """
-    following = StreamingDiagnoser(settings, most_past=MOST_PAST_OF_CAPTURE)
+    following = StreamingDiagnoser(settings, MOST_OF_CAPTURE, STAYS_OF_CAPTURE, most_past=MOST_PAST_OF_CAPTURE)
     places: list[pa.Table] = []
     for frames, gaps in pieces:
         rows = following.add(frames, gaps)
@@ -123,6 +127,7 @@ class StreamingDiagnoser:
     Args:
         settings: thresholds, and how long halves wait.
         most: exchanges kept at once; None: MOST_EXCHANGES.
+        stays: share of them that stays when they are too many.
         most_past: findings known that are found no more.
         by_kernel: whether the compiled kernel decodes, which takes seconds to load; None: where that pays.
 
@@ -134,12 +139,13 @@ class StreamingDiagnoser:
         self,
         settings: StreamSettings,
         most: int | None = None,
+        stays: float = 0.5,
         *,
         most_past: int = MOST_PAST,
         by_kernel: bool | None = True,
     ) -> None:
         self._settings = settings
-        self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most)
+        self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most, stays=stays)
         self._by_kernel = by_kernel
         self._most_past = most_past
         self._reached: set[str] = set()

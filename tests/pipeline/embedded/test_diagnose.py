@@ -179,7 +179,7 @@ def test_a_large_capture_is_judged_in_parts(
     monkeypatch.setattr("pipeline.commands.diagnose.MANY_FRAMES", 100)
     monkeypatch.setattr("pipeline.commands.diagnose.PIECE_FRAMES", 300)
     monkeypatch.setattr("pipeline.capture.landing.files.ROWS_PER_FILE", 200)
-    monkeypatch.setattr("pipeline.embedded.streaming_diagnoser.MOST_EXCHANGES", most)
+    monkeypatch.setattr("pipeline.embedded.streaming_diagnoser.MOST_OF_CAPTURE", most)
     found, first_line = answer(STUCK)
     if most > 10_000:
         assert found == whole[0]
