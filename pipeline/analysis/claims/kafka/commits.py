@@ -69,6 +69,12 @@ CLAIMS = (
         ),
     ),
     Claim(
+        "partition_dropped_from_commits",
+        r"still fetche[sd]",
+        "The group fetches the partition that it does not commit.",
+        (seen("fetches of the partition", "Fetch", names=AT_PLACE, least=2),),
+    ),
+    Claim(
         "stopped",
         r"committed nothing|no longer commits|has stopped committing",
         "A group stopped committing while records came to wait.",

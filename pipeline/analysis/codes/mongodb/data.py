@@ -98,7 +98,8 @@ ROWS: Final = (
         APPLICATION,
         "The server cannot read the command or the query: an unknown field or operator, or a wrong form.",
         f"{MESSAGE}. {_NEWER[0].upper()}{_NEWER[1:]}",
-        "use a driver and queries that are no newer than the server, or upgrade the server.",
+        "correct the field, operator or form that errmsg names; where only newer servers know it, upgrade the server, "
+        "or use a driver and queries that are no newer than the server.",
         area="command",
     ),
     row(

@@ -13,8 +13,9 @@ SEARCHING: Final = frozenset(
 
 QUERY_ADVICE: Final = (
     "Now: see what runs with `db.currentOp({secs_running: {$gte: 1}})` and end what should not run with "
-    "`db.killOp(id)`; `explain()` the command: COLLSCAN is a missing index. Fix: create the index; let clients give "
-    "up in time (maxTimeMS, timeoutMS), and bound what a query reads (limit)."
+    "`db.killOp(id)`; `explain()` the command: COLLSCAN is a missing index. Fix: where `explain()` shows COLLSCAN, "
+    "create the index; where it does not, see what held the server up at that time (disk, CPU, memory, locks); let "
+    "clients give up in time (maxTimeMS, timeoutMS), and bound what a query reads (limit)."
 )
 SERVER_ADVICE: Final = (
     "Now: look at the server at that time, for a command that searches nothing was slow, too: `db.currentOp()` shows "

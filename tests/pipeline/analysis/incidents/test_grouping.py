@@ -284,7 +284,7 @@ def test_slow_commands_of_one_server_at_one_time_are_one_incident() -> None:
     assert sorted(len(tree.findings) for tree in trees_of(rows)) == [1, 1, 2]
     (row,) = (row for row in grouped(rows).incidents if len(row["findings"]) == 2)
     assert row["headline"].startswith("s1:27017 takes up to 1.5 s for insert on shop.orders and find on shop.items")
-    assert "Create the index" not in row["remediation"]
+    assert "create the index" not in row["remediation"]
 
 
 @pytest.mark.parametrize(("areas", "incidents"), [(("login", "login"), 1), (("login", ""), 2), (("", "too old"), 2)])

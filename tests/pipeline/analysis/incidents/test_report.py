@@ -230,7 +230,7 @@ MEMBER = "app-7-10b4ab53-2286-4e9c-a7d2-fd79143a828a"
 def test_who_leaves_a_partition_out_is_named() -> None:
     row = told(found("partition_dropped_from_commits", "g/t-0", group="g", topic="t", partition=0, owner=MEMBER))
     assert row["headline"].startswith("app-7 of group g no longer commits t-0")
-    assert row["immediate_action"].startswith(f"Restart {MEMBER} (")
+    assert row["immediate_action"].startswith(f"Take a stack dump of {MEMBER} (")
 
 
 def test_a_producer_that_was_only_forgotten_lost_nothing() -> None:

@@ -30,9 +30,9 @@ from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, pluralize, some
 
 _WRITE = (
-    "Now: write the records of offsets {begin} to {end} again from their source, and find the replica or disk that "
-    "still holds them (`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`, `kafka-dump-log.sh`): "
-    "do not delete it."
+    "Now: find the replica or disk that still holds the records of offsets {begin} to {end} (`kafka-topics.sh "
+    "--bootstrap-server BROKER --describe --topic {topic}`, `kafka-dump-log.sh`) and keep it from being deleted; then "
+    "write these records again from there, or from their source."
 )
 _READ = (
     " {groups} had read there: set {it} to offset {begin} (`kafka-consumer-groups.sh --bootstrap-server BROKER "

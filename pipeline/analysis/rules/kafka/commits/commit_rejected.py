@@ -15,7 +15,8 @@ from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.humanize import listed
 
 BY_HAND = (
-    "Now: start {who} with a group.id of its own; what it has processed is not recorded in group {group}. Fix: one way "
+    "Now: if {who} is an application, start it with a group.id of its own: what it has processed is not recorded in "
+    "group {group}. If it is a tool that sets the group's offsets, stop the group and run it again. Fix: one way "
     "in one group: assign() for all of its processes, or subscribe() for all; a tool that resets offsets runs while "
     "the group is stopped."
 )

@@ -13,12 +13,14 @@ from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 
 ADVICE = (
-    "Now: look at the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
-    "{partition} --offset {offset} --max-messages 1 --property print.headers=true --property print.key=true`), and "
-    "if it may be skipped, stop the group and set it past the record (`kafka-consumer-groups.sh --bootstrap-server "
-    "BROKER --reset-offsets --to-offset {after} --group {group} --topic {place} --execute`). Fix: catch what "
-    "processing one record throws and write that record to a dead letter topic (Spring: DefaultErrorHandler with "
-    "DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
+    "Now: look in the log of the members for an exception at this offset, and look at the record "
+    "(`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition {partition} --offset {offset} "
+    "--max-messages 1 --property print.headers=true --property print.key=true`). If they fail on it and it may be "
+    "skipped, stop the group and set it past the record (`kafka-consumer-groups.sh --bootstrap-server BROKER "
+    "--reset-offsets --to-offset {after} --group {group} --topic {place} --execute`). If no exception shows, skip "
+    "nothing: the members process the record and end without committing it. Fix: commit before the consumer closes; "
+    "catch what processing one record throws and write that record to a dead letter topic (Spring: "
+    "DefaultErrorHandler with DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
     "processing.exception.handler; Connect: errors.tolerance=all with errors.deadletterqueue.topic.name)."
 )
 SHARE_ADVICE = (

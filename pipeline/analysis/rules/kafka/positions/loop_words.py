@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.analysis.libraries import STORED_BY
 from pipeline.analysis.rules.kafka.behind import records_behind
 from pipeline.analysis.rules.people import wait_or_waits
 from pipeline.humanize import clock, pluralize
@@ -27,9 +28,11 @@ ADVICE: Mapping[str, str] = {
     SAME: (
         f"Now: look for an exception about offset {{offset}} in the log of {{who}} (it cannot decode, decompress or "
         f"process what it gets), and read the record with another client (`{_READ}`). A restart alone fetches the same "
-        f"again: if the record may be left out, stop the group, set it behind (`{_RESET} --to-offset {{after}} "
-        "--group {group} --topic {place} --execute`), and start it. Fix: send what cannot be decoded or processed to a "
-        "dead letter topic (Spring: ErrorHandlingDeserializer), and install the codec that producers compress with."
+        "again. If there is an exception and the record may be skipped, stop the group, set it past the record "
+        f"(`{_RESET} --to-offset {{after}} --group {{group}} --topic {{place}} --execute`), and start it. If there is "
+        "none, skip nothing: the application processes these records and never marks them as done. Fix: send what "
+        "cannot be decoded or processed to a dead letter topic (Spring: ErrorHandlingDeserializer), install the codec "
+        f"that producers compress with, and store the offset of each record that was processed ({STORED_BY})."
     ),
     SEEKS_BACK: (
         "Now: look in the log of {who} why it fails on the record at offset {offset} "

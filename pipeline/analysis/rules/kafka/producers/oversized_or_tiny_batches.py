@@ -28,9 +28,8 @@ TINY = (
 
 def _batches(case: Case) -> str:
     if "oversized" in case.details.get("kinds", ()):
-        topics_ = topic_names(case)
-        take = "does not take" if len(topics_) == 1 else "do not take"
-        return f"{case.who} sends batches that {listed(topics_)} {take}: they are larger than max.message.bytes"
+        topics_ = listed(topic_names(case))
+        return f"{case.who} sends batches to {topics_} that are larger than max.message.bytes: the broker rejects them"
     names = sorted(entity[-1] for entity in case.bundle.named.get("client", ()))
     return (
         f"{listed(names) or 'A producer'} writes batches of about one record to {case.places}: brokers do little else"
@@ -42,8 +41,8 @@ def _batches_now(case: Case) -> str:
         tool = "kafka-configs.sh --bootstrap-server BROKER --alter --topic"
         commands = listed(f"`{tool} {arg(topic)} --add-config max.message.bytes=N`" for topic in topic_names(case))
         return (
-            f"These records were not written. Raise the limit if they are to pass: {commands}, and restart the "
-            "producer."
+            "These records were not written. If records of this size are meant to be written, raise the limit: "
+            f"{commands}, and restart the producer."
         )
     return "Nothing has to be stopped."
 

@@ -29,7 +29,8 @@ class CommitRegressed(Rule):
     texts = Texts(
         headline=_regressed,
         now=lambda case: (
-            f"If group {case.group} must be restarted, wait until it has committed beyond: else it reads records twice."
+            f"Do not restart group {case.group} until its commits have passed the highest offset that it had "
+            "committed before: it would read records twice."
         ),
         fix="Commit offsets of a partition in order and from one place: do not repeat a failed commitAsync that a "
         "newer one may have overtaken, nor commit what worker threads finish out of order.",

@@ -302,6 +302,7 @@ def _dropped(track: Track, topic: Topic, now_us: int, settings: ProgressThreshol
             figures: dict[str, int | str | None] = {
                 "committed": committed, **track.behind_at(last_us, committed).figures,
                 "other_commits": len(others), "owner": owner, **track.lost(last_us, committed),
+                **fetched_beyond([track], first_us, last_us, settings),
             }  # fmt: skip
             hits.append(Trouble(DROPPED, track.partition, first_us, last_us, enough, lasts, evidence, figures))
             break

@@ -35,7 +35,16 @@ def _dropped(case: Case) -> str:
     waits = f"{waiting(case.records)} there" if case.records else "records wait there"
     owner = _owner(case)
     by = f"{owner} of group" if owner else "Group"
+    if _still_fetches(case):
+        it = "them" if " " in case.places else "it"
+        fetches = f"still fetches {case.places} but no longer commits {it}"
+        return f"{by} {case.group} {fetches}, although it commits the topic's other partitions: {waits}"
     return f"{by} {case.group} no longer commits {case.places}, but still commits the topic's other partitions: {waits}"
+
+
+def _still_fetches(case: Case) -> bool:
+    """Whether whoever leaves partitions out of its commits keeps up with the log of each."""
+    return all(one.details.get("fetched_beyond") for one in case.bundle.findings)
 
 
 def _owner(case: Case) -> str:
@@ -48,12 +57,21 @@ def _owner(case: Case) -> str:
 def _dropped_now(case: Case) -> str:
     if case.details.get("shape"):
         return begun_advice(case, "now")
-    members = f"`{MEMBERS} {arg(case.group)} --members --verbose`"
-    why = f"its worker for {case.places} has died or hangs, does not store its offsets, or is paused"
-    if case.callers:
-        return f"Restart {_owner(case)}: {why}."
-    owner = case.details.get("owner") or f"the member that owns {case.places}"
-    return f"Restart {owner} ({members} gives its host): {why}."
+    who = _owner(case)
+    if not case.callers:
+        owner = case.details.get("owner") or f"the member that owns {case.places}"
+        who = f"{owner} (`{MEMBERS} {arg(case.group)} --members --verbose` gives its host)"
+    if _still_fetches(case):
+        return (
+            f"Take a stack dump of {who}: it still fetches {case.places}, so nothing is paused. If a worker hangs, "
+            "restart the process. If none does, the application does not store the offsets of what it has processed: "
+            "correct that, because a restart only processes these records again."
+        )
+    return (
+        f"Take a stack dump of {who}, then restart it: its worker for {case.places} has died or hangs, or the "
+        "partition is paused. If it stops committing again afterwards, the application does not store the offsets of "
+        "what it has processed."
+    )
 
 
 class PartitionDroppedFromCommits(Rule):

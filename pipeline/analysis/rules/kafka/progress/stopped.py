@@ -65,8 +65,10 @@ def _look_at_members(case: Case) -> str:
             f"commit (`{MEMBERS} {arg(case.group)}` shows it)."
         )
     return (
-        f"List the members that are left: `{MEMBERS} {arg(case.group)} --members`.{_last_committer(case)} Restart "
-        "them; if there are none, start the application. If it was shut down for good, delete the group."
+        f"List the members that are left: `{MEMBERS} {arg(case.group)} --members`.{_last_committer(case)} Look in "
+        "their log and take a stack dump, then restart them: they hang, or one record that was never acknowledged "
+        "holds back the commits of all later ones. If there are none, start the application. If it was shut down for "
+        "good, delete the group."
     )
 
 

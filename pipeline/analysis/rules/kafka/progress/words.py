@@ -33,14 +33,15 @@ def advice(group_id: str, topic: str, trouble: Trouble) -> str:
         return _HUNG.format(who=_holders(trouble.figures))
     if "anew_us" in trouble.figures:
         return _ANEW
-    if "fetched_beyond" in trouble.figures:
+    if trouble.rule == track.STOPPED and "fetched_beyond" in trouble.figures:
         names = trouble.figures.get("committers")
         who = first_of(names) if isinstance(names, list) else "the client that committed last"
         return FETCHING.format(group=quote(group_id), who=who)
     partition, offset = trouble.partition, trouble.figures.get("offset")
     after = offset + 1 if isinstance(offset, int) else "OFFSET"
     is_deleted = trouble.rule == track.STALLED and bool(trouble.figures.get("lost_to_retention"))
-    return ADVICE[trouble.rule][is_deleted].format(
+    is_fetched = trouble.rule == track.DROPPED and "fetched_beyond" in trouble.figures
+    return ADVICE[trouble.rule][is_deleted or is_fetched].format(
         group=quote(group_id), topic=quote(topic), partition=partition, offset=offset, after=after,
         place=quote(f"{topic}:{partition}"),
     )  # fmt: skip
@@ -82,11 +83,18 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
             f"Group {group} {since} on {place} {_span(trouble)}: its last member left at {clock(figures['left_us'])} "
             f"UTC, in good order, and {waits}."
         )
-    fetches = ""
-    if beyond := figures.get("fetched_beyond"):
-        does = "fetches" if trouble.is_open else "fetched"
-        fetches = f" It still {does}: {pluralize(beyond, 'record')} beyond its commits."
-    return f"Group {group} {since} on {place} {_span(trouble)} ({_duration(trouble)}), while {waits}.{fetches}"
+    return (
+        f"Group {group} {since} on {place} {_span(trouble)} ({_duration(trouble)}), while {waits}.{_fetches(trouble)}"
+    )
+
+
+def _fetches(trouble: Trouble) -> str:
+    """That the group fetches what it does not commit, where that was seen."""
+    beyond = trouble.figures.get("fetched_beyond")
+    if not isinstance(beyond, int):
+        return ""
+    does = "fetches" if trouble.is_open else "fetched"
+    return f" It still {does}: {pluralize(beyond, 'record')} beyond its commits."
 
 
 def _hung(group: str, trouble: Trouble, figures: Mapping[str, Any]) -> str:
@@ -133,7 +141,7 @@ def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
         f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
         f"{figures['committed']}, {records_behind(figures)} behind, while other partitions of the "
         f"topic were committed {pluralize(figures['other_commits'], 'time')} by {owner}, "
-        "which holds it."
+        f"which holds it.{_fetches(trouble)}"
     )
 
 
@@ -248,9 +256,14 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "two owners of a partition.",
     ),
     track.DROPPED: (
-        "Now: restart the member named here; it holds the partition, and its worker for it died or no longer stores "
-        "its offsets. Fix: end the process when a worker dies; where the application stores offsets itself ("
-        f"{STORED_BY}), store them for every partition that is assigned.",
+        "Now: take a stack dump of the member named here, then restart it; it holds the partition, and its worker for "
+        "it has died or hangs, or the partition is paused. Fix: end the process when a worker dies, and resume() what "
+        f"was paused; where the application stores offsets itself ({STORED_BY}), store them for every partition that "
+        "is assigned.",
+        "Now: take a stack dump of the member named here; it still fetches the partition, so it is not paused. If a "
+        "worker hangs, restart the member. If none does, the application does not store the offsets of what it has "
+        "processed, and a restart only processes these records again. Fix: store the offset of each record that was "
+        f"processed, for every partition that is assigned ({STORED_BY}), and end the process when a worker dies.",
     ),
 }
 """By rule all that may be done; what else is not known of a trouble, the first."""

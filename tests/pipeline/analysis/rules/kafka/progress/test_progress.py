@@ -44,6 +44,17 @@ def test_who_fetches_on_has_not_gone() -> None:
     assert words.advice("g", "t", stopped).startswith("Now: check the log of the client that committed last")
 
 
+def test_a_partition_that_is_fetched_but_left_out_of_commits_is_not_paused() -> None:
+    fetched = [*QUIET, *(fetch(n, 10 * n, 10 * n + 10) for n in range(20, 60))]
+    (reads,), (waits,) = judged(fetched, GOOD), judged(QUIET, GOOD)
+    assert (reads.rule, waits.rule) == ("partition_dropped_from_commits", "partition_dropped_from_commits")
+    assert reads.figures["fetched_beyond"] == 410
+    assert words.summary("g", "t", reads).endswith("It still fetches: 410 records beyond its commits.")
+    assert "so it is not paused" in words.advice("g", "t", reads)
+    assert "fetched_beyond" not in waits.figures
+    assert "or the partition is paused" in words.advice("g", "t", waits)
+
+
 @pytest.mark.parametrize(
     "fetches",
     [
