@@ -1,75 +1,69 @@
-"""Rules that count symptoms of one subject: so many of them without a long pause are a finding.
-
-Each is a line of :data:`RULES`: how many, for how long, and the words. What needs more than counting is a function of
-its own below :mod:`pipeline.analysis.rules.kafka`.
-"""
+"""Rules that count symptoms of one subject: so many of them without a long pause are a finding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from shlex import quote
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from decoder.kafka.apis import KafkaError
-from decoder.kafka.errors import error_name
-from pipeline.analysis.codes.advice import BY_CODE, advice_of
-from pipeline.analysis.codes.kafka.answers import kafka_facts
-from pipeline.analysis.codes.model import CodeFacts
+from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.episode import Episode
-from pipeline.analysis.rules.kafka.brokers.fenced_leader_epoch import FencedLeaderEpoch
-from pipeline.analysis.rules.kafka.clients.auth_failed import AuthFailed
-from pipeline.analysis.rules.kafka.clients.throttled import QUOTA, Throttled
-from pipeline.analysis.rules.kafka.clients.unknown_topic_loop import UNKNOWN_PARTITION, UNKNOWN_TOPIC, UnknownTopicLoop
-from pipeline.analysis.rules.kafka.commits.commit_rejected import CommitRejected
-from pipeline.analysis.rules.kafka.groups.zombie_member import ZOMBIE, ZombieMember
-from pipeline.analysis.rules.kafka.producers.acks0_producer import Acks0Producer
-from pipeline.analysis.rules.kafka.producers.crc_mismatch import CrcMismatch
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import times
-from pipeline.analysis.rules.rule import Rule, finds
-from pipeline.humanize import clock, first_of, seconds
+from pipeline.analysis.rules.rule import Rule, rule_named
+from pipeline.humanize import clock, first_of
 
 
-@dataclass(frozen=True, slots=True)
-class CountedRule:
-    """A rule.
+class CountedRule(Rule, is_base=True):
+    """A rule that counts symptoms of one subject."""
 
-    Attributes:
-        rule: its name, what it means.
-        least: how many symptoms without a long pause make a finding.
-        words: the summary.
-        holds: a further condition on the episode.
-        severity: of the episode; by default the rule's most severe.
-        count: what must be so many; by default all symptoms.
-        advice: of the episode; by default the rule's first.
-    """
+    @classmethod
+    def least(cls, settings: Any) -> int:
+        """How many symptoms without a long pause make a finding."""
+        del settings
+        return 1
 
-    rule: type[Rule]
-    least: Callable[[Any], int]
-    words: Callable[[Episode], str]
-    holds: Callable[[Episode, Any], bool] = lambda _episode, _settings: True
-    severity: Callable[[Episode, Any], str] | None = None
-    count: Callable[[Episode], int] = lambda episode: episode.times
-    advice: Callable[[Episode], str] | None = None
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """The finding's summary."""
+        raise NotImplementedError
 
-    def fires(self, episode: Episode, settings: Any) -> bool:
+    @classmethod
+    def holds(cls, episode: Episode, settings: Any) -> bool:
+        """A further condition on the episode."""
+        del episode, settings
+        return True
+
+    @classmethod
+    def severity_of(cls, episode: Episode, settings: Any) -> str:
+        """Of the episode; by default the rule's most severe."""
+        del episode, settings
+        return cls.severities[0]
+
+    @classmethod
+    def count(cls, episode: Episode) -> int:
+        """What must be so many; by default all symptoms."""
+        return episode.times
+
+    @classmethod
+    def advice_on(cls, episode: Episode) -> str:
+        """What to do; by default the rule's first advice."""
+        del episode
+        return cls.advice[0]
+
+    @classmethod
+    def fires(cls, episode: Episode, settings: Any) -> bool:
         """Whether the episode is a finding."""
-        return self.count(episode) >= self.least(settings) and self.holds(episode, settings)
+        return cls.count(episode) >= cls.least(settings) and cls.holds(episode, settings)
 
-
-def find(sources: Sources, settings: Any) -> list[Finding]:
-    """Apply all counted rules."""
-    return [
-        finding(
-            one,
-            counted.severity(one, settings) if counted.severity else counted.rule.severities[0],
-            counted.words(one), counted.advice(one) if counted.advice else counted.rule.advice[0], sources,
-            counted.least(settings),
-        )
-        for counted in COUNTED
-        for one in last_of_each(e for e in sources.episodes.get(counted.rule.name, ()) if counted.fires(e, settings))
-    ]  # fmt: skip
+    @classmethod
+    def detect(cls, sources: Sources, settings: Any) -> list[Finding]:
+        """A finding for the last episode of each subject that has enough symptoms."""
+        least = cls.least(settings)
+        return [
+            finding(one, cls.severity_of(one, settings), cls.summary(one), cls.advice_on(one), sources, least)
+            for one in last_of_each(e for e in sources.episodes.get(cls.name, ()) if cls.fires(e, settings))
+        ]
 
 
 def last_of_each(episodes: Iterable[Episode]) -> list[Episode]:
@@ -115,7 +109,7 @@ def finding(episode: Episode, severity: str, summary: str, advice: str, sources:
             "healed_us": episode.healed_us, "recurrences": len(episode.before),
             "first_of_all_us": episode.before[0][0] if episode.before else episode.first_us,
             "last_of_all_us": episode.last_us,
-            **({"answers": [list(one) for one in episode.answers]} if episode.rule in _ADVISED_BY_CODE else {}),
+            **({"answers": [list(one) for one in episode.answers]} if _is_advised_by_code(episode.rule) else {}),
         },
     )  # fmt: skip
 
@@ -148,17 +142,6 @@ def place(episode: Episode) -> str:
     return episode.topic or "?" if episode.partition is None else f"{episode.topic}-{episode.partition}"
 
 
-def _unknown(episode: Episode) -> str:
-    """What the cluster, or the broker, does not have."""
-    if episode.partition is None:
-        return f"topic {episode.topic}, which the cluster did not have"
-    return f"{place(episode)}, which the broker did not have, although it served others of the topic"
-
-
-def _only_rebalancing(episode: Episode) -> bool:
-    return episode.names == ("REBALANCE_IN_PROGRESS",)
-
-
 def refusal_severity(episode: Episode, settings: Any) -> str:
     """Of who was refused: a probe or a health check is no trouble, nor is who gets on in another way."""
     if episode.run < settings.refused_again_times:
@@ -166,101 +149,11 @@ def refusal_severity(episode: Episode, settings: Any) -> str:
     return "critical" if episode.healed_us is None else "warning"
 
 
-def _is_in_vain(episode: Episode, settings: Any) -> bool:
-    return episode.healed_us is None and episode.run_us >= settings.retry_without_success_seconds * 1_000_000
-
-
-def _gets_on(episode: Episode) -> str:
+def gets_on(episode: Episode) -> str:
+    """Since when its client succeeds, for people; a clause behind others."""
     return "" if episode.healed_us is None else f"; since {clock(episode.healed_us)} UTC it gets on"
 
 
-_ID_TAKEN = (error_name(KafkaError.FENCED_INSTANCE_ID),)
-"""Another process has taken the group.instance.id: a restart would take it back."""
-
-
-def codes_of(episode: Episode) -> tuple[CodeFacts, ...]:
-    """The facts of the errors that its symptoms were answered with."""
-    known = {"topic": episode.topic, "group": episode.group_id}
-    return kafka_facts(episode.answers, **{name: quote(value) for name, value in known.items() if value})
-
-
-def _by_code(episode: Episode) -> str:
-    return advice_of(codes_of(episode))
-
-
-COUNTED = (
-    CountedRule(
-        CommitRejected,
-        lambda s: s.commit_rejected_times,
-        lambda e: (
-            f"The coordinator refused commits of {clients(e)} to group {e.group_id} {when(e)} ({names(e)}), and "
-            f"{'none' if e.unhealed == e.times else f'{e.unhealed} of them were not'} made good since."
-        ),
-        lambda e, s: not _only_rebalancing(e) or e.unhealed >= s.commit_rejected_times_rebalancing,
-        count=lambda e: e.unhealed,
-        advice=_by_code,
-    ),
-    CountedRule(
-        ZombieMember,
-        lambda s: s.zombie_times,
-        lambda e: (
-            f"{clients(e)} went on as a member of group {e.group_id} for {seconds(e.run_us)} after the coordinator "
-            f"had put it out: it was refused {when(e)} ({names(e)})."
-        ),
-        lambda e, s: e.run_us >= s.zombie_seconds * 1_000_000,
-        count=lambda e: e.run,
-        advice=lambda e: _by_code(e) if e.names == _ID_TAKEN else ZOMBIE,
-    ),
-    CountedRule(
-        CrcMismatch,
-        lambda _: 1,
-        lambda e: f"The broker refused batches of {clients(e)} to {place(e)} as corrupt {when(e)}.",
-    ),
-    CountedRule(
-        UnknownTopicLoop,
-        lambda s: s.unknown_topic_times,
-        lambda e: (
-            f"{clients(e)} asked for {_unknown(e)}, {when(e)}"
-            f"{'' if e.healed_us is None else f'; since {clock(e.healed_us)} UTC it uses it'}."
-        ),
-        severity=lambda e, s: "warning" if _is_in_vain(e, s) else "info",
-        count=lambda e: e.run,
-        advice=lambda e: (
-            UNKNOWN_TOPIC if e.partition is None else UNKNOWN_PARTITION.format(topic=quote(e.topic or "?"))
-        ),
-    ),
-    CountedRule(
-        FencedLeaderEpoch,
-        lambda s: s.stale_metadata_times,
-        lambda e: f"{clients(e)} asked for {place(e)} by a leader epoch of the past {when(e)}{_gets_on(e)}.",
-        lambda e, s: e.run_us >= s.stale_metadata_seconds * 1_000_000,
-        severity=lambda e, _: "warning" if e.healed_us is None else "info",
-        count=lambda e: e.run,
-    ),
-    CountedRule(
-        Throttled,
-        lambda s: s.throttled_times,
-        lambda e: (
-            f"The brokers held {clients(e)} back {when(e)}, for {e.total / 1000:.1f} s together and up to "
-            f"{e.peak / 1000:.1f} s at a time ({names(e)})."
-        ),
-        lambda e, s: e.total >= s.throttled_seconds * 1000,
-        advice=lambda e: QUOTA.format(client=quote("CLIENT_ID" if e.subject == "?" else e.subject)),
-    ),
-    CountedRule(
-        AuthFailed,
-        lambda s: s.auth_failed_times,
-        lambda e: f"{e.server} refused {clients(e)} {when(e)}: {names(e)}{_gets_on(e)}.",
-        severity=refusal_severity,
-        advice=_by_code,
-    ),
-    CountedRule(
-        Acks0Producer,
-        lambda s: s.acks0_requests,
-        lambda e: f"{clients(e)} writes without asking for an answer (acks=0): {when(e)}, to {names(e)}.",
-    ),
-)
-
-_ADVISED_BY_CODE = frozenset(counted.rule.name for counted in COUNTED if BY_CODE in counted.rule.advice)
-
-finds(*(counted.rule for counted in COUNTED))(find)
+def _is_advised_by_code(name: str) -> bool:
+    rule = rule_named(name)
+    return issubclass(rule, CountedRule) and BY_CODE in rule.advice

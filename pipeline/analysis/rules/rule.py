@@ -75,6 +75,8 @@ class Counting:
 class Rule:
     """A rule; its docstring says what is wrong when it fires. It is never made an instance of.
 
+    One that inherits how it finds (pipeline.analysis.rules.counted) is applied after all others.
+
     Attributes:
         name: as in ``gold.findings``; a page of this name is in ``docs/rules``.
         title: the same as a person says it.
@@ -126,8 +128,10 @@ class Rule:
     class Thresholds(RuleThresholds):
         """The settings that decide when it fires, each with its unit in the description or the name."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, is_base: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if is_base:
+            return
         if missing := [name for name in _STATED if not hasattr(cls, name)]:
             raise TypeError(f"rule {cls.__name__} does not state its {', '.join(missing)}")
         if not set(cls.severities) <= set(SEVERITIES):
@@ -138,8 +142,9 @@ class Rule:
         _RULES[cls.name] = cls
         if "meaning" not in cls.__dict__:
             cls.meaning = " ".join((cls.__doc__ or cls.title).partition("\n\n")[0].split())
-        if "detect" in cls.__dict__:
-            finds(cls)(cls.detect)
+        if any("detect" in vars(kind) for kind in cls.__mro__[: cls.__mro__.index(Rule)]):
+            is_inherited = "detect" not in cls.__dict__
+            _PASSES[cls.__module__, cls.__qualname__] = Family((cls,), cls.detect, is_last=is_inherited)
 
     @classmethod
     def detect(cls, sources: Sources, settings: Any) -> Iterable[Finding]:

@@ -9,7 +9,7 @@ MongoDB commands are cut into episodes together with those of Kafka.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -24,15 +24,8 @@ from pipeline.analysis.moments.folding import continued
 from pipeline.analysis.rules.budget import budget_of
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.episodes import collect_episodes
-from pipeline.analysis.rules.kafka.brokers.latency_outlier import beside_throttling, on_settled_connections
-from pipeline.analysis.rules.kafka.clients.traffic import Traffic, collect_traffic, newest_versions
-from pipeline.analysis.rules.kafka.exchange_symptoms import exchange_symptoms
-from pipeline.analysis.rules.kafka.groups.coming_and_going import Step, steps
-from pipeline.analysis.rules.kafka.repairs import named, with_repairs
-from pipeline.analysis.rules.kafka.speaking import in_words_of_libraries
-from pipeline.analysis.rules.kafka.twins import named_apart
+from pipeline.analysis.rules.groundwork import Ground, groundworks
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
-from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.rule import Rule, all_rules, families
 from pipeline.analysis.safety.guard import attempt, contain
 from pipeline.analysis.tables import ADDRESS, Tables
@@ -81,9 +74,10 @@ def find_all(tables: Tables, facts: Facts, settings: Any) -> Found:
             contain(error, f"rule {', '.join(names)}")
             failed.update(names)
     failed |= budget.over
-    apart = attempt("processes of findings", lambda: named_apart(found, tables), lambda: found)
-    stated = attempt("libraries of findings", lambda: in_words_of_libraries(apart, tables), lambda: apart)
-    once = _once(stated)
+    described: Sequence[Finding] = found
+    for one in groundworks().values():
+        described = one.described(described, tables)
+    once = _once(described)
     dated = attempt("moments of findings", lambda: with_moments(once, tables, settings.max_evidence), lambda: once)
     return Found(dated, frozenset(sources.ends), frozenset(failed))
 
@@ -124,41 +118,33 @@ def _judged(tables: Tables) -> Callable[[type[Rule]], bool]:
 def _sources(tables: Tables, facts: Facts, settings: Any, failed: set[str]) -> Sources:
     """What rules share; if a part of it fails, no rule has seen all that it should: all are ``failed``."""
 
-    def shared(what: str, work: Callable[[], T], nothing: Callable[[], T]) -> T:
+    def shared(what: str, work: Callable[[], T], nothing: type[T]) -> T:
         def otherwise() -> T:
             failed.update(rule.name for rule in all_rules())
             return nothing()
 
         return attempt(f"what rules share: {what}", work, otherwise)
 
-    traffic = shared("traffic", partial(collect_traffic, tables, facts), list[Traffic])
-    of_commands = shared("ends of commands", partial(commands.ends, tables), dict[str, int])
-    ends = shared("ends of servers", lambda: _ends_of_servers(tables) | of_commands, dict[str, int])
-    server_ends: dict[str, int] = {}
-    for one in traffic:
-        ends[one.cluster] = max(one.last_us, ends.get(one.cluster, 0))
-        server_ends[one.server] = max(one.last_us, server_ends.get(one.server, 0))
+    ground = Ground(tables, facts, settings, shared, shared("ends of servers", partial(_ends_of_servers, tables), dict))
+    for one in groundworks().values():
+        one.prepare(ground)
 
-    def symptoms() -> list[Episode]:
-        shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), facts)), tables)
-        repaired = with_repairs(shown, tables, facts, ends, settings)
-        of_mongodb = commands.command_symptoms(tables, settings) if of_commands else ()
-        return list(collect_episodes([*repaired, *of_mongodb], facts, settings))
+    def episodes_of_all() -> list[Episode]:
+        shown = [symptom for one in groundworks().values() for symptom in one.symptoms(ground)]
+        return list(collect_episodes(shown, facts, settings))
 
     episodes: defaultdict[str, list[Episode]] = defaultdict(list)
-    for episode in shared("symptoms", symptoms, list[Episode]):
+    for episode in shared("symptoms", episodes_of_all, list[Episode]):
         episodes[episode.rule].append(episode)
     return Sources(
         tables,
         facts,
         int(settings.resolved_after_seconds * 1_000_000),
-        ends,
-        server_ends,
+        ground.ends,
+        ground.server_ends,
         {topic: sorted({first_us for first_us, _, _ in ids[1:]}) for topic, ids in facts.recreated.items()},
         episodes,
-        traffic,
-        shared("offered versions", partial(newest_versions, tables, facts), dict),
-        shared("joins and departures", lambda: list(steps(tables, facts)), list[Step]),
+        **ground.known,
     )
 
 

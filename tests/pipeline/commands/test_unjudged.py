@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.analysis.rules import run
+from pipeline.analysis.rules.kafka import groundwork
 from pipeline.analysis.safety.guard import InternalError, TooMuchToJudge
 from pipeline.cli import app
 from pipeline.commands.unjudged import error_sentences
@@ -37,7 +37,7 @@ def fails(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "newest_versions", fails)
+    monkeypatch.setattr(groundwork, "newest_versions", fails)
 
 
 @pytest.mark.usefixtures("broken")

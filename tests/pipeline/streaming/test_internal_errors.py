@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
 from pipeline.analysis.news import of_all
-from pipeline.analysis.rules import run
+from pipeline.analysis.rules.kafka import groundwork
 from pipeline.analysis.safety.guard import noting
 from pipeline.analysis.statements import kafka
 from pipeline.config.settings import StreamSettings
@@ -61,7 +61,7 @@ def test_faults_are_noted_once_and_everything_else_is_written(
         return fails() if len(seen) == 5 else stated(item, values)
 
     monkeypatch.setattr(kafka, "_stated", one_fails)
-    monkeypatch.setattr(run, "newest_versions", fails)
+    monkeypatch.setattr(groundwork, "newest_versions", fails)
     monkeypatch.setattr(minutes, "api_latency", fails)
     summary = run_stream(landing, lake, once=True, spark=spark)
     steps = {error.step for error in summary.errors.errors}

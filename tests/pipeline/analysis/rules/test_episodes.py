@@ -21,6 +21,7 @@ from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
 from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, NO_SESSION
 from pipeline.analysis.rules.model import Finding
+from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
@@ -122,7 +123,7 @@ def found() -> dict[tuple[str, str], Finding]:
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(sources(exchanges=FETCHES, batches=BATCHES), episodes=episodes, traffic=TRAFFIC, ends=ENDS)
     findings = [
-        *counted.find(made, SETTINGS),
+        *(one for rule in all_rules() if issubclass(rule, counted.CountedRule) for one in rule.detect(made, SETTINGS)),
         *requests.find(made, SETTINGS),
         *sequences.find(made, SETTINGS),
         *fenced_producer.find(made, SETTINGS),

@@ -15,6 +15,7 @@ from pipeline.analysis import pairing
 from pipeline.analysis.holders import fetch_sessions, transactions
 from pipeline.analysis.incidents import incidents, report
 from pipeline.analysis.rules import rule, run
+from pipeline.analysis.rules.kafka import groundwork
 from pipeline.analysis.safety import guard
 from pipeline.analysis.safety.guard import MOST_NOTED, InternalError, Noted, TooMuchToJudge, attempt, by_parts, noting
 from pipeline.analysis.statements import hot, kafka, mongodb
@@ -99,7 +100,7 @@ def test_a_rule_that_fails_costs_its_own_findings(stuck: Landed, monkeypatch: py
 
 
 def test_nothing_of_the_message_is_reported(stuck: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "newest_versions", fails)
+    monkeypatch.setattr(groundwork, "newest_versions", fails)
     assert CANARY not in " ".join(map(str, judged(stuck).errors))
 
 
@@ -109,7 +110,7 @@ def test_nothing_of_the_message_is_reported(stuck: Landed, monkeypatch: pytest.M
 def test_what_rules_share_fails_and_rules_still_run(
     stuck: Landed, monkeypatch: pytest.MonkeyPatch, shared: str
 ) -> None:
-    monkeypatch.setattr(run, shared, fails)
+    monkeypatch.setattr(run if hasattr(run, shared) else groundwork, shared, fails)
     found = judged(stuck)
     assert [error.error for error in found.errors] == ["PlantedError"]
     assert "stuck_commit" in rules_of(found)

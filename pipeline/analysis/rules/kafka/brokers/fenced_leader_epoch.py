@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.counted import CountedRule, clients, gets_on, place, when
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.thresholds import STALE_METADATA_SECONDS, STALE_METADATA_TIMES
-from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Rule
+from pipeline.analysis.rules.rule import OF_CLIENT, Counting
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
-class FencedLeaderEpoch(Rule):
+class FencedLeaderEpoch(CountedRule):
     """A client asks by a leader epoch that is over."""
 
     class Thresholds(RuleThresholds):
@@ -40,3 +44,30 @@ class FencedLeaderEpoch(Rule):
     gathered = OF_CLIENT
     subject = (None, CLIENT)
     counting = Counting(is_refused=True)
+
+    @classmethod
+    def least(cls, settings: Thresholds) -> int:
+        """So many symptoms."""
+        return settings.stale_metadata_times
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Who asked for what."""
+        asked = f"{clients(episode)} asked for {place(episode)} by a leader epoch of the past {when(episode)}"
+        return f"{asked}{gets_on(episode)}."
+
+    @classmethod
+    def holds(cls, episode: Episode, settings: Thresholds) -> bool:
+        """For so long."""
+        return episode.run_us >= settings.stale_metadata_seconds * 1_000_000
+
+    @classmethod
+    def severity_of(cls, episode: Episode, settings: Any) -> str:
+        """For information where it gets on."""
+        del settings
+        return "warning" if episode.healed_us is None else "info"
+
+    @classmethod
+    def count(cls, episode: Episode) -> int:
+        """Without a success between them."""
+        return episode.run

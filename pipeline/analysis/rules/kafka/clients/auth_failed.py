@@ -6,9 +6,12 @@ from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.counted import CountedRule, clients, gets_on, names, refusal_severity, when
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.kafka.by_code import by_code
 from pipeline.analysis.rules.kafka.refusal_texts import fix, now
 from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
-from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link
 from pipeline.analysis.rules.thresholds import AUTH_FAILED_TIMES, Count, RuleThresholds
 from pipeline.humanize import pluralize
 
@@ -18,7 +21,7 @@ def _headline(case: Case) -> str:
     return f"Broker {case.server} refuses {case.who} {often}: {case.kinds}"
 
 
-class AuthFailed(Rule):
+class AuthFailed(CountedRule):
     """A broker refused a login, or an operation that the principal may not do."""
 
     class Thresholds(RuleThresholds):
@@ -50,3 +53,23 @@ class AuthFailed(Rule):
             "who is refused tries again",
         ),
     )
+
+    @classmethod
+    def least(cls, settings: Thresholds) -> int:
+        """So many symptoms."""
+        return settings.auth_failed_times
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Who was refused how often."""
+        return f"{episode.server} refused {clients(episode)} {when(episode)}: {names(episode)}{gets_on(episode)}."
+
+    @classmethod
+    def severity_of(cls, episode: Episode, settings: Thresholds) -> str:
+        """See refusal_severity."""
+        return refusal_severity(episode, settings)
+
+    @classmethod
+    def advice_on(cls, episode: Episode) -> str:
+        """By their error codes."""
+        return by_code(episode)

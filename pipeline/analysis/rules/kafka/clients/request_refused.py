@@ -19,8 +19,9 @@ from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.model import LOSS, TRANSIENT
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import REFUSED
-from pipeline.analysis.rules.counted import clients, codes_of, finding, last_of_each, place, when
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, place, when
 from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.kafka.by_code import codes_of
 from pipeline.analysis.rules.kafka.clients.held_offsets import HELD_ADVICE, held
 from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.positions.unread import UnreadThresholds, out_of_range

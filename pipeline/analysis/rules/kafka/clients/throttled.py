@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from pydantic import Field
 
 from pipeline.analysis.rules.case.case import arg
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, own_clients
-from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule
+from pipeline.analysis.rules.counted import CountedRule, clients, names, when
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.rule import OF_CLIENT, Link
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 QUOTA = (
@@ -18,7 +22,7 @@ QUOTA = (
 )
 
 
-class Throttled(Rule):
+class Throttled(CountedRule):
     """Brokers hold a client back because it exceeds its quota."""
 
     class Thresholds(RuleThresholds):
@@ -54,3 +58,26 @@ class Throttled(Rule):
             ("latency_outlier", "unanswered_requests"), (CLIENT,), "answers to a client above its quota are held back"
         ),
     )
+
+    @classmethod
+    def least(cls, settings: Thresholds) -> int:
+        """So many symptoms."""
+        return settings.throttled_times
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Who was held back for how long."""
+        return (
+            f"The brokers held {clients(episode)} back {when(episode)}, for {episode.total / 1000:.1f} s together and "
+            f"up to {episode.peak / 1000:.1f} s at a time ({names(episode)})."
+        )
+
+    @classmethod
+    def holds(cls, episode: Episode, settings: Thresholds) -> bool:
+        """For so long together."""
+        return episode.total >= settings.throttled_seconds * 1000
+
+    @classmethod
+    def advice_on(cls, episode: Episode) -> str:
+        """With the client id that the quota is for."""
+        return QUOTA.format(client=quote("CLIENT_ID" if episode.subject == "?" else episode.subject))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from pydantic import Field
 
 from pipeline.analysis.rules.case.case import arg
 from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
+from pipeline.analysis.rules.counted import CountedRule, clients, place, when
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.thresholds import RETRY_WITHOUT_SUCCESS_SECONDS
-from pipeline.analysis.rules.rule import OF_TOPIC, Counting, Rule
+from pipeline.analysis.rules.rule import OF_TOPIC, Counting
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
+from pipeline.humanize import clock
 
 UNKNOWN_TOPIC = (
     "Now: create the topic, or correct its name in the client's configuration. Where it was deleted on purpose, take "
@@ -24,7 +29,7 @@ UNKNOWN_PARTITION = (
 )
 
 
-class UnknownTopicLoop(Rule):
+class UnknownTopicLoop(CountedRule):
     """A client asks again and again for a topic that the cluster does not have."""
 
     class Thresholds(RuleThresholds):
@@ -55,3 +60,39 @@ class UnknownTopicLoop(Rule):
     gathered = OF_TOPIC
     subject = (TOPIC, CLIENT)
     counting = Counting(is_refused=True)
+
+    @classmethod
+    def least(cls, settings: Thresholds) -> int:
+        """So many symptoms."""
+        return settings.unknown_topic_times
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Who asked for what."""
+        uses = "" if episode.healed_us is None else f"; since {clock(episode.healed_us)} UTC it uses it"
+        return f"{clients(episode)} asked for {_unknown(episode)}, {when(episode)}{uses}."
+
+    @classmethod
+    def severity_of(cls, episode: Episode, settings: Thresholds) -> str:
+        """A warning of who asks in vain for long."""
+        is_long = episode.run_us >= settings.retry_without_success_seconds * 1_000_000
+        return "warning" if episode.healed_us is None and is_long else "info"
+
+    @classmethod
+    def count(cls, episode: Episode) -> int:
+        """Without a success between them."""
+        return episode.run
+
+    @classmethod
+    def advice_on(cls, episode: Episode) -> str:
+        """For a topic, or for a partition that the broker does not know."""
+        if episode.partition is None:
+            return UNKNOWN_TOPIC
+        return UNKNOWN_PARTITION.format(topic=quote(episode.topic or "?"))
+
+
+def _unknown(episode: Episode) -> str:
+    """What the cluster, or the broker, does not have."""
+    if episode.partition is None:
+        return f"topic {episode.topic}, which the cluster did not have"
+    return f"{place(episode)}, which the broker did not have, although it served others of the topic"

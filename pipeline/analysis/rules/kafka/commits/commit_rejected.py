@@ -8,9 +8,12 @@ from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, advised
+from pipeline.analysis.rules.counted import CountedRule, clients, names, when
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.kafka.by_code import by_code
 from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.refusal_texts import fix, now
-from pipeline.analysis.rules.rule import Counting, Link, Rule
+from pipeline.analysis.rules.rule import Counting, Link
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.humanize import listed
 
@@ -35,7 +38,7 @@ def _rejected(case: Case) -> str:
     )
 
 
-class CommitRejected(Rule):
+class CommitRejected(CountedRule):
     """The coordinator refused commits, and nobody made them good."""
 
     class Thresholds(RuleThresholds):
@@ -70,3 +73,33 @@ class CommitRejected(Rule):
         Link(("rewound", "offset_reset"), (GROUP,), "what was refused is read again"),
         Link(STANDSTILL, (GROUP, TOPIC), "what is not recorded counts as waiting"),
     )
+
+    @classmethod
+    def least(cls, settings: Thresholds) -> int:
+        """So many symptoms."""
+        return settings.commit_rejected_times
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Who was refused how often."""
+        unhealed = "none" if episode.unhealed == episode.times else f"{episode.unhealed} of them were not"
+        return (
+            f"The coordinator refused commits of {clients(episode)} to group {episode.group_id} {when(episode)} "
+            f"({names(episode)}), and {unhealed} made good since."
+        )
+
+    @classmethod
+    def holds(cls, episode: Episode, settings: Thresholds) -> bool:
+        """Some refusals because of a rebalance are normal."""
+        is_rebalancing = episode.names == ("REBALANCE_IN_PROGRESS",)
+        return not is_rebalancing or episode.unhealed >= settings.commit_rejected_times_rebalancing
+
+    @classmethod
+    def count(cls, episode: Episode) -> int:
+        """Those that nobody made good."""
+        return episode.unhealed
+
+    @classmethod
+    def advice_on(cls, episode: Episode) -> str:
+        """By their error codes."""
+        return by_code(episode)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from decoder.kafka.apis import KafkaError
+from decoder.kafka.errors import error_name
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
+from pipeline.analysis.rules.counted import CountedRule, clients, names, when
+from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka import refusal_texts
+from pipeline.analysis.rules.kafka.by_code import by_code
 from pipeline.analysis.rules.kafka.thresholds import ZOMBIE_TIMES
-from pipeline.analysis.rules.rule import Counting, Link, Rule
+from pipeline.analysis.rules.rule import Counting, Link
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
+from pipeline.humanize import seconds
 
 ZOMBIE = (
     "Now: restart the client, and see that what it works on is not written twice. Fix: it was too slow "
@@ -18,11 +24,11 @@ ZOMBIE = (
     "group.instance.id: let it poll, so that it rejoins, after such an error."
 )
 
-_ID_TAKEN = "FENCED_INSTANCE_ID"
+_ID_TAKEN = error_name(KafkaError.FENCED_INSTANCE_ID)
 """Another process has the group.instance.id: a restart would take it back."""
 
 
-class ZombieMember(Rule):
+class ZombieMember(CountedRule):
     """A client goes on as a member of a group that has put it out."""
 
     class Thresholds(RuleThresholds):
@@ -63,3 +69,31 @@ class ZombieMember(Rule):
         Link(("competing_committers",), (GROUP, CLIENT), "who was put out of the group commits on"),
         Link(("stuck_commit", "commit_regressed"), (GROUP, CLIENT), "who was put out of the group commits on"),
     )
+
+    @classmethod
+    def least(cls, settings: Thresholds) -> int:
+        """So many symptoms."""
+        return settings.zombie_times
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Who went on for how long."""
+        return (
+            f"{clients(episode)} went on as a member of group {episode.group_id} for {seconds(episode.run_us)} "
+            f"after the coordinator had put it out: it was refused {when(episode)} ({names(episode)})."
+        )
+
+    @classmethod
+    def holds(cls, episode: Episode, settings: Thresholds) -> bool:
+        """For so long."""
+        return episode.run_us >= settings.zombie_seconds * 1_000_000
+
+    @classmethod
+    def count(cls, episode: Episode) -> int:
+        """Without a success between them."""
+        return episode.run
+
+    @classmethod
+    def advice_on(cls, episode: Episode) -> str:
+        """By the error code where another process has taken its id."""
+        return by_code(episode) if episode.names == (_ID_TAKEN,) else ZOMBIE

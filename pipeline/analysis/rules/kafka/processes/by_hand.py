@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
-from pipeline.analysis.rules.counted import COUNTED, finding, last_of_each, when
+from pipeline.analysis.rules.counted import finding, last_of_each, when
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.commits.commit_rejected import BY_HAND, CommitRejected
 from pipeline.analysis.rules.model import Finding, Sources
@@ -20,7 +20,6 @@ from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import first_of, some
 
-_REFUSED = next(one for one in COUNTED if one.rule.name == "commit_rejected")
 _OUTSIDE = """
     SELECT bool_and(coalesce(member_id, '') = '' AND coalesce(generation, -1) < 0) AS outside
     FROM (SELECT unnest($ids) AS exchange_id) AS own JOIN events USING (exchange_id)
@@ -39,7 +38,7 @@ _AROUND_US = 60_000_000
 @finds(CommitRejected)
 def find(sources: Sources, settings: CommitRejected.Thresholds) -> Iterator[Finding]:
     """Apply the rule to refused commits that name no member; those of members are counted elsewhere."""
-    refused = [one for one in sources.episodes.get(_REFUSED.rule.name, ()) if _REFUSED.fires(one, settings)]
+    refused = [one for one in sources.episodes.get(CommitRejected.name, ()) if CommitRejected.fires(one, settings)]
     episodes = _outside(last_of_each(refused), sources.tables)
     for episode, members in zip(episodes, _members(episodes, sources.tables), strict=True):
         yield _finding(episode, members, sources, settings)
@@ -71,5 +70,5 @@ def _finding(episode: Episode, members: list[str], sources: Sources, settings: C
         f"coordinator refused its commits {when(episode)} ({', '.join(episode.names)})."
     )
     advice = BY_HAND.format(who=own, group=quote(episode.group_id or "?"))
-    made = finding(episode, "critical", summary, advice, sources, _REFUSED.least(settings))
+    made = finding(episode, "critical", summary, advice, sources, CommitRejected.least(settings))
     return replace(made, details={**made.details, "by_hand": True, "subscribed": members})

@@ -7,7 +7,9 @@ from pydantic import Field
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts
-from pipeline.analysis.rules.rule import OF_CLUSTER, Rule
+from pipeline.analysis.rules.counted import CountedRule, clients, names, when
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.rule import OF_CLUSTER
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 
 
@@ -16,7 +18,7 @@ def _written(case: Case) -> str:
     return case.kinds
 
 
-class Acks0Producer(Rule):
+class Acks0Producer(CountedRule):
     """A producer writes without asking for an answer (acks=0)."""
 
     class Thresholds(RuleThresholds):
@@ -43,3 +45,13 @@ class Acks0Producer(Rule):
     )
     gathered = OF_CLUSTER
     subject = (CLIENT,)
+
+    @classmethod
+    def least(cls, settings: Thresholds) -> int:
+        """So many symptoms."""
+        return settings.acks0_requests
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Who writes where."""
+        return f"{clients(episode)} writes without asking for an answer (acks=0): {when(episode)}, to {names(episode)}."

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pipeline.analysis.libraries import CHECKS_CRCS
 from pipeline.analysis.rules.case.entities import CLIENT, PARTITION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, topics
-from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule
+from pipeline.analysis.rules.counted import CountedRule, clients, place, when
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.rule import OF_CLIENT, Link
 
 _REFUSED = (
     "Now: stop this client. Fix: something on the way changes bytes: look at its memory and library, and at the "
@@ -18,7 +20,7 @@ CORRUPT = (
 )
 
 
-class CrcMismatch(Rule):
+class CrcMismatch(CountedRule):
     """The checksum of a record batch does not match its content."""
 
     name = "crc_mismatch"
@@ -41,3 +43,8 @@ class CrcMismatch(Rule):
     gathered = OF_CLIENT
     subject = (None, CLIENT)
     effects = (Link(("produce_refused", "sequence_gap"), (CLIENT, PARTITION), "a damaged batch is not taken"),)
+
+    @classmethod
+    def summary(cls, episode: Episode) -> str:
+        """Whose batches were refused."""
+        return f"The broker refused batches of {clients(episode)} to {place(episode)} as corrupt {when(episode)}."

@@ -17,6 +17,7 @@ from pipeline.analysis.rules.kafka.brokers import elections
 from pipeline.analysis.rules.kafka.clients import requests
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import Finding
+from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
@@ -284,7 +285,8 @@ def judged(play: Play) -> list[Finding]:
     for episode in collect_episodes(marked, Facts(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(made, episodes=episodes, ends=ends)
-    return [f for find in (counted.find, requests.find, elections.find) for f in find(made, SETTINGS)]
+    counting = [rule.detect for rule in all_rules() if issubclass(rule, counted.CountedRule)]
+    return [f for find in (*counting, requests.find, elections.find) for f in find(made, SETTINGS)]
 
 
 @pytest.mark.parametrize("name", PLAYS)
