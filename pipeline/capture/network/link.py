@@ -156,7 +156,7 @@ class Dissector:
                 if position & 0xFFF9:
                     part = Fragment(position & 0xFFF8, bool(position & 1), data[at:end], end - at)
                     return self._fragment(source, destination, identification, protocol, part, tunnels)
-            elif protocol == ICMP[len(source)]:
+            elif protocol == ICMP.get(len(source)):
                 self.icmp = icmp_error(source, data, at, end)
                 raise Skip("not_tcp")
             else:

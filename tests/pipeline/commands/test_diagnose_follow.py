@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import signal
 import subprocess
 import sys
+import termios
+import time
+from array import array
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -83,6 +87,14 @@ def test_what_came_before_a_pipe_was_cut_off_is_judged_and_the_cut_is_reported()
     assert errors.decode().startswith("warning: -: truncated at byte")
 
 
+def wait_until_read(pipe: IO[bytes]) -> None:
+    """Return when the other end has read all that was written into a pipe."""
+    waiting = array("i", [1])
+    while waiting[0]:
+        time.sleep(0.05)
+        fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_all_that_came(number: int) -> None:
     process = start("-", stdin=subprocess.PIPE)
@@ -96,6 +108,7 @@ def test_a_signal_ends_it_with_all_that_came(number: int) -> None:
         line = process.stdout.readline()
         assert line, process.stderr.read().decode()
         before += line
+    wait_until_read(process.stdin)
     process.send_signal(number)
     text = (before + process.stdout.read()).decode()  # what readline has buffered, too
     errors = process.stderr.read()

@@ -17,7 +17,7 @@ from pipeline.analysis.safety.guard import noting
 from pipeline.analysis.statements import kafka
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming import refresh
-from pipeline.streaming.gold import ahead, findings, minutes
+from pipeline.streaming.gold import findings, minutes, realtime_findings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver import batches
 from pipeline.streaming.silver.stated import gathered_here
@@ -110,8 +110,8 @@ def test_a_look_ahead_that_fails_leaves_it_to_the_refresh(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchanges = fit(DeltaTable(str(lake / EXCHANGES.path)).to_pyarrow_table(), EXCHANGES)
-    of_lake, looking = LakeIO(spark, Lake.at(lake)), ahead.Ahead(StreamSettings())
-    monkeypatch.setattr(ahead, "findings_of", fails)
+    of_lake, looking = LakeIO(spark, Lake.at(lake)), realtime_findings.RealtimeFindings(StreamSettings())
+    monkeypatch.setattr(realtime_findings, "findings_of", fails)
     with noting() as noted:
         looking.look(of_lake, gathered_here(exchanges, Facts()))
     assert [(error.step, error.error) for error in noted.errors] == [("findings ahead of the refresh", "ValueError")]

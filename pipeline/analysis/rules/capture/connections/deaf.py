@@ -26,12 +26,11 @@ def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> I
     """One for each server and host.
 
     The client sends again what the server has acknowledged, so it does not get these acknowledgements; and it
-    acknowledges nothing of what the server sends again.
+    acknowledges nothing of all that the server sends.
     """
     by_ends: defaultdict[tuple[str, str], list[Life]] = defaultdict(list)
     for one in known.lives:
-        is_deaf = one.how == "spoke" and one.waiting[1] > 0 == one.waiting[0] and min(one.sent_again) >= _AGAIN
-        if is_deaf:
+        if _is_deaf(one):
             by_ends[one.server, one.client_ip].append(one)
     many = {ends: lives for ends, lives in sorted(by_ends.items()) if len(lives) >= settings.connection_failures}
     asked = [
@@ -41,6 +40,13 @@ def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> I
     rows = sources.tables.of_each(_OTHERS, asked)
     for ((server, host), lives), (row,) in zip(many.items(), rows, strict=True):
         yield _trouble(server, host, lives, row)
+
+
+def _is_deaf(one: Life) -> bool:
+    """Whether all that the server sent is the same bytes, time and again, none of which were acknowledged."""
+    (asked, answered), (client_waits, waits) = one.sent_again, one.waiting
+    repeats = one.how == "spoke" and waits > 0 == client_waits and min(asked, answered) >= _AGAIN
+    return repeats and one.sent[1] <= waits * (answered + 1)
 
 
 _OTHERS: Final = f"""
