@@ -62,10 +62,10 @@ def show_incidents(
     else:
         console.file.write(text)
     of = len({finding for row in incidents for finding in row["findings"]})
-    summary = f"{pluralize(len(incidents), 'incident')} ({by_severity(incidents)}), told by {pluralize(of, 'finding')}"
-    console.print(f"\n{summary}: --flat shows each.")
+    summary = f"{pluralize(len(incidents), 'incident')} ({by_severity(incidents)}) from {pluralize(of, 'finding')}"
+    console.print(f"\n{summary}. Use --flat to list them.")
     if is_cut:
-        console.print(Text("In short, to fit the terminal; through a pipe (| less -R) in full.", "dim"))
+        console.print(Text("Shortened to fit the terminal; pipe to `less -R` for everything.", "dim"))
 
 
 def nothing(hidden: int) -> Text:

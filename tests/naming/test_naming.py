@@ -26,7 +26,6 @@ _ALLOWED = {
     ("pipeline/analysis/rules/kafka/share_groups/share_groups.py", "words.get(end, 'told of')"): _KEY,
     ("pipeline/analysis/rules/kafka/progress/lagging.py", '"heard_us": min('): _KEY,
     ("pipeline/analysis/rules/kafka/progress/words.py", 'figures.get("heard_us")'): _KEY,
-    ("pipeline/commands/incidents.py", "told by {many(of, 'finding')}"): _PRINTED,
     ("pipeline/commands/incidents.py", '("was told", '): _PRINTED,
 }  # fmt: skip
 """Files and parts of their lines in which such a word stays, and why."""
