@@ -64,7 +64,7 @@ _LIKELY = frozenset(
 _FAILED = {
     "refused": f"{SEEN}a reset answers each SYN.",
     "unanswered": f"{SEEN}nothing answered a SYN of these connections.",
-    "rejected": f"{SEEN}the messages by ICMP, which quote the SYNs. Whose rule it is is not on the wire.",
+    "rejected": f"{SEEN}the messages by ICMP, which quote the SYNs. Who set that rule is not on the wire.",
     "no-route": f"{SEEN}the messages by ICMP, which quote the SYNs, and that nothing else answered.",
     "one-way": f"{SEEN}the server's answers to SYNs, and that the client sent the same SYNs again.",
     "deaf": f"{SEEN}both sides send the same segments again, and the server acknowledges the client's.",
