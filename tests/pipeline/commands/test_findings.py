@@ -181,4 +181,4 @@ def test_incidents_fit_the_terminal_with_the_first_in_full(tmp_path: Path) -> No
     text = " ".join(brief)
     assert all(row["headline"][:40] in text for row in incidents)
     assert all(row["immediate_action"][:40] in text for row in incidents if row["state"] != "resolved")
-    assert brief[-1].startswith("In short")
+    assert brief[-1].startswith("Shortened")

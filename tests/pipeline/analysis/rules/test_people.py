@@ -11,5 +11,5 @@ def test_one_and_many() -> None:
 
 
 def test_what_no_64_bits_hold_is_no_figure() -> None:
-    assert pluralize(2**63 - 1, "record") == f"{2**63 - 1} records"
+    assert pluralize(2**63 - 1, "record") == f"{2**63 - 1:,} records"
     assert pluralize(2**63, "record") == "more records than 64 bits can count"

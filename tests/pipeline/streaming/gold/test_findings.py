@@ -26,7 +26,9 @@ def test_few_rows_and_many_give_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     rows = LakeIO(nothing, Lake.at(diagnosed_lake(tmp_path, "stuck_commit")))
     facts = known_facts(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS)))
     if copied:
-        one = rows.read(TableScan(EXCHANGES, columns=("connection_id", "ts"))).slice(0, 1).to_pylist()[0]
+        scan = TableScan(EXCHANGES, columns=("connection_id", "ts", "client_id", "api_name"))
+        commits = (each for each in rows.read(scan).to_pylist() if each["api_name"] == "OffsetCommit")
+        one = next(each for each in commits if each["client_id"] == "billing-1")
         rows.append(_copies(one["connection_id"], one["ts"]), DUPLICATE_FLOWS)
         rows.forget_copies()
     at_once = findings._find_all(rows, facts, StreamSettings().findings, 0)

@@ -16,7 +16,7 @@ def test_a_partition_that_no_member_was_given_is_named_with_the_leader() -> None
     assert (row["severity"], row["state"], row["details"]["shape"]) == ("critical", "ongoing", words.UNASSIGNED)
     assert row["summary"].startswith(
         "No member of group orders-app was given orders-1 by worker at 10.0.0.5, its leader, at 09:40:30 UTC, although "
-        "members read other partitions of the topic: 1110 records wait"
+        "members read other partitions of the topic: 1,110 records wait"
     )
     assert "Now: restart worker at 10.0.0.5, which leads the group" in row["advice"]
 
