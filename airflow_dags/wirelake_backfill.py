@@ -31,7 +31,6 @@ with DAG(
     default_args=DEFAULTS,
     doc_md=__doc__,
     tags=["wirelake"],
-    render_template_as_native_obj=False,
     params={
         "date_from": Param(None, type=["null", "string"], format="date", description="First day, UTC"),
         "date_to": Param(None, type=["null", "string"], format="date", description="Last day, inclusive"),

@@ -82,9 +82,7 @@ def dashboard(
         from pipeline.dashboard.web.serving.access import access  # noqa: PLC0415
         from pipeline.dashboard.web.serving.server import serve  # noqa: PLC0415 - loads Streamlit
     except ImportError as error:
-        raise UserError(
-            f"this command needs Streamlit: {how_to_install('dashboard')}, with Python 3.11 or newer ({error})"
-        ) from error
+        raise UserError(f"this command needs Streamlit: {how_to_install('dashboard')} ({error})") from error
     shown = access(
         host,
         allow_hosts=allow_host or (),

@@ -51,7 +51,6 @@ _PURPOSES = {
 }
 """What does not run without each package."""
 _DASHBOARD = ("streamlit", how_to_install("dashboard"))
-_DASHBOARD_PYTHON = (3, 11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +164,12 @@ def _package(name: str, expected: str | None, mend: str, required: bool) -> Chec
 
 
 def _dashboard() -> Check:
-    """Only the web page needs it, and it needs a newer Python than all the rest."""
+    """Only the web page needs it."""
     package, mend = _DASHBOARD
     found = _installed(package)
     if found is not None:
         return Check(package, True, False, found)
-    wanted = ".".join(map(str, _DASHBOARD_PYTHON))
-    old = f", with Python {wanted} or newer" if sys.version_info < _DASHBOARD_PYTHON else ""
-    return Check(package, False, False, "not installed; needed for `wirelake dashboard`", mend + old)
+    return Check(package, False, False, "not installed; needed for `wirelake dashboard`", mend)
 
 
 def _jars(required: bool) -> Check:

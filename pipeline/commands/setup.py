@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Annotated
 
 import typer
@@ -11,7 +10,15 @@ from rich.text import Text
 from pipeline.errors import UserError
 from pipeline.setup.jars import DELTA_JARS, JarError, install_jars, spark_jars_dir, unfit_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
-from pipeline.setup.system import JAVA, RUNTIME_TOOLS, Tool, apt_install, install_command, may_install, offered
+from pipeline.setup.system import (
+    JAVA,
+    RUNTIME_TOOLS,
+    apt_install,
+    install_command,
+    may_install,
+    missing_tools,
+    offered,
+)
 from pipeline.terminal.console import Console
 
 
@@ -43,20 +50,13 @@ def setup(
     _demand_java()
 
 
-def _missing_tools() -> list[Tool]:
-    """Java and the programs that some commands run, as far as this machine lacks them."""
-    java = find_java()
-    lacking = [] if java is not None and java.suitable else [JAVA]
-    return lacking + [tool for tool in RUNTIME_TOOLS if shutil.which(tool.command) is None]
-
-
 def _install_packages(sure: bool, console: Console) -> None:
     """List the system packages that are missing, ask, and install them.
 
     Raises:
         UserError: this user cannot install packages here, or apt-get failed.
     """
-    missing = _missing_tools()
+    missing = missing_tools(RUNTIME_TOOLS)
     if not missing:
         console.print("Java, tcpdump and tshark are installed.")
         return

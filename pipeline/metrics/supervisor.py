@@ -30,17 +30,19 @@ class Supervisor:
             return
         now = time.monotonic()
         if self._sent is None:
-            self._send(b"READY=1")
+            is_taken = self._send(b"READY=1")
         elif self._every_s is None or now - self._sent < self._every_s:
             return
         else:
-            self._send(b"WATCHDOG=1")
-        self._sent = now
+            is_taken = self._send(b"WATCHDOG=1")
+        if is_taken:
+            self._sent = now
 
-    def _send(self, message: bytes) -> None:
-        """Send a message; one that systemd does not take is sent again at the next sign of life."""
+    def _send(self, message: bytes) -> bool:
+        """Send a message; False: systemd did not take it, and it is due again at the next sign of life."""
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.sendto(message, self._address)
         except OSError:
-            return
+            return False
+        return True

@@ -90,9 +90,20 @@ class _Suite:
     def __init__(self, table: Table) -> None:
         self.table = table
 
-    def _check(self, name: str, about: str | None, severity: Severity, text: str, kind: Any, **args: Any) -> Check:
-        key = f"{name}:{about or ''}"
-        return Check(self.table, name, about, severity, text, kind(**args, severity=severity, meta={"key": key}))
+    def _check(
+        self,
+        name: str,
+        about: str | None,
+        severity: Severity,
+        text: str,
+        kind: Any,
+        *,
+        violated: str | None = None,
+        condition: str | None = None,
+        **args: Any,
+    ) -> Check:
+        expectation = kind(**args, severity=severity, meta={"key": f"{name}:{about or ''}"})
+        return Check(self.table, name, about, severity, text, expectation, condition, violated=violated)
 
     def has_columns(self) -> Check:
         return self._check(
@@ -106,13 +117,18 @@ class _Suite:
         )
 
     def not_null(self, column: str) -> Check:
-        check = self._check(
-            "not_null", column, "critical", f"{column} is never null", gxe.ExpectColumnValuesToNotBeNull, column=column
+        return self._check(
+            "not_null",
+            column,
+            "critical",
+            f"{column} is never null",
+            gxe.ExpectColumnValuesToNotBeNull,
+            violated=f"`{column}` IS NULL",
+            column=column,
         )
-        return replace(check, violated=f"`{column}` IS NULL")
 
     def in_set(self, column: str, allowed: Sequence[str], *, name: str = "allowed_values") -> Check:
-        check = self._check(
+        return self._check(
             name,
             column,
             "critical",
@@ -120,11 +136,11 @@ class _Suite:
             gxe.ExpectColumnValuesToBeInSet,
             column=column,
             value_set=list(allowed),
+            violated=_outside(column, allowed),
         )
-        return replace(check, violated=_outside(column, allowed))
 
     def at_least(self, column: str, minimum: int, severity: Severity = "critical") -> Check:
-        check = self._check(
+        return self._check(
             "at_least",
             column,
             severity,
@@ -132,11 +148,11 @@ class _Suite:
             gxe.ExpectColumnValuesToBeBetween,
             column=column,
             min_value=minimum,
+            violated=f"`{column}` < {minimum}",
         )
-        return replace(check, violated=f"`{column}` < {minimum}")
 
     def mostly(self, name: str, column: str, allowed: Sequence[str], share: float) -> Check:
-        check = self._check(
+        return self._check(
             name,
             column,
             "warning",
@@ -145,8 +161,8 @@ class _Suite:
             column=column,
             value_set=list(allowed),
             mostly=share,
+            violated=_outside(column, allowed),
         )
-        return replace(check, violated=_outside(column, allowed))
 
     def ordered(self, smaller: str, larger: str, severity: Severity = "critical") -> Check:
         return self.holds(
@@ -169,7 +185,7 @@ class _Suite:
 
     def holds(self, name: str, condition: str, text: str, severity: Severity = "critical") -> Check:
         """``condition`` is SQL over the row; null counts as held, as in a CHECK constraint."""
-        check = self._check(
+        return self._check(
             name,
             None,
             severity,
@@ -177,8 +193,9 @@ class _Suite:
             gxe.ExpectColumnValuesToBeInSet,
             column=f"holds_{name}",
             value_set=[True],
+            condition=condition,
+            violated=f"NOT ({condition})",
         )
-        return replace(check, condition=condition, violated=f"NOT ({condition})")
 
     def of_registry(self) -> Iterator[Check]:
         yield self.has_columns()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 from pipeline.setup.jars import JarError, install_jars
 from pipeline.setup.java import MIN_JAVA, VECTOR_MODULE, find_java
-from pipeline.setup.system import JAVA, RUNTIME_TOOLS, TEST_TOOLS, Tool, apt_install, install_command, may_install
+from pipeline.setup.system import (
+    JAVA,
+    RUNTIME_TOOLS,
+    TEST_TOOLS,
+    Tool,
+    apt_install,
+    install_command,
+    may_install,
+    missing_tools,
+)
 
 
 def _print_line(text: str) -> None:
@@ -16,9 +24,7 @@ def _print_line(text: str) -> None:
 
 
 def _missing() -> list[Tool]:
-    java = find_java()
-    tools = [] if java is not None and java.suitable else [JAVA]
-    return tools + [tool for tool in (*RUNTIME_TOOLS, *TEST_TOOLS) if shutil.which(tool.command) is None]
+    return missing_tools((*RUNTIME_TOOLS, *TEST_TOOLS))
 
 
 def main() -> int:

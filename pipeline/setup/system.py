@@ -6,9 +6,13 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from pipeline.setup.java import find_java
 
 _ROOT = Path(__file__).parents[2]
 Family = Literal["debian", "fedora", "macos", "other"]
@@ -65,6 +69,10 @@ EXTRAS = {
 """Packages that only some commands need, and the extra of this distribution that installs each."""
 
 
+DASHBOARD_PYTHON = (3, 11)
+"""The oldest Python that Streamlit runs on."""
+
+
 def in_checkout(root: Path = _ROOT) -> bool:
     """Whether this code is a checkout of the project, with its tests, and not an installed distribution."""
     return (root / "pyproject.toml").is_file()
@@ -86,16 +94,28 @@ def os_family(os_release: Path = Path("/etc/os-release")) -> Family:
 
 
 def how_to_install(extra: str, root: Path = _ROOT) -> str:
-    """The command that installs what an extra of pyproject.toml names: out of a checkout at ``root``, or by name."""
+    """The command that installs what an extra of pyproject.toml names: out of a checkout at ``root``, or by name.
+
+    The page needs a newer Python than all the rest.
+    """
+    wanted = ".".join(map(str, DASHBOARD_PYTHON))
+    old = f", with Python {wanted} or newer" if extra == "dashboard" and sys.version_info < DASHBOARD_PYTHON else ""
     if in_checkout(root):
-        return f"pip install '.[{extra}]' in the checkout"
-    return f"pip install 'wirelake[{extra}]'"
+        return f"pip install '.[{extra}]' in the checkout{old}"
+    return f"pip install 'wirelake[{extra}]'{old}"
 
 
 def lacking_package(error: ModuleNotFoundError, needed_by: str) -> str | None:
     """The sentence for a package that an extra installs; None: no extra has it."""
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     return extra and f"{needed_by} needs {error.name}, which is not installed: {how_to_install(extra)}"
+
+
+def missing_tools(tools: Sequence[Tool]) -> list[Tool]:
+    """Java, if no suitable one is here, and those of ``tools`` that are not on the path."""
+    java = find_java()
+    lacking = [] if java is not None and java.suitable else [JAVA]
+    return lacking + [tool for tool in tools if shutil.which(tool.command) is None]
 
 
 def install_command(tool: Tool, family: Family | None = None) -> str:

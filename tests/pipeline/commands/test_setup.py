@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from pipeline.commands import setup
 from pipeline.errors import UserError
+from pipeline.setup import system
 from pipeline.setup.jars import DELTA_JARS, Jar, JarError
 from pipeline.setup.java import Java
 from pipeline.setup.system import Tool
@@ -43,8 +44,9 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     fake = Machine()
-    monkeypatch.setattr(setup, "find_java", lambda: fake.java)
-    monkeypatch.setattr(setup.shutil, "which", lambda command: command if command in fake.tools else None)
+    for module in (setup, system):
+        monkeypatch.setattr(module, "find_java", lambda: fake.java)
+    monkeypatch.setattr(system.shutil, "which", lambda command: command if command in fake.tools else None)
     monkeypatch.setattr(setup, "may_install", lambda: fake.may_install)
     monkeypatch.setattr(setup, "apt_install", fake.apt_install)
     monkeypatch.setattr(setup, "offered", lambda names: names[0])

@@ -51,9 +51,22 @@ def test_without_a_watchdog_it_is_ready_and_no_more(notified: socket.socket) -> 
     assert heard(notified) == [b"READY=1"]
 
 
-@pytest.mark.parametrize("path", ["", "/nowhere/notify"])
-def test_no_systemd_is_no_fault(path: str) -> None:
-    Supervisor({"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "x"}).alive()
+def test_outside_a_unit_it_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(supervisor.socket, "socket", opened.append)
+    Supervisor({"WATCHDOG_USEC": "x"}).alive()
+    assert opened == []
+
+
+def test_what_systemd_does_not_take_is_sent_again(tmp_path: Path) -> None:
+    place = str(tmp_path / "notify")
+    service = Supervisor({"NOTIFY_SOCKET": place})
+    service.alive()  # nobody listens yet
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(place)
+        receiver.settimeout(0)
+        service.alive()
+        assert heard(receiver) == [b"READY=1"]
 
 
 def test_what_proves_life_to_metrics_proves_it_to_systemd(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.setup import __main__ as setup
+from pipeline.setup import system
 from pipeline.setup.jars import JarError
 from pipeline.setup.java import Java
 from pipeline.setup.system import RUNTIME_TOOLS, TEST_TOOLS, Tool
@@ -34,8 +35,9 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     fake = Machine()
-    monkeypatch.setattr(setup, "find_java", lambda: fake.java)
-    monkeypatch.setattr(setup.shutil, "which", lambda command: command if command in fake.tools else None)
+    for module in (setup, system):
+        monkeypatch.setattr(module, "find_java", lambda: fake.java)
+    monkeypatch.setattr(system.shutil, "which", lambda command: command if command in fake.tools else None)
     monkeypatch.setattr(setup, "may_install", lambda: fake.is_root)
     monkeypatch.setattr(setup, "apt_install", fake.apt_install)
     monkeypatch.setattr(setup, "install_jars", list)
