@@ -7,39 +7,15 @@ from pathlib import Path
 import pytest
 
 from pipeline.setup import __main__ as setup
-from pipeline.setup import system
 from pipeline.setup.jars import JarError
 from pipeline.setup.java import Java
-from pipeline.setup.system import RUNTIME_TOOLS, TEST_TOOLS, Tool
-
-TOOLS = [tool.command for tool in (*RUNTIME_TOOLS, *TEST_TOOLS)]
-GOOD = Java(Path("/jvm"), 17, has_vector=True, in_use=True)
-
-
-class Machine:
-    """What the machine has and may do."""
-
-    def __init__(self) -> None:
-        self.java: Java | None = GOOD
-        self.tools = set(TOOLS)
-        self.is_root = True
-        self.installed: list[list[str]] = []
-
-    def apt_install(self, tools: list[Tool]) -> bool:
-        self.installed.append([tool.command for tool in tools])
-        self.java = GOOD
-        self.tools = set(TOOLS)
-        return True
+from tests.pipeline.setup.machine import TOOLS, Machine
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     fake = Machine()
-    for module in (setup, system):
-        monkeypatch.setattr(module, "find_java", lambda: fake.java)
-    monkeypatch.setattr(system.shutil, "which", lambda command: command if command in fake.tools else None)
-    monkeypatch.setattr(setup, "may_install", lambda: fake.is_root)
-    monkeypatch.setattr(setup, "apt_install", fake.apt_install)
+    fake.stand_in(setup, monkeypatch)
     monkeypatch.setattr(setup, "install_jars", list)
     return fake
 
@@ -57,14 +33,14 @@ def test_root_on_debian_gets_what_is_missing(machine: Machine) -> None:
 
 
 def test_without_java_it_ends_with_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    machine.java, machine.is_root = Java(Path("/jvm"), 11, has_vector=False, in_use=True), False
+    machine.java, machine.may_install = Java(Path("/jvm"), 11, has_vector=False, in_use=True), False
     assert setup.main() == 2
     assert "install" in capsys.readouterr().out.splitlines()[-1]
     assert machine.installed == []
 
 
 def test_missing_test_tools_are_noted_only(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    machine.tools, machine.is_root = set(), False
+    machine.tools, machine.may_install = set(), False
     assert setup.main() == 0
     assert [line.split(";")[0] for line in capsys.readouterr().out.splitlines()] == [
         f"Note: no {command}" for command in TOOLS
