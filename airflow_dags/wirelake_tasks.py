@@ -63,7 +63,7 @@ DEFAULTS: dict[str, Any] = {
     "execution_timeout": timedelta(hours=6),
     "pool": os.environ.get("WIRELAKE_POOL", "default_pool"),
 }
-"""``default_args`` of all DAGs. What another run may mend (a killed JVM, a lost disk) is tried again."""
+"""``default_args`` of all DAGs. What another run may cure (a killed JVM, a lost disk) is tried again."""
 
 
 def _raise_final(error: AirflowException, final: frozenset[int]) -> None:
@@ -81,7 +81,7 @@ class WirelakeJob(SparkSubmitOperator):
         """Run it.
 
         Raises:
-            AirflowFailException: it failed in a way that another run does not mend.
+            AirflowFailException: it failed in a way that another run does not cure.
             AirflowException: it failed otherwise.
         """
         try:

@@ -1,7 +1,7 @@
 """Five questions of an engineer on call, answered from one capture: by Wirelake, and by tshark with DuckDB.
 
 That is what one would do instead: ``tshark -T json`` into a file, and SQL over it. Where tshark's text cannot answer,
-the reason stands in the table. Seconds of wall time and of CPU of all processes, in one run, in turn.
+the table states the reason. Seconds of wall time and of CPU of all processes, in one run, in turn.
 """
 
 from __future__ import annotations

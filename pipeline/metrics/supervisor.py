@@ -1,4 +1,4 @@
-"""Reports to systemd that a service runs: sd_notify(3), of which two messages are needed."""
+"""Reports to systemd that a service runs, by two messages of sd_notify(3)."""
 
 from __future__ import annotations
 
