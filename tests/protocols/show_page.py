@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,9 +11,12 @@ from streamlit.testing.v1 import AppTest
 
 import pipeline
 
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+"""A mark that Markdown shows as it is."""
+
 
 def main(lake: str, page: str, *parameters: str) -> None:
-    """Run one page and print all its texts and tables."""
+    """Run one page and print all its texts and tables, as they are read."""
     os.environ["WIRELAKE_LAKE"] = lake
     web = Path(pipeline.__file__).parent / "dashboard" / "web"
     app = AppTest.from_file(str(web / "app.py"), default_timeout=60)
@@ -25,7 +29,7 @@ def main(lake: str, page: str, *parameters: str) -> None:
     if failed:
         sys.exit("\n".join(failed))
     for shown in (*app.markdown, *app.header, *app.text, *app.caption, *app.code, *app.error, *app.warning):
-        print(shown.value)
+        print(_ESCAPED.sub(r"\1", shown.value))
     for table in app.dataframe:
         print(table.value.to_string())
 

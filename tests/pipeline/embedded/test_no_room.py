@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.capture.runs.reading import read_capture
 from pipeline.embedded.lake import write_lake
 from pipeline.errors import UserError
 from tests.paths import CAPTURES, ROOT
@@ -105,11 +106,12 @@ def test_a_second_signal_does_not_keep_the_folder_from_going(tmp_path: Path) -> 
 
 
 def test_without_room_for_the_lake_it_says_why_in_plain_words(tmp_path: Path) -> None:
-    process = start(tmp_path / "tmp", HEALTHY, "--lake", tmp_path / "lake", largest=100)
+    read_capture([HEALTHY], tmp_path / "landing")
+    process = start(tmp_path / "tmp", tmp_path / "landing", "--lake", tmp_path / "lake", largest=SMALL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert errors.decode() == f"error: cannot write the lake {tmp_path}/lake: File too large\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["landing", "tmp"]
 
 
 def test_what_delta_rs_says_in_colours_becomes_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
