@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -129,20 +129,12 @@ class Facts:
         """The same of the topics that had several ids."""
         return {topic: ids for topic, ids in self.lives.items() if len(ids) > 1}
 
-    @property
-    def incarnations(self) -> Iterator[tuple[str, str, str, int, int, int | None]]:
-        """Cluster, name, id, number, from and until (µs, exclusive; None: still) of each topic, in order of time.
-
-        The number counts the ids of a name from 0.
-        """
-        for (cluster, name), ids in sorted(self.lives.items()):
-            ends = [first_us for first_us, _, _ in ids[1:]]
-            for number, ((first_us, _, topic_id), end_us) in enumerate(zip(ids, [*ends, None], strict=True)):
-                yield cluster, name, topic_id, number, first_us, end_us
-
     @cached_property
     def renewed_topics(self) -> list[tuple[str, str, str, int, int, int]]:
-        """The same of the names that several ids had, without gaps: the first from ever, the last for ever."""
+        """Cluster, name, id, number, from and until (µs, exclusive) of each topic that had several ids, without gaps.
+
+        The number counts the ids of a name from 0. The first is from ever, the last for ever.
+        """
         return [
             (
                 cluster, name, topic_id, number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,11 @@ def fit(rows: pa.Table, table: Table) -> pa.Table:
 
 def table_of(rows: Iterable[Mapping[str, Any]], table: Table) -> pa.Table:
     """Rows by column name; times are µs since the epoch, days since then. What a type cannot hold is null."""
-    schema = schema_of(table)
     found = list(rows)
-    arrays = [fitting_array([row.get(field.name) for row in found], field.type) for field in schema]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return table_of_columns({column.name: [row.get(column.name) for row in found] for column in table.columns}, table)
+
+
+def table_of_columns(columns: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
+    """The same from the values of each column by name."""
+    schema = schema_of(table)
+    return pa.Table.from_arrays([fitting_array(columns[field.name], field.type) for field in schema], schema=schema)

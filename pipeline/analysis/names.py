@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.fit import table_of
+from pipeline.analysis.fit import table_of, table_of_columns
 from pipeline.tables import BROKERS, TOPICS
 
 
@@ -25,16 +25,21 @@ def brokers(facts: Facts) -> pa.Table:
 
 
 def topics(facts: Facts) -> pa.Table:
-    """Rows of ``silver.topics``."""
-    rows = (
-        {
-            "cluster": cluster, "topic_id": topic_id, "topic": name, "first_ts": first,
-            "last_ts": facts.topics[cluster, topic_id].last_us, "valid_from": first, "valid_to": until,
-            "incarnation": number, "is_inferred": facts.topics[cluster, topic_id].is_inferred,
-        }
-        for cluster, name, topic_id, number, first, until in facts.incarnations
-    )  # fmt: skip
-    return table_of(rows, TOPICS)
+    """Rows of ``silver.topics``: of each topic its ids in order of time, numbered from 0."""
+    columns: dict[str, list[Any]] = {column.name: [] for column in TOPICS.columns}
+    for (cluster, name), ids in sorted(facts.lives.items()):
+        begins = [first_us for first_us, _, _ in ids]
+        columns["cluster"] += [cluster] * len(ids)
+        columns["topic"] += [name] * len(ids)
+        columns["topic_id"] += [topic_id for _, _, topic_id in ids]
+        columns["first_ts"] += begins
+        columns["valid_to"] += [*begins[1:], None]
+        columns["incarnation"] += range(len(ids))
+    seen = [facts.topics[place] for place in zip(columns["cluster"], columns["topic_id"], strict=True)]
+    columns["last_ts"] = [one.last_us for one in seen]
+    columns["is_inferred"] = [one.is_inferred for one in seen]
+    columns["valid_from"] = columns["first_ts"]
+    return table_of_columns(columns, TOPICS)
 
 
 def known_facts(broker_rows: pa.Table, topic_rows: pa.Table) -> Facts:
