@@ -236,14 +236,40 @@ _OTHERS = (
     "SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts FROM gold.findings",
 )
 """What else shows when there is data, where the exchanges cannot be read."""
+_CONNECTIONS = (
+    "SELECT min(first_ts) AS ts FROM silver.connections WHERE date <= $first_day",
+    "SELECT max(last_ts) AS ts FROM silver.connections WHERE date >= $last_day",
+)
 
 
 def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     """From when to when there is data; None if there is none. Reads one day of exchanges, not all.
 
+    Connections that never came to speak are data, too, and go on behind the last message of those that did.
+
     Raises:
         UserError: there is no table that shows it.
     """
+    found = _extent_of_messages(connection)
+    first_day, last_day = (found.first.date(), found.last.date()) if found else (date.max, date.min)
+    first, last = (rows_if_there(connection, sql, first_day=first_day, last_day=last_day) for sql in _CONNECTIONS)
+    times = [row[0]["ts"] for row in (first, last) if row and row[0]["ts"] is not None]
+    if not times:
+        return found
+    begin, end = min(times), max(times)
+    if found is None:
+        return _from_to(begin, end)
+    if end.date() > last_day:
+        return _from_to(min(begin, found.first), end)
+    return Extent(min(begin, found.first), max(end, found.last), found.last_day_first)
+
+
+def _from_to(first: datetime, last: datetime) -> Extent:
+    midnight = datetime.combine(last.date(), datetime.min.time(), timezone.utc)
+    return Extent(first, last, max(first, midnight))
+
+
+def _extent_of_messages(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     try:
         return _extent_of_exchanges(connection)
     except UserError:
@@ -251,8 +277,7 @@ def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
             with suppress(UserError):
                 found = ask_rows(connection, sql)[0]
                 if found["last_ts"] is not None:
-                    midnight = datetime.combine(found["last_ts"].date(), datetime.min.time(), timezone.utc)
-                    return Extent(found["first_ts"], found["last_ts"], max(found["first_ts"], midnight))
+                    return _from_to(found["first_ts"], found["last_ts"])
         raise
 
 

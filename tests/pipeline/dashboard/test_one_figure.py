@@ -18,7 +18,10 @@ from tests.pipeline.commands.top.golden import drawn
 from tests.pipeline.commands.top.test_screen import now
 from tests.pipeline.dashboard.figures import disagreements
 
-QUICK = {"stalled_lso.pcap", "stuck_commit.pcap", "old_format.pcap", "unsure_writers.pcap", "changing_hands.pcap"}
+QUICK = {
+    "stalled_lso.pcap", "stuck_commit.pcap", "old_format.pcap", "unsure_writers.pcap", "changing_hands.pcap",
+    "away.pcap.zst",
+}  # fmt: skip
 RECORDED = sorted([*CAPTURES.rglob("*.pcap"), *CAPTURES.rglob("*.pcap.zst")])
 _WINDOW_US = 60_000_000
 
