@@ -58,7 +58,7 @@ from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoin
 from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.lake_io import LakeIO
-from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.lock import Check, job_lock
 from pipeline.tables import FRAMES, Table
 from pipeline.terminal.console import printable_lines
 
@@ -72,9 +72,12 @@ class _Job:
     settings: StreamSettings
     in_hand: InHand = field(default_factory=InHand)
     metrics: StreamMetrics = field(default_factory=StreamMetrics)
+    must_hold: Check = lambda: None
 
     def queries(self, summary: StreamSummary, progress: Progress, *, once: bool) -> Queries:
-        return Queries(self.spark, self.lake, self.settings, once, progress, summary, self.in_hand, self.metrics)
+        return Queries(
+            self.spark, self.lake, self.settings, once, progress, summary, self.in_hand, self.metrics, self.must_hold
+        )
 
     def drain(
         self, landing: Landing, summary: StreamSummary, progress: Progress, is_enough: Callable[[], bool]
@@ -195,8 +198,9 @@ def run_stream(
             return is_terminated()
 
         session = spark or build_session("wirelake stream")
-        job = _Job(session, place, settings or StreamSettings(), metrics=StreamMetrics(exposed))
-        with job_lock(place):
+        with job_lock(place, session, progress) as must_hold:
+            metered = StreamMetrics(exposed)
+            job = _Job(session, place, settings or StreamSettings(), metrics=metered, must_hold=must_hold)
             create_tables(session, place)
             open_for_requests(place, is_served=not once)
             renew_checkpoints(session, place, progress)
@@ -281,15 +285,19 @@ def _perform(
     session = spark or build_session(name)
     if not DeltaTable.isDeltaTable(session, place.path(FRAMES)):
         raise no_lake(place.root)
-    job = _Job(session, place, settings or StreamSettings())
 
-    def do(asked: Backfill | Maintenance, report: Progress) -> None:
+    def do(asked: Backfill | Maintenance, report: Progress, must_hold: Check = lambda: None) -> None:
+        job = _Job(session, place, settings or StreamSettings(), must_hold=must_hold)
         if not (isinstance(asked, Maintenance) and asked.dry_run):
             create_tables(session, place)
             renew_checkpoints(session, place, report)
         job.do(asked, report)
 
-    perform(place, request, do, progress)
+    if place.is_local:
+        perform(place, request, do, progress)
+        return
+    with job_lock(place, session, progress) as still_held:  # nobody can be asked there: the stream must have ended
+        do(request, progress, still_held)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.errors import no_lake
 from pipeline.lake.delta_reader import schema_stated
 from pipeline.streaming.storage.lake import Lake, check_lake
-from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.lock import local_lock
 from pipeline.tables import TABLES, Table
 
 
@@ -30,8 +30,9 @@ def check_places(landing: str | Path, lake: str | Path) -> None:
     place = Lake.at(lake)
     check_lake(place)
     _tables_of(place)
-    with job_lock(place):
-        pass
+    if place.is_local:
+        with local_lock(place):
+            pass
 
 
 def check_made(lake: str | Path, needed: Table | None = None) -> None:

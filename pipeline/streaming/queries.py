@@ -33,6 +33,7 @@ from pipeline.streaming.silver.batches import Look, record_progress, write_excha
 from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.lock import Check
 from pipeline.streaming.storage.new_files import names_alone, new_files
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import CHANGE_LOG, FRAMES, Table
@@ -118,7 +119,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """Starts the queries of a lake; ``once``: they end when they have read all that is there."""
+    """Starts the queries of a lake; ``once``: they end when they have read all that is there.
+
+    ``must_hold``: asked before and after what each batch does.
+    """
 
     spark: SparkSession
     lake: Lake
@@ -128,6 +132,7 @@ class Queries:
     summary: StreamSummary
     in_hand: InHand = field(default_factory=InHand)
     metrics: StreamMetrics = field(default_factory=StreamMetrics)
+    must_hold: Check = lambda: None
     gate: Gate = field(default_factory=Gate)
     ahead: RealtimeFindings = field(init=False)
 
@@ -156,8 +161,10 @@ class Queries:
             with self.gate.batch():
                 batch = Batch.current(self.spark, number, may_repeat=not begun or not self.lake.is_local)
                 begun.append(number)
+                self.must_hold()
                 with noting_steps(LakeIO(self.spark, self.lake), name, batch) as noted:
                     counted = step(frame, batch)
+                self.must_hold()
                 record_progress(frame.sparkSession, self.lake, name, batch, counted, started_us)
             took = time.monotonic() - began
             rested = time.monotonic() + rests * took

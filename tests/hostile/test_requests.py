@@ -22,7 +22,7 @@ from pipeline.streaming.operations.requests import (
     serve,
 )
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.lock import local_lock
 
 NOBODY = 65_534
 ERASURE = json.dumps({"kind": "maintenance", "erase": [["topic", "orders"]]})
@@ -148,7 +148,7 @@ def test_a_folder_that_others_may_write_to_is_refused_on_both_sides(
     change(folder)
     with pytest.raises(NotOwnError, match=reason):  # a stream does not start
         open_for_requests(lake)
-    with job_lock(lake), pytest.raises(NotOwnError, match=reason):  # who asks is not left waiting
+    with local_lock(lake), pytest.raises(NotOwnError, match=reason):  # who asks is not left waiting
         perform(lake, Maintenance(), lambda *_: None, print)
     with caplog.at_level(logging.WARNING):  # it became so while the stream ran
         assert not is_asked(lake)

@@ -30,7 +30,7 @@ from pipeline.config.settings import MaintenanceSettings
 from pipeline.errors import UserError
 from pipeline.streaming.operations.own_folder import NotOwnError, OwnFiles, make_own_folder, own_folder
 from pipeline.streaming.storage.lake import Lake, LakeError
-from pipeline.streaming.storage.lock import LakeBusyError, job_lock
+from pipeline.streaming.storage.lock import LakeBusyError, local_lock
 from pipeline.terminal.console import printable
 
 _LOG = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ def perform(lake: Lake, request: Backfill | Maintenance, do: Do, progress: Progr
     try:
         while True:
             try:
-                with job_lock(lake):
+                with local_lock(lake):
                     if asked is None or not asked.is_done:
                         do(request, progress)
                         return

@@ -1,14 +1,21 @@
-"""Lets only one job write through a lake's checkpoints, by a lock that dies with its process."""
+"""Lets only one job write to a lake: by a lock that dies with its process, or in an object store by a lease."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from pipeline.streaming.spark.hadoop_objects import HadoopObjects
 from pipeline.streaming.storage.lake import Lake, LakeError, not_writable
+from pipeline.streaming.storage.lease import HeldError, Lease, holding
+
+Check = Callable[[], None]
+"""Returns while no other job may write; else raises LakeError."""
 
 
 class LakeBusyError(LakeError):
@@ -20,19 +27,51 @@ class LakeBusyError(LakeError):
 
 
 @contextmanager
-def job_lock(lake: Lake) -> Iterator[None]:
-    """Hold the lake's job lock.
+def job_lock(lake: Lake, spark: SparkSession, progress: Callable[[str], None] = lambda _: None) -> Iterator[Check]:
+    """Hold the lake's job lock: of a folder of this machine the system's, of an object store a lease.
 
-    Only on a local file system: object stores have no locks. There Spark itself stops the second of two queries on one
-    checkpoint, when it finds a batch committed that it has not run.
+    Args:
+        lake: where.
+        spark: its driver reaches the object store.
+        progress: called with a line of text where a lease must be waited for.
 
     Raises:
         LakeBusyError: another job holds it.
         LakeError: this user may not write there.
     """
-    if not lake.is_local:
-        yield
+    if lake.is_local:
+        with local_lock(lake):
+            yield lambda: None
         return
+    lease = Lease(HadoopObjects(spark, f"{lake.root}/_checkpoints/_lease"))
+
+    def check() -> None:
+        if not lease.is_held:
+            raise LakeError(
+                f"this job no longer holds the lease of {lake.root}: it was not renewed for {lease.lasts_s:.0f} s, or "
+                "another job has taken it. Run again: it goes on where it stopped"
+            )
+
+    def waits(owner: str) -> None:
+        progress(f"process {owner} held the lease of {lake.root}: waiting {lease.lasts_s:.0f} s whether it renews it")
+
+    try:
+        with holding(lease, waits, lost=spark.sparkContext.cancelAllJobs):
+            yield check
+    except HeldError as error:
+        raise LakeBusyError(lake.root, error.owner) from error
+    except OSError as error:
+        raise LakeError(f"cannot write to the lake {lake.root}: {error}") from error
+
+
+@contextmanager
+def local_lock(lake: Lake) -> Iterator[None]:
+    """The same of a folder of this machine.
+
+    Raises:
+        LakeBusyError: another job holds it.
+        LakeError: this user may not write there.
+    """
     path = Path(lake.root) / "_checkpoints" / ".lock"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

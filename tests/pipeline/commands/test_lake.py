@@ -18,7 +18,7 @@ from pipeline.cli import app
 from pipeline.errors import UserError
 from pipeline.streaming.places import check_made
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.lock import local_lock
 from pipeline.tables import FINDINGS, FRAMES, WRITTEN_BY_DIAGNOSE
 from tests.paths import ROOT
 from tests.pipeline.rows import write
@@ -94,7 +94,7 @@ def test_a_lake_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_lake_on_which_another_job_works(tmp_path: Path) -> None:
-    with job_lock(Lake.at(tmp_path / "lake")):
+    with local_lock(Lake.at(tmp_path / "lake")):
         assert "another job works on" in refusal(stream(tmp_path), tmp_path / "lake")
 
 

@@ -26,7 +26,7 @@ from pipeline.streaming.landing.reading import LandingError
 from pipeline.streaming.queries import StreamError
 from pipeline.streaming.silver import batches
 from pipeline.streaming.storage.lake import Lake, LakeError, create_tables, register
-from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.lock import local_lock
 from pipeline.streaming.storage.new_tables import without_spaces
 from pipeline.tables import (
     EXCHANGES,
@@ -263,7 +263,7 @@ def test_a_range_that_ends_before_it_begins_is_refused(spark: SparkSession, whol
 
 
 def _hold(root: str, held: Any, done: Any) -> None:
-    with job_lock(Lake.at(root)):
+    with local_lock(Lake.at(root)):
         held.set()
         done.wait()
 

@@ -21,7 +21,7 @@ from pipeline.streaming.operations.requests import (
     serve,
 )
 from pipeline.streaming.storage.lake import Lake
-from pipeline.streaming.storage.lock import job_lock
+from pipeline.streaming.storage.lock import local_lock
 
 BACKFILL = Backfill(first=date(2026, 1, 1), last=date(2026, 1, 2), recode=True)
 
@@ -55,7 +55,7 @@ class Stream:
             assert self.do is not None
             self.do(request, progress)
 
-        with job_lock(self.lake):
+        with local_lock(self.lake):
             self._holds.set()
             while not is_asked(self.lake):
                 threading.Event().wait(0.01)
