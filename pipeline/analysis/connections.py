@@ -68,8 +68,9 @@ def connections(gaps: pa.Table, others: pa.Table | None = None, *, only_looked_a
     Args:
         gaps: rows of ``bronze.gaps``; those of older releases have no column ``life``.
         others: rows of ``silver.duplicate_flows``.
-        only_looked_at: leave out connections that no rule looks at: those that were served without a stall, and those
-            of which too little was captured, but the number of SYNs that were not read.
+        only_looked_at: leave out connections that no rule looks at: those that were served without a stall or a request
+            that is open at their end, and those of which too little was captured, but the number of SYNs that were not
+            read.
     """
     if "life" not in gaps.column_names:
         return schema_of(CONNECTIONS).empty_table()
@@ -134,7 +135,7 @@ def _is_looked_at(gaps: pa.Table) -> pa.Array:
     """By how agents write ``life``: ``how`` comes first. SYNs that were not read show how large a flood is."""
     life = gaps.column("life")
     served, unknown = (pc.starts_with(life, f'{{"how":"{how}"') for how in ("served", "unknown"))
-    is_stalled = pc.match_substring(life, '"stalled_us":')
+    is_stalled = pc.or_(pc.match_substring(life, '"stalled_us":'), pc.match_substring(life, '"state":"asking"'))
     is_unread = pc.starts_with(life, '{"how":"unknown","server_ip":""')
     return pc.or_(is_unread, pc.and_(pc.invert(unknown), pc.or_(pc.invert(served), is_stalled)))
 

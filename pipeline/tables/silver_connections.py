@@ -49,7 +49,8 @@ CONNECTIONS = Table(
         optional(
             "closed_by",
             "string",
-            "client or server: the side of the first FIN, or of the RST; null: neither, or one direction, is captured",
+            "client or server: the side of the first FIN, or of the RST, or of the first closing alert of a short TLS "
+            "connection; null: neither, or one direction, is captured",
         ),
         optional("reset_by", "string", "client or server: the side of the RST"),
         optional(

@@ -29,6 +29,15 @@ CAPTURE = (
     ),
     Claim(
         "connection_failed",
+        r"takes up no connection of",
+        "A server's host accepts connections, and its process does not.",
+        (
+            seen("the first requests of these connections", names=("server",), half="request"),
+            silent("no answer to them", names=("server", "client"), half="response"),
+        ),
+    ),
+    Claim(
+        "connection_failed",
         r"for its replica set",
         "A driver does not go on to the members that hello names.",
         (seen("the replies that name them", names=("server", "client")),),

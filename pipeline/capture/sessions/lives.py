@@ -205,6 +205,10 @@ class Lives:
             values.update(speaks=session.verdict, asks=talk and talk.asks, answers=talk and talk.answers)
             values.update(server_name=peers and peers.server_name, alert=session.recognition.alert)
             values["tls_offered"], values["tls_version"] = session.recognition.tls_versions
+            if connection.closed_by is not None and session.recognition.is_end_known:
+                values["closed_by"] = _end_of(session.recognition.closed_by, client) or values["closed_by"]
+            elif not session.recognition.is_end_known:
+                values["closed_by"] = None
         values["is_proxied"] = True if session.proxied is not None else None
         return values
 

@@ -15,9 +15,11 @@ from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN, answer_of_anothe
 from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
 from pipeline.capture.sessions.tls import (
     alert_of,
+    encrypted_from,
     hidden_alert,
     is_client_hello,
     looks_like_tls,
+    says_goodbye,
     server_name,
     versions,
 )
@@ -91,6 +93,8 @@ class Recognition:
         proxied: the client that a proxy's header names, if it was given up.
         alert: of TLS, who ended the handshake with which alert; None without one.
         tls_versions: the newest version of TLS that the client offers, and the one that the server chose.
+        closed_by: of TLS, the direction of who stated first that it closes; None if nobody was seen to.
+        is_end_known: whether neither side can have stated that without being seen.
     """
 
     def __init__(self, connection: Connection, protocols: Sequence[WireProtocol]) -> None:
@@ -104,6 +108,8 @@ class Recognition:
         self.proxied: Client | None = None
         self.alert: str | None = None
         self.tls_versions: tuple[str | None, str | None] = None, None
+        self.closed_by: int | None = None
+        self.is_end_known = True
         self._connection = connection
         self._protocols = protocols
         self._kept = 0
@@ -190,8 +196,11 @@ class Recognition:
             self.other_talk = self._unanswered_handshake(first)
             client = self._client_of(first)
             self.alert = alert_of(first[client], first[1 - client]) or hidden_alert(
-                first[client], first[1 - client], _latest(events, 1 - client)
+                first[client], first[1 - client], _behind_keys(events, client, first[client])
             )
+            is_whole = all(self._connection.opened_in_capture(way) for way in (0, 1))
+            self.closed_by = _first_to_close(events, first) if is_whole else None
+            self.is_end_known = is_whole
             self.tls_versions = versions(first[client], first[1 - client])
         elif any(event.data for event in events) or any(self.dropped):
             self.verdict = "not_recognised"
@@ -311,10 +320,22 @@ def _behind(events: Sequence[StreamEvent], direction: int, size: int) -> list[St
     return found
 
 
-def _latest(events: Sequence[StreamEvent], direction: int) -> bytes:
-    """What a direction sent after the last bytes of the other."""
-    late = itertools.takewhile(lambda event: event.direction == direction, reversed(events))
-    return b"".join([event.data for event in late][::-1])
+def _behind_keys(events: Sequence[StreamEvent], client: int, asks: bytes) -> bytes:
+    """What the server sent after the first encrypted bytes of the client, which are the end of the handshake."""
+    begin, sent, answers = encrypted_from(asks), 0, []
+    for event in events:
+        if event.direction == client:
+            sent += len(event.data)
+        elif begin is not None and sent > begin:
+            answers.append(event.data)
+    return b"".join(answers)
+
+
+def _first_to_close(events: Sequence[StreamEvent], first: Sequence[bytes]) -> int | None:
+    """Who stated first that it closes, by the last record of each side."""
+    last = {event.direction: number for number, event in enumerate(events) if event.data}
+    closing = [way for way in last if says_goodbye(first[way])]
+    return min(closing, key=last.__getitem__, default=None) if len(last) > 1 else None
 
 
 def _is_tls(events: Sequence[StreamEvent]) -> bool:

@@ -19,6 +19,8 @@ _VERSIONS = {0x0300: "SSL 3.0", 0x0301: "1.0", 0x0302: "1.1", 0x0303: "1.2", 0x0
 
 _ALERT, _ALERT_BYTES, _LEVELS = 21, 2, (1, 2)
 _APPLICATION = 23
+_CLOSING_BYTES = 64
+"""An alert that is encrypted has no more bytes, whatever the cipher of TLS 1.2."""
 _HIDDEN_ALERTS = ([19], [35])
 """Sizes of an alert that is encrypted: two bytes, the type, a tag of 16, and with some libraries a padding of 16."""
 _BEFORE_KEYS = (20, _ALERT, _HANDSHAKE)
@@ -78,13 +80,14 @@ def alert_of(asks: bytes, answers: bytes) -> str | None:
 def hidden_alert(asks: bytes, answers: bytes, latest: bytes) -> str | None:
     """Who ended a handshake with an alert that TLS 1.3 encrypts: ``client encrypted``; None if nobody did.
 
-    Only its size shows: smaller than any other message of a handshake. A client that refuses sends nothing else
-    encrypted, a server that refuses answers nothing to what the client sent last. What follows a record of that size of
-    the client is no refusal: each side states that it closes, in a record of the same size.
+    Only its size shows: smaller than any other message of a handshake. A side that refuses sends nothing else encrypted
+    once it has the other's certificate: a server that had answered before closes in good order, as one without a
+    login does. What follows a record of that size of the client is no refusal: each side states that it closes, in a
+    record of the same size.
 
     Args:
         asks, answers: what the client and the server sent, from the first byte on.
-        latest: what the server sent after the last bytes of the client.
+        latest: what the server sent after the client's first encrypted bytes.
     """
     if not answers or asks[:1] != bytes([_HANDSHAKE]):
         return None
@@ -93,6 +96,22 @@ def hidden_alert(asks: bytes, answers: bytes, latest: bytes) -> str | None:
     encrypted = [[size] for kind, size in _records(asks) if kind == _APPLICATION]
     is_one = [size for _, size in _records(latest)] in _HIDDEN_ALERTS and latest[0] == _APPLICATION
     return "server encrypted" if is_one and encrypted and encrypted[-1] not in _HIDDEN_ALERTS else None
+
+
+def encrypted_from(data: bytes) -> int | None:
+    """Where what a side sends under TLS 1.3 begins to be encrypted; None if it does not."""
+    at = 0
+    for kind, size in _records(data):
+        if kind == _APPLICATION:
+            return at
+        at += _HEADER_BYTES + size
+    return None
+
+
+def says_goodbye(data: bytes) -> bool:
+    """Whether a side's last record is an alert, clear or encrypted: it states that it closes (close_notify)."""
+    kind, size = (list(_records(data)) or [(0, 0)])[-1]
+    return [size] in _HIDDEN_ALERTS if kind == _APPLICATION else kind == _ALERT and size <= _CLOSING_BYTES
 
 
 def _records(data: bytes) -> Iterator[tuple[int, int]]:

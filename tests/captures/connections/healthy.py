@@ -138,6 +138,21 @@ def tls_pause(stage: Stage) -> None:
     )  # fmt: skip
 
 
+def tls_clients(stage: Stage) -> None:
+    """librdkafka, Java and kafka-python work by TLS, come and go; the broker closes what is idle for 5.5 seconds."""
+    ca = str(stage.folder / "ca.pem")
+    secure = {"security_protocol": "SSL", "ssl_ca_location": ca}
+    together(
+        lambda: [write(stage.server, "comes", 1.5, every=1, **secure) for _ in range(3)],
+        lambda: write(stage.server, "seldom", 12, every=7, **secure),
+        lambda: java_in_order(
+            stage.server, "works-java", 5, interval_ms=2000, security_protocol="SSL", ssl_truststore_type="PEM",
+            ssl_truststore_location=ca,
+        ),
+        lambda: kafka_python(stage.server, "jobs", 5, security_protocol="SSL", ssl_cafile=ca),
+    )  # fmt: skip
+
+
 def mongodb_pool(stage: Stage) -> None:
     """A pool of pymongo closes what is idle for three seconds; another client comes and goes."""
     address = f"mongodb://{stage.server}/"

@@ -42,9 +42,14 @@ def _own(story: Story) -> list[str]:
     name = f"listener.name.{story.listener.lower()}"
     lines = [f"{name}.{setting}" for setting in story.settings]
     if story.protocol.startswith("SASL"):
-        login = f'{_LOGIN}.plain.PlainLoginModule required user_{USER}="{USER}";'
-        lines.append(f"{name}.plain.sasl.jaas.config={login}")
+        known = f'{_LOGIN}.plain.PlainLoginModule required user_{USER}="{USER}";'
+        lines.append(f"{name}.plain.sasl.jaas.config={known}")
     return lines
+
+
+def login(user: str, password: str) -> str:
+    """A Java client's credentials."""
+    return f'{_LOGIN}.plain.PlainLoginModule required username="{user}" password="{password}";'
 
 
 def certify(folder: Path, addresses: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A network namespace of one process: its loopback, its packet filter and its routes end with it.
+"""A network namespace of one process: its loopback, its packet filter, its routes and its names end with it.
 
 What a firewall, NAT gateway or tunnel does on the way is done by nftables where packets arrive, so that tcpdump sees
 them and the receiver does not.
@@ -13,23 +13,28 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 _INSIDE = "CONNECTIONS_NAMESPACE"
 _numbers = itertools.count()
 _C = ctypes.CDLL(None)
 _FIRST_USER = 40_000
+_HOSTS = Path("/etc/hosts")
+_naming = threading.Lock()
 _users: dict[str, int] = {}
 
 
 def inside(module: str, arguments: list[str]) -> int | None:
-    """Run a module in a network namespace of its own and return its exit code; None where this is that run."""
+    """Run a module in namespaces of its own (network, mounts) and return its exit code; None where this is that run."""
     if os.environ.get(_INSIDE):
         _run("ip", "link", "set", "lo", "up")
         _run("ip", "rule", "add", "pref", "10", "lookup", "local")
         _run("ip", "rule", "del", "pref", "0")
+        _run("mount", "--make-rprivate", "/")
         return None
-    command = ["unshare", "--net", sys.executable, "-m", module, *arguments]
+    command = ["unshare", "--net", "--mount", sys.executable, "-m", module, *arguments]
     return subprocess.run(command, env={**os.environ, _INSIDE: "1"}, check=False).returncode
 
 
@@ -52,6 +57,19 @@ def user(client: str) -> Iterator[None]:
     _C.setfsuid(_users[client])
     yield
     _C.setfsuid(0)
+
+
+def knows(folder: Path, name: str, *addresses: str) -> None:
+    """Give a name these addresses, in the order in which clients try them."""
+    with _naming:
+        hosts = folder / "hosts"
+        is_new = not hosts.exists()
+        if is_new:
+            hosts.write_text(_HOSTS.read_text())
+        with hosts.open("a") as known:
+            known.writelines(f"{address} {name}\n" for address in addresses)
+        if is_new:
+            _run("mount", "--bind", str(hosts), str(_HOSTS))
 
 
 def filters(*rules: str, sets: str = "", hook: str = "input") -> str:

@@ -51,7 +51,7 @@ class Outcome:
     def _is_seen_by_half(self, rule: str, what: str) -> bool:
         """Whether SYNs that nothing answers are what is left of a cause when the server's packets are missing."""
         server, _, shape = what.partition("/")
-        wider = {(rule, f"{server}/{one}") for one in ("one-way", "away", "path")}
+        wider = {(rule, f"{server}/{one}") for one in ("one-way", "away", "path", "unaccepted")}
         return shape == "unanswered" and not wider.isdisjoint(self.expected)
 
     @property

@@ -31,7 +31,7 @@ from tests.captures.connections.story import Stage, Story
 from tests.scenarios.java_client import class_path
 
 HERE = Path(__file__).parent
-_TOOLS = ("java", "mvn", "openssl", "nft", "ip", "ss", "unshare", "tcpdump", "zstd")
+_TOOLS = ("java", "mvn", "openssl", "nft", "ip", "mount", "ss", "unshare", "tcpdump", "zstd")
 _AT_ONCE = 6
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.captures.connections import healthy, paths, sick
+from tests.captures.connections import healthy, paths, queues, secure, sick
 from tests.captures.connections.listeners import CONTROLLER
 from tests.captures.connections.story import Pair, Stage, Story
 
@@ -97,6 +97,15 @@ STORIES = (
     _story(51, paths.no_route, has_icmp=True, findings=_failed("no-route")),
     _story(52, paths.rejected_amid_work, has_icmp=True, findings=_failed("rejected")),
     _story(54, paths.deaf, findings=_failed("deaf/{client}")),
+    _story(55, secure.name_lacking, protocol="SSL", findings=_failed("client-certificate")),
+    _story(
+        56, secure.name_lacking_tls12, protocol="SSL", settings=_ONLY_TLS12, findings=_failed("client-certificate"),
+    ),
+    _story(57, secure.login_lacking, protocol="SASL_SSL", findings=_failed("tls-cut/{client}")),
+    _story(58, secure.login_refused, protocol="SASL_SSL", findings=_failed("tls-cut/{client}")),
+    _story(60, queues.connections_wait, settings=("max.connections=2",), findings=_failed("unaccepted")),
+    _story(61, queues.queue_full, protocol="", findings=_failed("unaccepted")),
+    _story(62, queues.mongodb_queue_full, protocol="", is_mongodb=True, findings=_failed("unaccepted")),
     _story(41, healthy.checks, info=_failed("check/{client}")),
     _story(42, healthy.idle_at_client),
     _story(43, healthy.idle_at_broker, settings=("connections.max.idle.ms=5000",)),
@@ -107,5 +116,6 @@ STORIES = (
     _story(48, healthy.answers_lost),
     _story(49, healthy.packets_lost),
     _story(53, healthy.rejected_briefly, has_icmp=True),
+    _story(59, healthy.tls_clients, protocol="SSL", settings=("connections.max.idle.ms=5500",)),
     _story(50, healthy.tls_pause, protocol="SSL", is_alone=True),
 )  # fmt: skip

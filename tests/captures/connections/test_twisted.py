@@ -26,6 +26,8 @@ QUICK = {
     ("healthy_idle_at_broker", "sequence numbers wrap"),
     ("unanswered", "VLAN copies"),
     ("sasl_needed", "no SYN-ACK"),
+    ("login_lacking", "no SYN-ACK"),
+    ("queue_full", "no SYN-ACK"),
 }
 """Those that have been wrong once, and some healthy ones."""
 

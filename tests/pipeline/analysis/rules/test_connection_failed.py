@@ -250,17 +250,47 @@ def test_an_alert_that_is_encrypted_shows_by_its_size(tmp_path, side, who):
 
 
 def test_tls_that_ends_in_good_order(tmp_path):
-    """A request is answered, then either side says goodbye by an encrypted alert of the same size."""
+    """A request is answered, then either side says goodbye by an encrypted alert of the same size, a server later."""
 
     def served_by(number: int) -> Flow:
         some = flow(number, number).open().send(0, HELLO).send(1, CERTIFICATE).send(0, FINISHED)
-        some.send(0, FINISHED).send(1, FINISHED).send(number % 2, HIDDEN)
+        some.send(0, FINISHED).send(1, FINISHED)
+        some.ts += number % 2 * 8 * SEC
+        some.send(number % 2, HIDDEN)
         return closed_by(number % 2, some)
 
     path = tmp_path / "some.pcap"
     path.write_bytes(pcap(packets(*map(served_by, range(10)))))
     done = CliRunner().invoke(app, ["diagnose", str(path)])
     assert "encrypted (TLS)" in str(done.exception)
+
+
+def answered_and_closed(number: int, side: int, seconds: float) -> Flow:
+    """A request is answered, then one side says goodbye, and the other follows."""
+    some = flow(number, seconds).open().send(0, HELLO).send(1, CERTIFICATE).send(0, FINISHED)
+    some.send(0, FINISHED).send(1, FINISHED).send(side, HIDDEN)
+    return closed_by(1, some)  # a server may take the goodbye for the end, and close first
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"), [(0, {}), (1, {f"{SERVER}:9092/tls-cut/10.0.0.5": "critical"})], ids=["client", "server"]
+)
+def test_a_server_that_ends_tls_connections_soon_wants_a_login(
+    tmp_path: Path, side: int, expected: dict[str, str]
+) -> None:
+    """Neither certificate is refused: the server answered before. Clients that have done their work close first."""
+    refused_ports = (refused(number, number, port=1) for number in range(2))  # without a finding of its own
+    some = [answered_and_closed(number, side, number) for number in range(10)]
+    assert found(tmp_path, packets(*some, *refused_ports)) == expected
+
+
+def test_a_host_whose_tls_connection_lasts_gets_in(tmp_path: Path) -> None:
+    lasts = flow(50, 0.5).open().send(0, HELLO).send(1, CERTIFICATE).send(0, FINISHED)
+    for _ in range(20):
+        lasts.send(0, FINISHED).send(1, FINISHED)
+        lasts.ts += SEC
+    some = [answered_and_closed(number, 1, number) for number in range(10)]
+    assert found(tmp_path, packets(lasts, *some, refused(99, 1, port=1))) == {}
 
 
 def test_tls_at_a_plain_listener(tmp_path):

@@ -16,6 +16,7 @@ from pipeline.analysis.rules.capture.connections import (
     opening,
     stuck,
     thrown_out,
+    unaccepted,
 )
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.case.case import Case, begun, literal
@@ -53,10 +54,12 @@ _LIKELY = frozenset(
         "no-tls",
         "tls-closed",
         "tls-unanswered",
+        "tls-cut",
         "one-way",
         "away",
         "path",
         "deaf",
+        "unaccepted",
     }
 )
 
@@ -71,6 +74,7 @@ _FAILED = {
     "no-tls": f"{SEEN}what the server did as soon as it got the handshake. {not_why('server')}",
     "tls-closed": f"{SEEN}how the server ended these handshakes, and that it continued others. {not_why('server')}",
     "tls-unanswered": f"{SEEN}handshakes that no byte answers. {not_why('server')}",
+    "tls-cut": f"{SEEN}how soon the server closed after each handshake. {not_why('server')}",
     "closed": f"{SEEN}the server closed the connections before anything was sent. {not_why('server')}",
     "sasl": f"{SEEN}the server closed each connection after this request. {not_why('server')}",
     "credentials": f"{SEEN}the server closed each connection after the credentials. {not_why('server')}",
@@ -82,6 +86,7 @@ _FAILED = {
     "server-full": f"{SEEN}the server asked to be sent nothing (a receive window of zero), and for how long.",
     "storm": f"{SEEN}when these connections began and ended, and that nothing was accepted before.",
     "dropped": f"{SEEN}nothing acknowledged these requests, and others of the host were answered meanwhile.",
+    "unaccepted": f"{SEEN}what the server's host acknowledged, and what nothing answered. {not_why('server')}",
     "away": f"{SEEN}nothing acknowledged these requests, and nothing else of these hosts was answered.",
     "path": f"{SEEN}nothing of the server answered these hosts, and it answered others meanwhile.",
     "flood": f"{SEEN}SYNs that no packet of the same addresses follows. Whether the server answered is not known.",
@@ -126,6 +131,7 @@ class ConnectionFailed(Rule):
         one_host.ADVICE,
         advertised.ADVICE,
         members.ADVICE,
+        unaccepted.ADVICE,
     )
     urgency = REFUSED
     texts = Texts(

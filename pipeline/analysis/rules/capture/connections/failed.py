@@ -21,6 +21,7 @@ from pipeline.analysis.rules.capture.connections import (
     opening,
     stuck,
     thrown_out,
+    unaccepted,
 )
 from pipeline.analysis.rules.capture.connections.connection_failed import ConnectionFailed
 from pipeline.analysis.rules.capture.connections.shapes import Trouble, seen
@@ -44,6 +45,8 @@ def troubles(sources: Sources, settings: ConnectionThresholds) -> list[Trouble]:
 def _troubles(sources: Sources, settings: ConnectionThresholds) -> Iterator[Trouble]:
     known = seen(sources)
     ended: frozenset[str] = frozenset()
+    found: list[Trouble] = []
+    lost: list[Trouble] = []
     if known.lives:
         closed = list(opening.troubles(sources, known, settings))
         yield from handshakes.troubles(known, settings)
@@ -63,7 +66,13 @@ def _troubles(sources: Sources, settings: ConnectionThresholds) -> Iterator[Trou
         lost = list(dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings))
         yield from lost
         away = {one.server for one in lost if one.shape == "away"}
-        yield from (one for one in closed if one.server not in away or one.shape != "unanswered")
+        found = [one for one in closed if one.server not in away or one.shape != "unanswered"]
+    unanswered = frozenset(one.server for one in found if one.shape == "unanswered")
+    known_ways = {one.server for one in lost if one.shape in ("away", "path")}
+    queued = [one for one in unaccepted.troubles(sources, known, unanswered, settings) if one.server not in known_ways]
+    yield from queued
+    overfull = {one.server for one in queued}
+    yield from (one for one in found if one.server not in overfull or one.shape != "unanswered")
     yield from thrown_out.troubles(sources, known, ended, settings)
     yield from advertised.troubles(sources, known, settings)
     yield from members.troubles(sources, known, settings)
@@ -78,6 +87,7 @@ def cut_off(sources: Sources, settings: ConnectionThresholds) -> set[tuple[str, 
         if one.details.get("client") is not None
     }
     named = ((one.whose, one.details.get("clients")) for one in found if one.shape == "deaf")
+    own.update((row.client or "?", row.host) for row in unaccepted.waiting(sources))
     return own.union((name, host) for host, names in named if isinstance(names, list) for name in names)
 
 

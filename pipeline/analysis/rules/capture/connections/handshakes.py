@@ -1,4 +1,4 @@
-"""TLS handshakes that do not come about: ended by an alert, closed, answered in another protocol, or not at all."""
+"""TLS handshakes that do not come about (ended by an alert, closed, not answered in TLS), or that lead to nothing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Final
 from pipeline.analysis.lives import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, times_of
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.humanize import clock, pluralize, seconds, some
+from pipeline.humanize import brief, clock, pluralize, seconds, some
 from pipeline.other_protocols import TLS
 
 ALERT: Final = (
-    "Now: compare the certificates: `openssl s_client -connect HOST:PORT` shows what the server has. Fix: what the "
-    "alert names: unknown_ca or bad_certificate a truststore that lacks the issuer, certificate_expired a new "
-    "certificate, certificate_required or handshake_failure a client certificate or shared ciphers, protocol_version "
-    "TLS versions in common, unrecognized_name a name that the certificate has."
+    "Now: compare the certificates: `openssl s_client -connect HOST:PORT -servername NAME` shows the server's, with "
+    "issuer, names and dates. Fix: what the alert names: unknown_ca a truststore that lacks the issuer, "
+    "bad_certificate, certificate_unknown and an encrypted alert of a client that as well, or a certificate without "
+    "the name or address that clients connect to (subjectAltName; ssl.endpoint.identification.algorithm compares it), "
+    "certificate_expired a new certificate, certificate_required or handshake_failure a client certificate or shared "
+    "ciphers, protocol_version TLS versions in common, unrecognized_name a name that the certificate has."
 )
 NO_TLS: Final = (
     "Now: look at the listener's protocol (Kafka: listener.security.protocol.map; MongoDB: net.tls.mode). Fix: connect "
@@ -29,15 +31,23 @@ CLOSED: Final = (
     "bootstrap.servers or in the connection string, a route in the proxy for it, or a higher limit."
 )
 UNANSWERED: Final = (
-    "Now: look whether the process hangs (a thread dump; all of its network threads at work), and whether a proxy or "
-    "balancer in front of it has a server to pass connections to. Fix: restart what hangs, or mend the proxy's route."
+    "Now: look whether the process hangs (a thread dump; all of its network threads at work), whether it has reached a "
+    "limit of connections (Kafka: max.connections lets new ones wait), and whether a proxy or balancer in front of it "
+    "has a server to pass connections to. Fix: restart what hangs, raise the limit, or mend the proxy's route."
+)
+CUT: Final = (
+    "Now: look in the server's log at this time and address: it names the login that failed, or the request that came "
+    "before a login; with the key log of a client (--tls-keylog) the requests can be read here. Fix: give the client "
+    "the login of that listener (Kafka: security.protocol=SASL_SSL with its sasl.mechanism and valid credentials; SSL "
+    "where it has no login); if the log has no such line, compare the number of connections with the server's limits."
 )
 _HIDDEN: Final = "encrypted"
 _HANDSHAKE_US: Final = 5_000_000
 """A handshake takes no longer."""
+_REFUSED: Final = "it does not accept the certificate that it got"
 _WHY: Final = {
     "unknown_ca": "it does not trust the issuer of the certificate that it got",
-    "certificate_unknown": "it does not accept the certificate that it got, mostly as it does not trust the issuer",
+    "certificate_unknown": "it does not accept the certificate that it got",
     "bad_certificate": "it does not accept the certificate that it got",
     "certificate_expired": "the certificate that it got has expired",
     "certificate_revoked": "the certificate that it got is revoked",
@@ -48,15 +58,19 @@ _WHY: Final = {
     "insufficient_security": "the ciphers that are offered are too weak for it",
     "unrecognized_name": "the server has no certificate of this name",
     "no_application_protocol": "another protocol is served there (ALPN)",
-    "client encrypted": "it does not accept the certificate that it got (TLS 1.3 hides the alert's name)",
+    "client bad_certificate": f"{_REFUSED}, mostly as that lacks {{name}}",
+    "client certificate_unknown": f"{_REFUSED}: it does not trust the issuer, or the certificate lacks {{name}}",
+    "client encrypted": (
+        f"{_REFUSED}: it does not trust the issuer, or the certificate lacks {{name}} (TLS 1.3 hides the alert's name)"
+    ),
     "server encrypted": "it does not accept the client's certificate, or misses one (TLS 1.3 hides the alert's name)",
 }
-"""By alert, or by who sends it and alert, what it says of the two."""
-_CERTIFICATE: Final = ("unknown_ca", "certificate_required", "certificate_unknown", "bad_certificate", _HIDDEN)
+"""By alert, or by who sends it and alert, what it says of the two; ``{name}``: whom the client connects to."""
+_CERTIFICATE: Final = ("unknown_ca", "certificate_required", "bad_certificate", "certificate_unknown", _HIDDEN)
 """Alerts by which libraries say that a certificate is not trusted, or missing; the one that says most comes first."""
 _OF_VERSIONS: Final = frozenset({"protocol_version", "handshake_failure", "insufficient_security"})
 """Alerts to which the TLS versions that are offered may be the reason."""
-ADVICE: Final = (ALERT, NO_TLS, CLOSED, UNANSWERED)
+ADVICE: Final = (ALERT, NO_TLS, CLOSED, UNANSWERED, CUT)
 _CLOSED: Final = ("no-tls", "tls-closed")
 _GAVE_UP_US: Final = 2_000_000
 """A client that ends a handshake so late (µs) without an answer waited for one."""
@@ -82,6 +96,36 @@ def troubles(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
             if " " in shape
             else _without(server, shape, failed, is_critical=is_critical)
         )
+    yield from _cut_off(known, settings)
+
+
+def _cut_off(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
+    """A server that ends TLS connections of a host soon after the handshake, and keeps none: what was asked is hidden.
+
+    Clients that have done their work close first.
+    """
+    by_host: defaultdict[tuple[str, str], list[Life]] = defaultdict(list)
+    for server, lives in speak_tls(known).items():
+        for one in lives:
+            by_host[server, one.client_ip].append(one)
+    for (server, host), lives in sorted(by_host.items()):
+        cut = [one for one in lives if one.opened == "yes" and one.closed_by == "server" and _is_short(one)]
+        times = times_of(cut)
+        if len(cut) < settings.connection_failures or times[-1] - times[0] < _GAVE_UP_US:
+            continue
+        if not all(map(_is_short, lives)):
+            continue
+        longest_us = max(one.ended_us - one.began_us for one in cut)
+        summary = (
+            f"{server} finishes TLS handshakes with {host} and closes the connections within {brief(longest_us)} "
+            f"({_span(cut)}), and none of that host lasts: the listener wants a login (SASL) or refuses it; the "
+            "requests are encrypted."
+        )
+        yield _trouble(server, f"tls-cut/{host}", cut, summary, CUT, (), is_critical=True)
+
+
+def _is_short(one: Life) -> bool:
+    return one.ended_us - one.began_us <= _HANDSHAKE_US
 
 
 def speak_tls(known: Seen) -> dict[str, list[Life]]:
@@ -129,7 +173,8 @@ def _by_alert(server: str, cause: str, failed: Sequence[Life], *, is_critical: b
     hosts, names = some(_hosts(failed)), _names(failed)
     ends, other = (hosts, server) if who == "client" else (server, hosts)
     asked = f", asked for as {some(names)}" if names else ""
-    why = (_WHY.get(f"{who} {what}") or _WHY.get(what, "")) + _versions(what, failed)
+    why = _WHY.get(f"{who} {what}") or _WHY.get(what, "")
+    why = why.format(name=f"the name {some(names)}" if names else "its name or address") + _versions(what, failed)
     named = some("an encrypted alert" if one == _HIDDEN else f"the alert {one}" for one in alerts)
     summary = (
         f"{ends} ends the TLS handshake with {other} with {named}{asked} ({_span(failed)}){': ' if why else ''}{why}."
@@ -145,7 +190,7 @@ def _without(server: str, shape: str, failed: Sequence[Life], *, is_critical: bo
         waited_us = max(one.ended_us - one.began_us for one in failed)
         summary = (
             f"{server} answers nothing to the TLS handshakes of {hosts} for up to {seconds(waited_us)} ({span})"
-            ": the server hangs, or what is in front of it reaches no server."
+            ": the server hangs, takes up no more connections, or what is in front of it reaches no server."
         )
         return _trouble(server, shape, failed, summary, UNANSWERED, (), is_critical=is_critical)
     if shape == "tls-closed":
@@ -167,8 +212,9 @@ def _trouble(
     server: str, shape: str, failed: Sequence[Life], summary: str, advice: str, alerts: Sequence[str], *,
     is_critical: bool,
 ) -> Trouble:  # fmt: skip
+    shape, _, host = shape.partition("/")
     return Trouble(
-        shape, server, "", times_of(failed), len(failed), is_critical, summary, advice,
+        shape, server, host, times_of(failed), len(failed), is_critical, summary, advice,
         details={
             "hosts": _hosts(failed), "connections": [one.connection_id for one in failed][:MOST_SHOWN],
             "alerts": list(alerts), "server_names": _names(failed),

@@ -17,9 +17,10 @@ from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.humanize import clock, pluralize, some
 
 ALL: Final = (
-    "Now: compare the number of open connections with the server's limits (Kafka: max.connections of the broker and "
-    "of the listener, max.connections.per.ip, max.connection.creation.rate; MongoDB: net.maxIncomingConnections, "
-    "connections.current of serverStatus) and with its file descriptors (ulimit -n). Fix: raise the limit, and find "
+    "Now: compare the number of open connections with the server's limits (Kafka closes those beyond "
+    "max.connections.per.ip, max.connections.per.ip.overrides and an address's connection_creation_rate, and lets "
+    "those beyond max.connections wait; MongoDB: net.maxIncomingConnections, connections.current of serverStatus). "
+    "Fix: raise the limit, and find "
     "who holds so many: one client or pool for each process (MongoDB: maxPoolSize) instead of one for each request."
 )
 ONE: Final = (
