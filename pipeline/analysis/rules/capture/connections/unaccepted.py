@@ -50,9 +50,9 @@ _WAITING: Final = f"""
     ), first AS (
         SELECT connection_id, {ADDRESS["server"]} AS server, client_ip AS host,
             coalesce(max(nullif(client_id, '')), '') AS client, min(epoch_us(request_ts)) AS us,
-            min(epoch_us(response_ts)) AS answered_us, bool_and(
-                CASE protocol WHEN 'kafka' THEN api_key IN {_BEGIN} ELSE api_name IN {_HELLO} END
-            ) AS is_begin, any_value(coalesce(api_name, 'a request')) AS api,
+            min(epoch_us(response_ts)) AS answered_us,
+            bool_and(api_key IN {_BEGIN} OR coalesce(api_name IN {_HELLO}, false)) AS is_begin,
+            any_value(coalesce(api_name, 'a request')) AS api,
             arg_min(exchange_id, (request_ts, exchange_id)) AS evidence,
             arg_min(is_waiting, (request_ts, exchange_id)) AS is_waiting
         FROM asked GROUP BY connection_id, server, client_ip
