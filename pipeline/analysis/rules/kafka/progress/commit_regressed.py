@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
 from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice
 from pipeline.analysis.rules.rule import Rule
 from pipeline.humanize import pluralize
 
@@ -28,12 +29,8 @@ class CommitRegressed(Rule):
     urgency = LOSES
     texts = Texts(
         headline=_regressed,
-        now=lambda case: (
-            f"Do not restart group {case.group} until its commits have passed the highest offset that it had "
-            "committed before: it would read records twice."
-        ),
-        fix="Commit offsets of a partition in order and from one place: do not repeat a failed commitAsync that a "
-        "newer one may have overtaken, nor commit what worker threads finish out of order.",
+        now=lambda case: begun_advice(case, "now"),
+        fix=lambda case: begun_advice(case, "fix"),
         reasoning=f"{SEEN}the broker accepted each of these commits.",
     )
     records_come_again = True

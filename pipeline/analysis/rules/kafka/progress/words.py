@@ -250,10 +250,10 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "time; commit in order, from one place, and only what is assigned.",
     ),
     track.COMMIT_REGRESSED: (
-        "Now: restart the client named here if it goes on; until a newer commit comes, a restart of the group reads "
-        "again from the older offset. Fix: commit offsets of a partition in order, from one place. Usual causes: a "
-        "retried commitAsync that overtakes a newer one, worker threads that commit what each of them has finished, "
-        "two owners of a partition.",
+        "Now: do not restart group {group} until its commits have passed the highest offset that it had committed "
+        "before: it would read records twice. Fix: commit offsets of a partition in order and from one place: do not "
+        "repeat a failed commitAsync that a newer one may have overtaken, nor commit what worker threads finish out of "
+        "order, and let only the owner of a partition commit it.",
     ),
     track.DROPPED: (
         "Now: take a stack dump of the member named here, then restart it; it holds the partition, and its worker for "
