@@ -248,4 +248,26 @@ CLAIMS = (
         "Who committed beyond the end, and that the group committed inside the log since.",
         (seen("the accepted commit", "OffsetCommit", names=AT_PLACE, where=ACCEPTED, half="response"),),
     ),
+    Claim(
+        "offset_reset",
+        r"states an older commit of group",
+        "A coordinator states an older commit than it accepted last, and no captured request set it back.",
+        (
+            seen("the accepted commit", *COMMITS, names=AT_PLACE, where=ACCEPTED, half="response"),
+            seen("the later answer that states an older one", "OffsetFetch", names=AT_PLACE, half="response"),
+            silent("no other commit on any connection of the group's members", *COMMITS, names=("group",)),
+        ),
+    ),
+    Claim(
+        "offset_reset",
+        r"records? come again",
+        "The group fetches again what lies between.",
+        (seen("a fetch from there", "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "offset_reset",
+        r"it committed so far again",
+        "The group is where it was.",
+        (seen("the accepted commit", *COMMITS, names=AT_PLACE, where=ACCEPTED, half="response"),),
+    ),
 )  # fmt: skip

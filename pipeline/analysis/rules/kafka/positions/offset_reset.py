@@ -2,7 +2,8 @@
 
 Meaning: retention has deleted what the group had not read, the log is shorter than its position, or its commit is gone;
 ``auto.offset.reset`` then decides, and records are skipped or read again without an error in the application. A commit
-beyond the end of the log: see :mod:`pipeline.analysis.rules.kafka.positions.beyond_end`.
+beyond the end of the log: see :mod:`pipeline.analysis.rules.kafka.positions.beyond_end`; commits that the coordinator
+lost: see :mod:`pipeline.analysis.rules.kafka.positions.lost_commits`.
 Evidence: a Fetch answered OFFSET_OUT_OF_RANGE and the next one of the same client and partition; or an OffsetFetch that
 answers no commit, and a first Fetch at the end of a log that has records.
 """
@@ -20,7 +21,7 @@ from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import Span, apart, earlier
 from pipeline.analysis.rules.kafka.links import BEHIND
-from pipeline.analysis.rules.kafka.positions import beyond_end
+from pipeline.analysis.rules.kafka.positions import beyond_end, lost_commits
 from pipeline.analysis.rules.kafka.positions import reset_words as words
 from pipeline.analysis.rules.kafka.positions.resets import BEYOND, SHORTER, Reset, reset_of
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
@@ -43,7 +44,7 @@ class OffsetReset(Rule):
     title = "Offset reset"
     protocol = "kafka"
     severities = ("critical", "warning", "info")
-    reads = ("events", "timeline")
+    reads = ("events", "timeline", "exchanges")
     advice = (
         beyond_end.NOW,
         words.SKIPPED,
@@ -52,8 +53,10 @@ class OffsetReset(Rule):
         words.AGAIN,
         words.GONE,
         words.NEVER_SEEN,
+        lost_commits.NOW,
         *words.FIX.values(),
         beyond_end.FIX,
+        lost_commits.FIX,
     )
     urgency = LOSES
     effects = (Link(("rewound", "commit_regressed", *BEHIND), (GROUP, PARTITION), "the reader begins elsewhere"),)
@@ -126,7 +129,9 @@ def find(sources: Sources, settings: OffsetReset.Thresholds) -> list[Finding]:
     """Apply the rule."""
     beyond = list(beyond_end.beyond_ends(sources))
     resets = _resets(sources, settings, {one.place for one in beyond})
-    return beyond_end.with_findings(resets, beyond, OffsetReset.name, sources, settings)
+    found = beyond_end.with_findings(resets, beyond, OffsetReset.name, sources, settings)
+    known = {finding.subject for finding in found}
+    return [*found, *lost_commits.findings(OffsetReset.name, known, sources, settings)]
 
 
 def _resets(sources: Sources, settings: OffsetReset.Thresholds, known: Container[Place]) -> list[Finding]:

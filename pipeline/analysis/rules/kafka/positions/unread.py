@@ -17,6 +17,7 @@ from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
+from pipeline.analysis.rules.kafka.positions.shown import COMMITS_OF_ANY, shown
 from pipeline.analysis.rules.kafka.positions.whole_groups import of_whole_groups
 from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import lives_of
@@ -36,31 +37,10 @@ _READING = numbers(ApiKey.FETCH, ApiKey.OFFSET_COMMIT)
 _BEATING = numbers(ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT)
 _STARTS = 3
 """Starts that find no commit and read again."""
-_COMMITS_OF_ANY = "('committed', 'commit_rejected', 'txn_committed', 'txn_commit_rejected', 'txn_applied')"
-_SHOWN = f"""
-    WITH places AS (
-        SELECT cluster, topic, partition, group_id, bool_or(kind IN {_COMMITS_OF_ANY}) AS commits,
-            bool_or(kind IN ('fetched', 'fetched_commit')) AS reads,
-            bool_or(kind = 'fetch_rejected' AND error_name = 'OFFSET_OUT_OF_RANGE') AS out_of_range,
-            count(*) FILTER (kind = 'fetched_commit' AND event_offset IS NULL AND error_name = 'NONE') AS without,
-            min(epoch_us(ts)) FILTER (kind = 'fetched') AS first_us,
-            max(epoch_us(ts)) FILTER (kind = 'fetched') AS last_us
-        FROM timeline WHERE group_id <> '' GROUP BY ALL
-    ), of_groups AS (
-        SELECT bool_or(commits) AS commits, bool_or(reads AND NOT commits) AS is_uncommitted,
-            bool_or(out_of_range) AS out_of_range, max(without) AS without, max(last_us) - min(first_us) AS read_us
-        FROM places GROUP BY cluster, group_id
-    )
-    SELECT coalesce(bool_or(commits AND is_uncommitted), false) AS is_uncommitted,
-        coalesce(bool_or(out_of_range), false) AS out_of_range, coalesce(max(without), 0) AS without,
-        coalesce(max(read_us) FILTER (NOT commits), 0) AS read_us
-    FROM of_groups
-"""
-"""Which of the queries below can find anything."""
 _UNCOMMITTED = f"""
     WITH commits AS (
         SELECT cluster, topic, partition, group_id FROM timeline
-        WHERE kind IN {_COMMITS_OF_ANY} AND group_id <> '' GROUP BY ALL
+        WHERE kind IN {COMMITS_OF_ANY} AND group_id <> '' GROUP BY ALL
     ), of_groups AS (SELECT DISTINCT cluster, group_id FROM commits),
     of_topics AS (SELECT DISTINCT cluster, topic, group_id FROM commits), asked AS (
         SELECT cluster, topic, partition, group_id, arg_max(event_offset, ts) AS committed, true AS is_asked
@@ -173,16 +153,16 @@ class UnreadThresholds(ProgressThresholds):
 @finds(PartitionDroppedFromCommits, Stopped, Rewound)
 def find(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
     """Apply the rules."""
-    (shown,) = sources.tables.rows(_SHOWN)
-    if shown.is_uncommitted:
+    signs = shown(sources)
+    if signs.is_uncommitted:
         yield from _uncommitted(sources, settings)
     if ApiKey.OFFSET_FETCH in refused_apis(sources):
         yield from _offsets_refused(sources, settings)
-    if shown.out_of_range:
+    if signs.out_of_range:
         yield from _out_of_range(sources, settings)
-    each_time = list(_never_committed(sources, settings)) if shown.without >= _STARTS else []
+    each_time = list(_never_committed(sources, settings)) if signs.without >= _STARTS else []
     yield from each_time
-    if shown.read_us >= settings.uncommitted_seconds * 1_000_000:
+    if signs.read_us >= settings.uncommitted_seconds * 1_000_000:
         yield from of_whole_groups(sources, settings, {finding.subject for finding in each_time})
 
 

@@ -12,12 +12,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from pipeline.analysis.rules.kafka.positions.lost_commits import lost_commits
 from pipeline.analysis.rules.kafka.progress import burrow, track, words
 from pipeline.analysis.rules.kafka.progress.commit_regressed import CommitRegressed
 from pipeline.analysis.rules.kafka.progress.judging import judge_lives
 from pipeline.analysis.rules.kafka.progress.lag_growing import LagGrowing
 from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
-from pipeline.analysis.rules.kafka.progress.points import group_points, lives_of, markers_of, points_of
+from pipeline.analysis.rules.kafka.progress.points import group_points, lives_of, markers_of, points_of, without_falls
 from pipeline.analysis.rules.kafka.progress.rewound import Rewound
 from pipeline.analysis.rules.kafka.progress.stalled import Stalled
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
@@ -53,10 +54,13 @@ _RULES = {
 @finds(*_RULES.values())
 def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     """Apply the rules."""
-    members, markers = lives_of(sources), markers_of(sources.tables)
+    members, markers, lost = lives_of(sources), markers_of(sources.tables), lost_commits(sources)
     found = []
     for (cluster, topic, group_id), rows in groupby(group_points(sources.tables), key=_of_group):
         partitions = points_of(rows)
+        for partition, points in partitions.items():
+            if (one := lost.get((cluster, topic, partition, group_id))) is not None:
+                partitions[partition] = without_falls(points, one[0].committed, one[0].us)
         troubles = judge_lives(
             partitions, sources.made_anew.get((cluster, topic), ()), settings, sources.ends.get(cluster, 0),
             members.get((cluster, group_id)), markers.get((cluster, topic)), topic,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
@@ -110,6 +111,14 @@ def points_of(rows: Iterable[Row]) -> dict[int, list[Point]]:
         )  # fmt: skip
         partitions[row.partition].append(point)
     return {partition: sorted(points, key=lambda p: p.ts_us) for partition, points in partitions.items()}
+
+
+def without_falls(points: Sequence[Point], before: int, since_us: int) -> list[Point]:
+    """Points in which nobody is said to have gone back from an offset after the coordinator had lost it."""
+    return [
+        replace(p, fall=None) if p.fall is not None and p.fall.ts_us > since_us and p.fall.before == before else p
+        for p in points
+    ]
 
 
 def markers_of(tables: Tables) -> dict[tuple[str, str], dict[int, list[int]]]:
