@@ -86,6 +86,40 @@ CLAIMS = (
     ),
     Claim(
         "partition_dropped_from_commits",
+        r"although it goes on reading others|has never asked for",
+        "A reader that is no member does not fetch a partition, while it reads others of that broker.",
+        (
+            seen("fetches of the other partitions", "Fetch", names=("topic",), least=5),
+            _WRITTEN,
+            silent("no fetch of it on any connection of the client", "Fetch", names=("client",)),
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"it committed it at|it asked for its commit there at",
+        "What shows that the client means to read the partition.",
+        (seen("the commit, or the question for it", "OffsetCommit", "OffsetFetch", names=("group",)),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"no member of it|of no known group",
+        "The client is no member of a group.",
+        (silent("no JoinGroup and no heartbeat on any connection of the client", names=("client",)),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
+        r"No other captured reader",
+        "Nobody else reads the partition who may stand in for the client.",
+        (silent("no fetch of it by anybody else", "Fetch", names=("topic",)),),
+    ),
+    Claim(
+        "stalled",
+        r"of no known group",
+        "The client is no member of a group that is known.",
+        (silent("no request of the client names a group", names=("client",)),),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
         r"Its heartbeats go on",
         "The member is alive.",
         (_HEARTBEATS,),

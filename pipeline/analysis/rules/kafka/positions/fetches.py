@@ -75,6 +75,13 @@ def by_host(rows: Iterable[Row]) -> Iterator[tuple[str, list[Fetch]]]:
         yield host, fetches_of(some)
 
 
+def by_connection(rows: Iterable[Row]) -> Iterator[tuple[str, list[Fetch]]]:
+    """The fetches of each connection, with its host: each may be a reader of its own."""
+    in_order = sorted(rows, key=lambda row: row.client)
+    for client, some in groupby(in_order, key=lambda row: row.client):
+        yield host_of(client), fetches_of(some)
+
+
 _Client = tuple[str, str, str, str | None]
 
 

@@ -63,10 +63,30 @@ ADVICE: Mapping[str, str] = {
     ),
 }
 """By shape."""
+_SEEK_ON = (
+    "Now: let {who} go on at offset {next} (seek), or restart it: no record lies before that, and no group holds its "
+    "place. Fix: update its library: it must go on behind batches without records, which compaction and transactions "
+    "leave in a log."
+)
+ALONE: Mapping[str, str] = {
+    **ADVICE,
+    SAME: (
+        "Now: nothing if {who} is meant to read the same records again and again. Else look in its log for an "
+        f"exception about offset {{offset}}, and read the record with another client (`{_READ}`). No group holds its "
+        "place, so that no tool can set it further: where the record may be left out, let the application seek to "
+        "{after}. Fix: limit how often one record is tried, keep what fails elsewhere, and install the codec that "
+        "producers compress with."
+    ),
+    EMPTY: _SEEK_ON,
+    MARKERS: _SEEK_ON,
+    BELOW: _SEEK_ON,
+}
+"""The same for a reader of no group that is known."""
+NO_GROUP = "of no known group"
 
 
 def summary(group: str, place: str, first_us: int, last_us: int, details: Mapping[str, Any]) -> str:
-    """What happened, in plain words."""
+    """What happened, in plain words; without a group it is one client that does not move."""
     moved, commits, offset = details["moved_us"], details["commits"], details["offset"]
     does = "did not move" if moved else "does not move"
     alive = "commits but " if commits else ""
@@ -74,8 +94,9 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
     end = f" At {clock(moved)} UTC it went on." if moved else ""
     if (read_on := details.get("read_on_us")) is not None:
         end = f" At {clock(read_on)} UTC it fetched further, but the group has not committed beyond {offset} since."
+    who, it = (f"Group {group}", details["clients"]) if group else (f"{details['clients']}, {NO_GROUP},", "it")
     return (
-        f"Group {group} {alive}{does} on {place}: {details['clients']} fetched from offset {offset} "
+        f"{who} {alive}{does} on {place}: {it} fetched from offset {offset} "
         f"{pluralize(details['fetches'], 'time')} from {clock(first_us)} to {clock(last_us)} UTC, {came(details)}, "
         "while "
         f"{records_behind(details)} {wait_or_waits(details['records_behind'])}.{again}{end}"

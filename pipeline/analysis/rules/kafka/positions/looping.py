@@ -3,7 +3,8 @@
 Meaning: it is alive, polls, may commit, and gets nowhere: what comes back is of no use to it, or it seeks back.
 Evidence: fetches of one client from the same offset, behind which the answers show records, for several times as long
 as it usually stays at one, without a commit beyond it. What comes back names the cause: the same records, nothing,
-batches without records, a part of a message.
+batches without records, a part of a message. A reader of no known group that stays there on one connection, while the
+log grows, is told with less severity: it may read them again on purpose.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pipeline.analysis.rules.kafka.positions.fetches import (
     Entries,
     Fetch,
     Place,
+    by_connection,
     by_host,
     place_of,
     stays_us,
@@ -47,18 +49,19 @@ _CANDIDATES = """
                 PARTITION BY cluster, topic, partition, group_id, client_id ORDER BY ts, exchange_id
                 ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
             ), event_next_offset - 1) AS stood
-        FROM timeline WHERE kind = 'fetched' AND group_id <> '' AND isolation_level IS NOT NULL
+        FROM timeline WHERE kind = 'fetched' AND isolation_level IS NOT NULL
     ), often AS (
         SELECT cluster, topic, partition, group_id, client_id, stood, max(us) AS last_us FROM asked
         WHERE high_watermark > stood
         GROUP BY ALL HAVING count(*) >= $times AND max(us) - min(us) >= $span_us
+            AND (group_id <> '' OR max(high_watermark) > min(high_watermark))
     )
     SELECT * EXCLUDE (last_us) FROM often QUALIFY row_number() OVER (
         PARTITION BY cluster, topic, partition, group_id, client_id ORDER BY last_us DESC, stood
     ) <= $most
     ORDER BY ALL
 """
-"""From where some client fetched often, although the log went further."""
+"""From where some client fetched often, although the log went further; without a group, while it grew."""
 _FETCHES = """
     WITH places AS (
         SELECT DISTINCT cluster, topic, partition, group_id, client_id FROM looping
@@ -109,6 +112,7 @@ class Loop:
         stays: how long it usually stays at an offset, µs, the latest.
         seen_end: the end of the log, if somebody saw it after the last of them.
         read_on: when it fetched beyond first and last since, while the group stands there by its commits; None: never.
+        is_left: whether it fetched below the offset at last.
     """
 
     place: Place
@@ -121,6 +125,7 @@ class Loop:
     stays: Sequence[int]
     seen_end: int | None = None
     read_on: tuple[int, int] | None = None
+    is_left: bool = False
 
     @property
     def first_us(self) -> int:
@@ -153,22 +158,26 @@ def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     offsets = _offsets(candidates)
     commits, markers = _commits(tables), markers_of(tables)
     entries = Entries(sources.steps)
-    found: dict[Place, Loop] = {}
+    found: dict[tuple[Place, str | None], Loop] = {}
     by_client = groupby(tables.each(_FETCHES), key=lambda row: (place_of(row), row.client_id))
     for (place, client_id), rows in by_client:
-        for host, fetches in by_host(rows):
+        by_whom = by_host(rows) if place[-1] else by_connection(rows)
+        for host, fetches in by_whom:
             ill: list[int] = []
             for offset in sorted(offsets[place, client_id]):
                 before = ill if len(ill) < KNOWN_RHYTHM else ()  # what comes often is usual after all
                 for loop in _loops(place, client_id, host, offset, fetches, commits.get(place, ()), entries, before):
                     numbers = markers.get(place[:2], {}).get(place[2], ())
-                    if not _lasts(loop, _behind(loop, numbers), settings):
+                    if not _lasts(loop, _behind(loop, numbers), settings) or _is_sought(loop):
                         continue
                     ill = [*ill, offset] if offset not in ill else ill
-                    if _is_later(loop, found.get(place)):
-                        found[place] = loop
+                    whose = (place, None if place[-1] else f"{client_id or ''} {host}")
+                    if _is_later(loop, found.get(whose)):
+                        found[whose] = loop
     ends = {(row.cluster, row.topic, row.partition): row.end for row in tables.rows(_ENDS)}
-    known = [replace(loop, seen_end=None if loop.healed_us else ends.get(place[:3])) for place, loop in found.items()]
+    known = [
+        replace(loop, seen_end=None if loop.healed_us else ends.get(place[:3])) for (place, _), loop in found.items()
+    ]
     last = [
         {"exchange_id": loop.hits[-1].exchange_id, "topic": loop.place[1], "partition": loop.place[2]} for loop in known
     ]
@@ -176,6 +185,11 @@ def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     return [
         _finding(loop, some, commits, markers, sources, settings) for loop, some in zip(known, batches, strict=True)
     ]
+
+
+def _is_sought(loop: Loop) -> bool:
+    """Whether a reader of no known group goes where it likes: back from further on, or away to what was before."""
+    return not loop.place[-1] and (loop.beyond > 0 or loop.is_left)
 
 
 def _is_later(one: Loop, other: Loop | None) -> bool:
@@ -219,7 +233,7 @@ def _loops(
         healed = _healed_us(commits, hits[-1].us, offset, read_on)
         stays = stays_us(fetches, hits[0].us, ill)
         on = None if healed or read_on is None else (read_on, fetches[-1].us)
-        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays, read_on=on)
+        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays, read_on=on, is_left=is_below)
 
 
 def _runs(
@@ -320,14 +334,15 @@ def _finding(
         **({"read_on_us": loop.read_on[0]} if loop.read_on else {}),
         **({"known_until_us": loop.last_us} if state == "unknown" else {}),
     }  # fmt: skip
+    advice, whose = (words.ADVICE, group) if group else (words.ALONE, details["clients"])
     return Finding(
-        rule=Stalled.name, severity="warning" if state == "resolved" else "critical",
-        subject=f"{group}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
-        group_id=group, first_us=loop.first_us, last_us=loop.last_us,
+        rule=Stalled.name, severity="warning" if state == "resolved" or not group else "critical",
+        subject=f"{whose}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
+        group_id=group or None, first_us=loop.first_us, last_us=loop.last_us,
         summary=words.summary(
             group, f"{topic}-{partition}", loop.first_us, loop.read_on[0] if loop.read_on else loop.last_us, details
         ),
-        advice=words.ADVICE[shape].format(
+        advice=advice[shape].format(
             group=quote(group), topic=quote(topic), partition=partition, offset=loop.offset, after=loop.offset + 1,
             next=hit.next_offset if (hit.next_offset or 0) > loop.offset else loop.offset + 1,
             place=quote(f"{topic}:{partition}"), who=details["clients"],

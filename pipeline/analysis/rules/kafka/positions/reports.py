@@ -23,14 +23,18 @@ def finding_of(
     rule: type[Rule], severity: str, row: Row | Place, span_us: tuple[int, int], details: dict[str, Any],
     sources: Sources, settings: ProgressThresholds,
 ) -> Finding:  # fmt: skip
-    """A finding about a place (cluster, topic, partition, group_id, first and last exchange), by its shape."""
+    """A finding about a place (cluster, topic, partition, group_id, first and last exchange), by its shape.
+
+    Where no group is known, its subject is the client.
+    """
     partition = None if details["shape"] in words.OF_TOPICS else row.partition
     place = row.topic if partition is None else f"{row.topic}-{partition}"
+    whose = row.group_id or details["clients"]
     first_us, last_us = span_us
     state: State = sources.state_unhealed(row.cluster, first_us, last_us, 1)
     return Finding(
-        rule=rule.name, severity=severity, subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster,
-        topic=row.topic, partition=partition, group_id=row.group_id, first_us=first_us, last_us=last_us,
+        rule=rule.name, severity=severity, subject=f"{whose}/{place}", state=state, cluster=row.cluster,
+        topic=row.topic, partition=partition, group_id=row.group_id or None, first_us=first_us, last_us=last_us,
         summary=words.summary(row.group_id, place, first_us, last_us, details),
         advice=words.advice(row.group_id, row.topic, row.partition, details),
         evidence=list(dict.fromkeys((row.first_exchange, row.last_exchange)))[: settings.max_evidence],

@@ -48,7 +48,7 @@ _MOST_LEADERS = 8
 """Brokers that took records of a partition, the last ones, that are kept apart: many groups may hold it."""
 
 
-def _written(of: str, since: str) -> str:
+def written_since(of: str, since: str) -> str:
     """What was written, by broker, to partitions of a table since a time of each, as SQL: ``written``.
 
     ``writes`` has what was written from each moment on, since a join with all of it would be as many rows as groups
@@ -88,7 +88,7 @@ _UNFETCHED = """
 """
 """What members hold and no client of their name fetches."""
 _NEVER_FETCHED = f"""
-    WITH {_written("unfetched", "since_us")}, others AS (
+    WITH {written_since("unfetched", "since_us")}, others AS (
         SELECT cluster, topic, server, client_id, host, us, max(us) OVER w AS fetched_us,
             sum(exchanges) OVER w AS others, first_value(last_exchange) OVER w AS last_exchange
         FROM (
@@ -126,7 +126,7 @@ _SILENT = f"""
 _ALL_SILENT = f"""
     WITH readers AS (
         SELECT client_ip AS host, server_ip FROM exchanges WHERE api_key = {int(ApiKey.FETCH)} GROUP BY ALL
-    ), {_written("silent", "since_us")}, seen AS (
+    ), {written_since("silent", "since_us")}, seen AS (
         SELECT server_ip, min(host) AS least, max(host) AS greatest FROM readers GROUP BY server_ip
     )
     SELECT w.* FROM written AS w LEFT JOIN seen ON seen.server_ip = host_of(w.server)
@@ -175,7 +175,7 @@ _SINCE_REFUSED = f"""
                 AND j.client_id IS NOT DISTINCT FROM l.client_id
         WHERE NOT coalesce(u.used_us > l.refused_us, false) AND NOT coalesce(j.us > l.refused_us, false)
             AND NOT coalesce(l.kind = 'fetched_commit' AND u.answered_us > l.refused_us, false)
-    ), {_written("stuck", "refused_us")}, fetches AS (
+    ), {written_since("stuck", "refused_us")}, fetches AS (
         SELECT client_id, host, us, max(us) OVER w AS any_us, sum(exchanges) OVER w AS fetches,
             first_value(last_exchange) OVER w AS last_exchange
         FROM (

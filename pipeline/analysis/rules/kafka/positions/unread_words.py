@@ -14,7 +14,7 @@ UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
     "since_refused",
 )  # fmt: skip
-UNASSIGNED = "unassigned"
+UNASSIGNED, LEFT_OUT = "unassigned", "left_out"
 SILENT: Mapping[str, str] = {
     shape: f"silent_{shape}" for shape in (SINCE_REFUSED, OUT_OF_RANGE, NEVER_FETCHED)
 }  # fmt: skip
@@ -64,6 +64,12 @@ ADVICE: Mapping[str, str] = {
         f"partition stays without a member (`{_DESCRIBE}` shows none), change the assignor. Fix: use an assignor of "
         "the library (partition.assignment.strategy), or let your own give each partition of every topic that is "
         "subscribed to; a leader notices added partitions after metadata.max.age.ms."
+    ),
+    LEFT_OUT: (
+        "Now: nothing if {who} is not meant to read this partition, or another process that is not captured does. Else "
+        "take a stack dump: the partition is paused, its worker has ended, or assign() left it out. A restart assigns "
+        "anew and shows which. Fix: resume() in every path; take what you assign from partitionsFor() and ask again "
+        "after metadata.max.age.ms, or let subscribe() do it; end the process when the reader of a partition ends."
     ),
     SILENT[OUT_OF_RANGE]: (
         "Now: restart {who}: it sends heartbeats, but has fetched nothing since it was out of range, so that nobody "
@@ -174,6 +180,18 @@ def _unassigned(group: str, place: str, details: Details) -> str:
     )
 
 
+def _left_out(_group: str, place: str, details: Details) -> str:
+    of = f"of group {details['group']}, no member of it," if details["group"] else "of no known group,"
+    waits = _waiting(details)
+    if details["sign"] == "never":
+        number = pluralize(details["partitions_read"], "other partition")
+        return f"{details['clients']}, {of} reads {number} of the topic and has never asked for {place}: {waits}"
+    at = f"{clock(details['since_us'])} UTC"
+    known = {"committed": f"it committed it at {at}", "fetched_commit": f"it asked for its commit there at {at}"}
+    since = f"since {known.get(details['sign'], at)}"
+    return f"{details['clients']}, {of} has not fetched {place} {since}, although it goes on reading others: {waits}"
+
+
 def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_whole: bool) -> str:
     """One line about members that fetch nothing at all, and since when.
 
@@ -235,6 +253,7 @@ _SEEN: Mapping[str, str] = {
     NEVER_COMMITS: "the offset at which each start begins to fetch, and that no commit follows",
     GROUP_UNCOMMITTED: "its fetches, and that no commit of the group follows",
     SINCE_REFUSED: "the refusal, later heartbeats, and that no fetch follows",
+    LEFT_OUT: "its fetches of other partitions of that broker, records written since, and that no fetch follows",
     UNASSIGNED: "all that the leader gave to members with SyncGroup, records written since, and that no fetch follows",
 }
 
@@ -253,6 +272,7 @@ _HEADLINES: Mapping[str, Callable[[str, str, Details], str]] = {
     GROUP_UNCOMMITTED: _nothing_committed,
     SINCE_REFUSED: _since_refused,
     UNASSIGNED: _unassigned,
+    LEFT_OUT: _left_out,
 }
 
 
@@ -301,4 +321,5 @@ _MORE: Mapping[str, Callable[[Details], str]] = {
     GROUP_UNCOMMITTED: _begun,
     SINCE_REFUSED: lambda _: " Its heartbeats go on.",
     UNASSIGNED: lambda _: "",
+    LEFT_OUT: lambda _: " No other captured reader that may stand in for it fetches the partition.",
 }

@@ -91,7 +91,7 @@ class PartitionDroppedFromCommits(Rule):
     name = "partition_dropped_from_commits"
     title = "Partition left out of commits"
     protocol = "kafka"
-    severities = ("critical",)
+    severities = ("critical", "warning")
     reads = (*READS, "events")
     advice = (
         *words.ADVICE[track.DROPPED],
@@ -100,6 +100,7 @@ class PartitionDroppedFromCommits(Rule):
         unread_words.ADVICE[unread_words.NEVER_FETCHED],
         unread_words.ADVICE[unread_words.UNASSIGNED],
         unread_words.ADVICE[unread_words.SINCE_REFUSED],
+        unread_words.ADVICE[unread_words.LEFT_OUT],
     )
     urgency = STANDS
     texts = Texts(

@@ -31,6 +31,9 @@ def _stalled(case: Case) -> str:
         alive = "commits but " if case.details.get("commits") else ""
         at = "one offset" if len(case.bundle.findings) > 1 else f"offset {offset}"
         does = f"{alive}does not move on {case.places}"
+        if not case.lead.group:
+            who = f"{case.at}, {loop_words.NO_GROUP},"
+            return f"{who} {does}: it fetches from {at} again and again{came}{waits}"
         return f"{case.members} {does}: it fetches from {at} again and again{came}{waits}"
     at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
     waits = f": {waiting(case.records)}" if case.records else ""
@@ -130,7 +133,7 @@ class Stalled(Rule):
         "wait."
     )
     reads = (*READS, "events")
-    advice = (*words.ADVICE[track.STALLED], *dict.fromkeys(loop_words.ADVICE.values()))
+    advice = (*words.ADVICE[track.STALLED], *dict.fromkeys((*loop_words.ADVICE.values(), *loop_words.ALONE.values())))
     urgency = STANDS
     texts = Texts(
         headline=_stalled,

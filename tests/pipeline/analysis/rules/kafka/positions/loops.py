@@ -46,3 +46,26 @@ def loops(
 def records_again(_end: int) -> bytes:
     """The same records each time."""
     return records(AT, 3)
+
+
+def alone(*, grows: bool = True, further: bool = False, new_each: int = 0, heals: bool = False) -> Stage:
+    """A reader without a group that gets on, then gets the same records again and again.
+
+    Args:
+        grows: whether more is written meanwhile.
+        further: whether it reads further on in between, and goes back.
+        new_each: after how many seconds each a new connection takes its place.
+        heals: whether it goes on at last.
+    """
+    stage, viewer = Stage(), Client("viewer", "", 45_000)
+    for second in range(WELL + ILL):
+        is_ill = WELL <= second < WELL + ILL - 10 * heals
+        end = 3 * (second + 1) if grows or second < WELL else AT + 30
+        if grows or second <= WELL:
+            stage.produce(second + 0.2, 0, 3 * second, 3 if second < WELL else end - 3 * second)
+        if is_ill and new_each and second % new_each == 0:
+            viewer = Client("viewer", "", 45_000 + second)
+        stage.fetch(second + 0.5, viewer, (0, AT if is_ill else end - 3, end, records(AT if is_ill else end - 3, 3)))
+        if is_ill and further and second % 10 == 0:
+            stage.fetch(second + 0.6, viewer, (0, end, end, b""))
+    return stage

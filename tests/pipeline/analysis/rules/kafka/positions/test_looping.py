@@ -8,7 +8,16 @@ import pytest
 
 from pipeline.analysis.rules.kafka.positions import loop_words
 from tests.decoder.kafka.batches import control, message
-from tests.pipeline.analysis.rules.kafka.positions.loops import AT, GROUP, ILL, WELL, Answer, loops, records_again
+from tests.pipeline.analysis.rules.kafka.positions.loops import (
+    AT,
+    GROUP,
+    ILL,
+    WELL,
+    Answer,
+    alone,
+    loops,
+    records_again,
+)
 from tests.pipeline.analysis.rules.kafka.positions.stage import Client, Stage, records
 
 STALLED = ("stalled", f"{GROUP}/orders-0")
@@ -107,3 +116,33 @@ HEALTHY: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", HEALTHY)
 def test_what_is_no_loop_of_one_client(case: str) -> None:
     assert STALLED not in loops(**HEALTHY[case]).findings()
+
+
+ALONE = ("stalled", "viewer at 10.0.0.5/orders-0")
+
+
+def test_a_reader_without_a_group_stays_at_one_offset_while_the_log_grows() -> None:
+    stage = alone()
+    row = stage.findings()[ALONE]
+    assert (row["severity"], row["state"], row["group_id"]) == ("warning", "ongoing", None)
+    assert row["summary"].startswith(
+        f"viewer at 10.0.0.5, of no known group, does not move on orders-0: it fetched from offset {AT} {ILL} times"
+    )
+    assert row["advice"].startswith("Now: nothing if viewer at 10.0.0.5 is meant to read the same records again")
+    (incident,) = stage.incidents()
+    assert incident["headline"].startswith("viewer at 10.0.0.5, of no known group, does not move on orders-0: it fetch")
+
+
+def test_a_reader_without_a_group_is_seen_midway_and_may_go_on() -> None:
+    assert ALONE in alone().since(WELL + 30).findings()
+    row = alone(heals=True).findings()[ALONE]
+    assert (row["state"], row["severity"]) == ("resolved", "warning")
+
+
+@pytest.mark.parametrize("stage", [
+    pytest.param(alone(grows=False), id="looks at what is there"),
+    pytest.param(alone(further=True), id="goes back by itself"),
+    pytest.param(alone(new_each=8), id="a new reader each time"),
+])  # fmt: skip
+def test_a_reader_that_may_mean_to_read_it_again(stage: Stage) -> None:
+    assert ALONE not in stage.findings()
