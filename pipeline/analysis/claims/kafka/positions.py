@@ -86,6 +86,17 @@ CLAIMS = (
     ),
     Claim(
         "partition_dropped_from_commits",
+        r"nothing of it was seen on any connection|the capture shows nothing of it",
+        "A member was given a partition, and neither a request of it nor a fetch of the partition was seen since.",
+        (
+            seen("what the leader gives", "SyncGroup", names=("group",)),
+            _WRITTEN,
+            silent("no request of the member at the coordinator, and no fetch of the partition", names=("group",)),
+            silent("no fetch of the partition", "Fetch", names=("topic",)),
+        ),
+    ),
+    Claim(
+        "partition_dropped_from_commits",
         r"although it goes on reading others|has never asked for",
         "A reader that is no member does not fetch a partition, while it reads others of that broker.",
         (

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
-from pipeline.analysis.rules.kafka.positions.shown import LEFT_US, shown
+from pipeline.analysis.rules.kafka.positions.shown import shown
 from pipeline.analysis.rules.kafka.positions.unfetched import written_since
 from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
@@ -24,6 +24,29 @@ from pipeline.analysis.tables import ADDRESS, Row
 
 _NOTICED_US = 330_000_000
 """Readers notice new partitions when they ask for metadata again: each 5 minutes (metadata.max.age.ms)."""
+_LEFT_US = 60_000_000
+"""For how long a partition is left out, at least."""
+_SIGNS = f"""
+    WITH places AS (
+        SELECT cluster, topic, partition, group_id, max(high_watermark) AS "end",
+            bool_or(kind = 'produced') AS is_written,
+            max(epoch_us(ts)) FILTER (kind = 'fetched' AND isolation_level IS NOT NULL) AS read_us,
+            max(epoch_us(ts)) FILTER (kind IN ('committed', 'fetched_commit')) AS known_us,
+            max(CASE kind WHEN 'fetched' THEN fetch_position WHEN 'committed' THEN event_offset END) AS position
+        FROM timeline GROUP BY ALL
+    ), beside AS (
+        SELECT greatest(read_us, known_us) AS sign_us, position,
+            max("end") OVER (PARTITION BY cluster, topic, partition) AS "end",
+            max(read_us) OVER (PARTITION BY cluster, topic, group_id) AS others_us,
+            count(read_us) OVER (PARTITION BY cluster, topic, group_id) AS read_ones,
+            count(*) FILTER (is_written) OVER (PARTITION BY cluster, topic) AS written_ones
+        FROM places
+    )
+    SELECT 1 FROM beside
+    WHERE (others_us - sign_us >= {_LEFT_US} AND "end" > coalesce(position, 0))
+        OR (read_ones >= 2 AND read_ones < written_ones)
+"""
+"""Whether a partition with records is not read although the same group reads others of its topic."""
 _READER = "cluster, topic, group_id, client_id, host"
 _READING = f"""
     WITH members AS (
@@ -39,7 +62,7 @@ _READING = f"""
         (t.kind IN ('fetched', 'fetch_rejected') AND t.isolation_level IS NOT NULL)
         OR (t.kind IN ('committed', 'fetched_commit') AND t.group_id <> ''))
 """
-"""What clients that are no members read, commit, or ask for. Kafka Streams restores a partition, and then leaves it."""
+"""What clients that are no members read, commit, or ask for, but those by which Kafka Streams restores its state."""
 _LEFT = f"""
     WITH touched AS (
         SELECT cluster, topic, partition, group_id, max(epoch_us(ts)) AS us FROM timeline
@@ -52,7 +75,8 @@ _LEFT = f"""
         FROM reading WHERE kind = 'fetched' OR (kind = 'committed' AND group_id <> '') GROUP BY ALL
     ), own AS (
         SELECT {_READER}, partition, max(us) AS sign_us, arg_max(kind, us) AS sign,
-            arg_max(exchange_id, us) AS signed_by, arg_max(port, us) FILTER (kind = 'fetched') AS port, arg_max(server, us) FILTER (kind = 'fetched') AS via,
+            arg_max(exchange_id, us) AS signed_by, arg_max(port, us) FILTER (kind = 'fetched') AS port,
+            arg_max(server, us) FILTER (kind = 'fetched') AS via,
             max(us) FILTER (kind = 'committed') AS committed_us
         FROM reading GROUP BY ALL
     ), still AS (
@@ -61,7 +85,7 @@ _LEFT = f"""
         SELECT o.* EXCLUDE (port, via), r.commits, r.partitions FROM own AS o JOIN readers AS r USING ({_READER})
             LEFT JOIN still AS s ON s.cluster = o.cluster AND s.topic = o.topic AND s.group_id = o.group_id
                 AND s.client_id = o.client_id AND s.host = o.host AND s.via = o.via
-        WHERE r.us - o.sign_us >= {LEFT_US} AND o.sign <> 'fetch_rejected' AND o.port IS NOT DISTINCT FROM s.port
+        WHERE r.us - o.sign_us >= {_LEFT_US} AND o.sign <> 'fetch_rejected' AND o.port IS NOT DISTINCT FROM s.port
     ), written_ones AS (
         SELECT cluster, topic, partition FROM events WHERE kind = 'produced' AND coalesce(error_code, 0) = 0
         GROUP BY ALL
@@ -112,7 +136,9 @@ _SINCE = f"""
 def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """Apply the rule."""
     tables = sources.tables
-    if not shown(sources).is_left or not tables.keep("reading", _READING) or not tables.keep("left_out", _LEFT):
+    if shown(sources).fetched_us < _LEFT_US or not tables.any(_SIGNS):
+        return
+    if not tables.keep("reading", _READING) or not tables.keep("left_out", _LEFT):
         return
     for row in tables.rows(_SINCE):
         patience = _patience_us(row, settings)

@@ -4,7 +4,7 @@ Meaning: it is alive, polls, may commit, and gets nowhere: what comes back is of
 Evidence: fetches of one client from the same offset, behind which the answers show records, for several times as long
 as it usually stays at one, without a commit beyond it. What comes back names the cause: the same records, nothing,
 batches without records, a part of a message. A reader of no known group that stays there on one connection, while the
-log grows, is told with less severity: it may read them again on purpose.
+log grows, is found with less severity: it may read them again on purpose.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ class Loop:
         seen_end: the end of the log, if somebody saw it after the last of them.
         read_on: when it fetched beyond first and last since, while the group stands there by its commits; None: never.
         is_left: whether it fetched below the offset at last.
+        has_moved: whether it had fetched below it before, and so come there by reading on.
     """
 
     place: Place
@@ -126,6 +127,7 @@ class Loop:
     seen_end: int | None = None
     read_on: tuple[int, int] | None = None
     is_left: bool = False
+    has_moved: bool = False
 
     @property
     def first_us(self) -> int:
@@ -233,7 +235,10 @@ def _loops(
         healed = _healed_us(commits, hits[-1].us, offset, read_on)
         stays = stays_us(fetches, hits[0].us, ill)
         on = None if healed or read_on is None else (read_on, fetches[-1].us)
-        yield Loop(place, client_id, host, offset, hits, beyond, healed, stays, read_on=on, is_left=is_below)
+        moved = any(one.at is not None and one.at < offset for one in fetches)
+        yield Loop(
+            place, client_id, host, offset, hits, beyond, healed, stays, read_on=on, is_left=is_below, has_moved=moved
+        )
 
 
 def _runs(
@@ -335,8 +340,9 @@ def _finding(
         **({"known_until_us": loop.last_us} if state == "unknown" else {}),
     }  # fmt: skip
     advice, whose = (words.ADVICE, group) if group else (words.ALONE, details["clients"])
+    severity = "warning" if state == "resolved" or not group else "critical"
     return Finding(
-        rule=Stalled.name, severity="warning" if state == "resolved" or not group else "critical",
+        rule=Stalled.name, severity=severity if group or loop.has_moved else "info",
         subject=f"{whose}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
         group_id=group or None, first_us=loop.first_us, last_us=loop.last_us,
         summary=words.summary(

@@ -28,7 +28,7 @@ Place = tuple[str, str, int, str]
 _TOGETHER_US = 2_000_000
 """Commits that are answered so close together may have been taken in another order."""
 _SURE_US = 60_000_000
-"""Within this time nothing is said of what two agents saw, whose clocks may differ, or of a transaction's commits:
+"""Within this time nothing follows from what two agents saw, whose clocks may differ, or of a transaction's commits:
 they count once its markers are written."""
 _OFFSETS_SHOWN = 3
 _OLDER = f"""

@@ -2,7 +2,8 @@
 
 A finding of ``partition_dropped_from_commits``. Evidence: the assignments that the leader sent with SyncGroup, which
 hold all that the generation was given; records that were written to the partition since; and that no member of the
-group has fetched it since. In the consumer protocol (KIP-848) the broker assigns, and no request shows all of it.
+group has fetched it since. In the consumer protocol (KIP-848) the broker assigns, and no message shows all.
+What is given to a member of which nothing is seen: see :mod:`pipeline.analysis.rules.kafka.positions.unseen`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
+from pipeline.analysis.rules.kafka.positions.unseen import unseen
 from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kinds import kinds
@@ -90,3 +92,4 @@ def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
         yield finding_of(
             PartitionDroppedFromCommits, "critical", row, (row.since_us, until_us), details, sources, settings
         )
+    yield from unseen(sources, settings)

@@ -14,7 +14,7 @@ UNCOMMITTED, OUT_OF_RANGE, OFFSETS_REFUSED, NEVER_COMMITS, NEVER_FETCHED, GROUP_
     "read_not_committed", "out_of_range", "offsets_refused", "never_commits", "never_fetched", "group_uncommitted",
     "since_refused",
 )  # fmt: skip
-UNASSIGNED, LEFT_OUT = "unassigned", "left_out"
+UNASSIGNED, LEFT_OUT, UNSEEN = "unassigned", "left_out", "unseen"
 SILENT: Mapping[str, str] = {
     shape: f"silent_{shape}" for shape in (SINCE_REFUSED, OUT_OF_RANGE, NEVER_FETCHED)
 }  # fmt: skip
@@ -70,6 +70,13 @@ ADVICE: Mapping[str, str] = {
         "take a stack dump: the partition is paused, its worker has ended, or assign() left it out. A restart assigns "
         "anew and shows which. Fix: resume() in every path; take what you assign from partitionsFor() and ask again "
         "after metadata.max.age.ms, or let subscribe() do it; end the process when the reader of a partition ends."
+    ),
+    UNSEEN: (
+        f"Now: see whether {{who}} runs (`{_DESCRIBE} --members --verbose` names its host). If it hangs or is gone, "
+        "restart it: the coordinator keeps its partitions until session.timeout.ms has passed, of a static member "
+        "(group.instance.id) also beyond a rebalance. If it runs and reads, capture its host as well. Fix: "
+        "session.timeout.ms no longer than a partition may stand still, and an end of the process when it no longer "
+        "polls."
     ),
     SILENT[OUT_OF_RANGE]: (
         "Now: restart {who}: it sends heartbeats, but has fetched nothing since it was out of range, so that nobody "
@@ -180,6 +187,19 @@ def _unassigned(group: str, place: str, details: Details) -> str:
     )
 
 
+def _unseen(group: str, place: str, details: Details) -> str:
+    at, waits = clock(details["since_us"]), _waiting(details)
+    if details["seen_us"] is None:
+        return (
+            f"Member {details['clients']} of group {group} was given {place} at {at} UTC, and the capture shows "
+            f"nothing of it, although it shows others at its coordinator {details['server']}: {waits}"
+        )
+    return (
+        f"{details['clients']} of group {group} was given {place} at {at} UTC, and nothing of it was seen on any "
+        f"connection since {clock(details['seen_us'])} UTC: {waits}"
+    )
+
+
 def _left_out(_group: str, place: str, details: Details) -> str:
     of = f"of group {details['group']}, no member of it," if details["group"] else "of no known group,"
     waits = _waiting(details)
@@ -253,6 +273,7 @@ _SEEN: Mapping[str, str] = {
     NEVER_COMMITS: "the offset at which each start begins to fetch, and that no commit follows",
     GROUP_UNCOMMITTED: "its fetches, and that no commit of the group follows",
     SINCE_REFUSED: "the refusal, later heartbeats, and that no fetch follows",
+    UNSEEN: "what the leader gave to the member, records written since, and that no request of it follows",
     LEFT_OUT: "its fetches of other partitions of that broker, records written since, and that no fetch follows",
     UNASSIGNED: "all that the leader gave to members with SyncGroup, records written since, and that no fetch follows",
 }
@@ -273,6 +294,7 @@ _HEADLINES: Mapping[str, Callable[[str, str, Details], str]] = {
     SINCE_REFUSED: _since_refused,
     UNASSIGNED: _unassigned,
     LEFT_OUT: _left_out,
+    UNSEEN: _unseen,
 }
 
 
@@ -321,5 +343,6 @@ _MORE: Mapping[str, Callable[[Details], str]] = {
     GROUP_UNCOMMITTED: _begun,
     SINCE_REFUSED: lambda _: " Its heartbeats go on.",
     UNASSIGNED: lambda _: "",
+    UNSEEN: lambda _: " It hangs or is gone, or works where the capture does not see it.",
     LEFT_OUT: lambda _: " No other captured reader that may stand in for it fetches the partition.",
 }

@@ -39,6 +39,7 @@ class Life:
         begun_us: the first heartbeat, if no member was seen to join before it: the group is older than the capture.
         newcomers: members that entered by a process of which the capture shows nothing before; where one did, also
             those that were there when the capture began, for a rollout may have begun before.
+        last_seen: by member when it last joined or sent a heartbeat that was answered, µs since the epoch.
     """
 
     changes: Sequence[int] = ()
@@ -49,6 +50,7 @@ class Life:
     goodbyes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     begun_us: int | None = None
     newcomers: frozenset[str] = frozenset()
+    last_seen: Mapping[str, int] = field(default_factory=dict)
 
     def settled(self, first_us: int, last_us: int) -> int:
         """The last rebalance in this time, or its beginning."""

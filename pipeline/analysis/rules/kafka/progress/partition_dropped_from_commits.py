@@ -101,6 +101,7 @@ class PartitionDroppedFromCommits(Rule):
         unread_words.ADVICE[unread_words.UNASSIGNED],
         unread_words.ADVICE[unread_words.SINCE_REFUSED],
         unread_words.ADVICE[unread_words.LEFT_OUT],
+        unread_words.ADVICE[unread_words.UNSEEN],
     )
     urgency = STANDS
     texts = Texts(

@@ -114,7 +114,7 @@ def points_of(rows: Iterable[Row]) -> dict[int, list[Point]]:
 
 
 def without_falls(points: Sequence[Point], before: int, since_us: int) -> list[Point]:
-    """Points in which nobody is said to have gone back from an offset after the coordinator had lost it."""
+    """Points in which nobody went back from an offset by a commit after the coordinator had lost it."""
     return [
         replace(p, fall=None) if p.fall is not None and p.fall.ts_us > since_us and p.fall.before == before else p
         for p in points
@@ -150,7 +150,7 @@ def lives(sources: Sources) -> dict[tuple[str, str], Life]:
     given, changes = _given(tables, sources.facts)
     ended = _ended(tables) if came.has_state("leave") else {}
     unasked = _unasked(tables) if "consumer" in came.protocols else set()
-    begun, alive = _begun(tables)
+    begun, alive, last_seen = _begun(tables)
     newcomers = _newcomers(steps, alive)
     for cluster, group, member in alive:
         if (cluster, group) in newcomers:  # a rollout may have begun before the capture
@@ -166,6 +166,7 @@ def lives(sources: Sources) -> dict[tuple[str, str], Life]:
         group: Life(
             sorted(changes.get(group, ())), ended.get(group, ()), given.get(group, ()), group in unasked,
             limits.get(group, {}), goodbyes.get(group, {}), begun.get(group), frozenset(newcomers.get(group, ())),
+            last_seen.get(group, {}),
         )
         for group in {*given, *changes, *ended, *unasked, *limits, *goodbyes, *begun}
     }  # fmt: skip
@@ -247,22 +248,29 @@ def _unasked(tables: Tables) -> set[tuple[str, str]]:
     return {_of_group(row) for row in rows}
 
 
-def _begun(tables: Tables) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str, str], int]]:
-    """See Life.begun_us; and the first heartbeat of each member (cluster, group, member)."""
+def _begun(
+    tables: Tables,
+) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str, str], int], dict[tuple[str, str], dict[str, int]]]:
+    """See Life.begun_us; the first heartbeat of each member (cluster, group, member); and Life.last_seen by group."""
     rows = tables.rows("""
         SELECT cluster, group_id, member_id, epoch_us(min(ts) FILTER (kind = 'heartbeat' AND error_code = 0)) AS us,
-            epoch_us(min(ts) FILTER (kind <> 'heartbeat')) AS given_us
+            epoch_us(min(ts) FILTER (kind <> 'heartbeat')) AS given_us,
+            epoch_us(max(ts) FILTER (kind <> 'assignment' AND error_code = 0)) AS seen_us
         FROM states WHERE kind IN ('join', 'assignment', 'heartbeat') AND group_id <> ''
         GROUP BY cluster, group_id, member_id
     """)
     first: dict[tuple[str, str], int] = {}
+    last_seen: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     given: dict[tuple[str, str], int] = {}
     for row in rows:
+        if row.seen_us is not None:
+            last_seen[_of_group(row)][row.member_id] = row.seen_us
         for times, us in ((first, row.us), (given, row.given_us)):
             if us is not None:
                 times[_of_group(row)] = min(us, times.get(_of_group(row), us))
     begun = {group: us for group, us in first.items() if group not in given or us < given[group]}
-    return begun, {(row.cluster, row.group_id, row.member_id): row.us for row in rows if row.us is not None}
+    alive = {(row.cluster, row.group_id, row.member_id): row.us for row in rows if row.us is not None}
+    return begun, alive, last_seen
 
 
 def _newcomers(steps: Iterable[Step], alive: Mapping[tuple[str, str, str], int]) -> dict[tuple[str, str], set[str]]:

@@ -127,7 +127,7 @@ class Stalled(Rule):
     name = "stalled"
     title = "Group stalled"
     protocol = "kafka"
-    severities = ("critical", "warning")
+    severities = ("critical", "warning", "info")
     meaning = (
         "A group stays at one offset of a partition, which it commits or fetches from again and again, while records "
         "wait."
