@@ -110,7 +110,7 @@ def diagnose(
     found, inputs = _diagnosed(
         files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
     )
-    _demand_messages(found, inputs)
+    demand_messages(found, inputs)
     unjudged = why_nothing_was_judged(found.looked, inputs.stats, has_findings=bool(found.findings.num_rows))
     has_failed = warn_of_errors(found.errors, Console(stderr=True))
     rows = in_order(found.findings.to_pylist())
@@ -246,12 +246,8 @@ def _diagnosed(
                 )
             )
         warn_of(inputs, errors)
-        if keeps_tables and inputs.rows > HEAVY_FRAMES:
-            _warn(
-                errors,
-                f"--lake and --open hold all {inputs.rows:,} frames in memory, some "
-                f"{inputs.rows * FRAME_BYTES / 1e9:,.0f} GB; `wirelake capture read` and `wirelake stream` do not",
-            )
+        if keeps_tables:
+            warn_of_size(inputs, errors, "--lake and --open hold")
         if inputs.rows > MANY_FRAMES and not keeps_tables:
             return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs
         return diagnose_landed(inputs.landed(), settings.stream, "all" if keeps_tables else "report"), inputs
@@ -259,10 +255,9 @@ def _diagnosed(
 
 def warn_of(inputs: Inputs, errors: Console) -> None:
     """Say what is missing; refuse to judge nothing."""
-    from pipeline.capture.runs.summary import nothing_found, warnings  # noqa: PLC0415
+    from pipeline.capture.runs.summary import nothing_found  # noqa: PLC0415
 
-    cut = [inputs.cut] if inputs.cut else []
-    for text in (*cut, *(warnings(inputs.stats) if inputs.stats is not None else ()), *inputs.set_aside):
+    for text in warnings_of(inputs):
         _warn(errors, text)
     if not inputs.rows and inputs.set_aside:
         raise UserError("no landing file is what its manifest states: copy the landing zone again")
@@ -270,7 +265,25 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
         raise UserError(nothing_found(inputs.stats))
 
 
-def _demand_messages(found: Diagnosis, inputs: Inputs) -> None:
+def warnings_of(inputs: Inputs) -> tuple[str, ...]:
+    """What is missing of what was read, a sentence each."""
+    from pipeline.capture.runs.summary import warnings  # noqa: PLC0415
+
+    cut = [inputs.cut] if inputs.cut else []
+    return (*cut, *(warnings(inputs.stats) if inputs.stats is not None else ()), *inputs.set_aside)
+
+
+def warn_of_size(inputs: Inputs, errors: Console, who_holds: str) -> None:
+    """Say how much memory all tables take, where that is worth a word; ``who_holds`` them begins the sentence."""
+    if inputs.rows > HEAVY_FRAMES:
+        _warn(
+            errors,
+            f"{who_holds} all {inputs.rows:,} frames in memory, some {inputs.rows * FRAME_BYTES / 1e9:,.0f} GB; "
+            "`wirelake capture read` and `wirelake stream` do not",
+        )
+
+
+def demand_messages(found: Diagnosis, inputs: Inputs) -> None:
     """Say why there is nothing to report.
 
     Raises:

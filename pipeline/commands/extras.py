@@ -12,6 +12,7 @@ from pipeline.errors import UserError
 from pipeline.setup.system import EXTRAS, how_to_install
 
 NEEDED = {
+    "open": "open",
     "stream": "spark",
     "check": "spark,quality",
     "findings": "sql",

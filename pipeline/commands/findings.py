@@ -197,19 +197,28 @@ def finding_text(row: Mapping[str, Any], before: str = "") -> Group:
     head = headed(row, before)
     head.append(f"{row['rule']}  ", "bold")
     head.append(printable(row["subject"]), "bold magenta")
-    when = f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"
-    exchanges = row["evidence"] or []
-    shown = exchanges[:_EVIDENCE_SHOWN]
-    more = len(exchanges) - len(shown)
-    evidence = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
     details = Text()
-    lines = [("seen", when), ("what to do", row["advice"]), ("evidence", evidence and f"exchanges {evidence}")]
-    for label, text in lines:
+    for label, text in _details(row):
         if text:
             details.append(f"{label}: ", "dim")
             details.append(f"{printable(text)}\n")
     details.rstrip()
     return Group(head, Padding(Text(printable(row["summary"] or "")), (0, 0, 0, 2)), Padding(details, (0, 0, 0, 2)))
+
+
+def _details(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    exchanges = row["evidence"] or []
+    shown = exchanges[:_EVIDENCE_SHOWN]
+    more = len(exchanges) - len(shown)
+    evidence = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return [*finding_sentences(row), ("evidence", evidence and f"exchanges {evidence}")]
+
+
+def finding_sentences(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """When a finding was seen and what to do, each after its label."""
+    return [
+        ("seen", f"{_clock(row['first_ts'])} to {_clock(row['last_ts'])} UTC"), ("what to do", row["advice"]),
+    ]  # fmt: skip
 
 
 def _clock(ts: datetime) -> str:

@@ -130,15 +130,11 @@ def print_incident(
         is_short: whether what it rests on is left out.
         was: headlines that were reported of it before.
     """
-    lines: list[tuple[str, RenderableType]] = [("how bad", _text(row["impact"]))]
-    if not is_short or row["state"] != "resolved" or row["immediate_action"].startswith(STAYS):
-        lines.append(("now", _text(row["immediate_action"])))
-    lines.append(("fix", _text(row["remediation"])))
-    lines += [("was told", _text(one)) for one in was]
-    if not is_short:
-        lines.append(("sure?", _text(f"{row['confidence'].capitalize()}. {row['reasoning']}")))
-        if story := lines_of(row):
-            lines.append(("happened", _story(story)))
+    lines: list[tuple[str, RenderableType]] = [
+        (label, _text(text)) for label, text in incident_sentences(row, is_short, was)
+    ]
+    if not is_short and (story := lines_of(row)):
+        lines.append(("happened", _story(story)))
     lines.append(("evidence", _evidence(row, findings)))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True, min_width=_LABEL)
@@ -149,6 +145,18 @@ def print_incident(
     for index, command in enumerate(commands):
         line = Text(f"  {'show' if index == 0 else '':{_LABEL}}  ", "dim")
         console.print(line.append(printable(command), "not dim"), soft_wrap=True)
+
+
+def incident_sentences(row: Row, is_short: bool = False, was: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The sentences of an incident, each after its label; see :func:`print_incident`."""
+    lines = [("how bad", row["impact"])]
+    if not is_short or row["state"] != "resolved" or row["immediate_action"].startswith(STAYS):
+        lines.append(("now", row["immediate_action"]))
+    lines.append(("fix", row["remediation"]))
+    lines += [("was told", one) for one in was]
+    if not is_short:
+        lines.append(("sure?", f"{row['confidence'].capitalize()}. {row['reasoning']}"))
+    return lines
 
 
 def _story(lines: Iterable[Row]) -> RenderableType:
@@ -169,8 +177,13 @@ def headed(row: Row, before: str) -> Text:
     """What a headline begins with: how severe it is, and that it is over or may go on."""
     head = Text(before, "bold")
     head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
-    state = STATE_WORDS.get(row.get("state") or "ongoing")
+    state = state_of(row)
     return head.append(f"{state.upper()} ", "dim") if state else head
+
+
+def state_of(row: Row) -> str:
+    """That it is over, or may go on; empty of what holds at the end of the data."""
+    return STATE_WORDS.get(row.get("state") or "ongoing", "")
 
 
 def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:

@@ -18,6 +18,7 @@ from pipeline.terminal.metavars import make_plain
 _GROUPS = {
     "Investigate a capture": {
         "diagnose": "pipeline.commands.diagnose",
+        "open": "pipeline.commands.open.open",
         "top": "pipeline.commands.top.top",
         "decode": "pipeline.commands.messages.decode",
         "explain": "pipeline.commands.messages.explain",

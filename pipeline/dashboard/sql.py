@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import duckdb
 import pyarrow as pa
 
+from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import SPARK_NAMES
 from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.clusters import of_cluster
@@ -198,6 +199,31 @@ def connect(place: Path | str, limits: SqlSettings | None = None) -> duckdb.Duck
         UserError: there is no lake, or it cannot be read.
     """
     return _opened(place, limits or SqlSettings(), readable=False).connection
+
+
+def connect_tables(tables: Mapping[str, pa.Table], limits: SqlSettings | None = None) -> duckdb.DuckDBPyConnection:
+    """A connection as :func:`connect` gives it, to tables in memory, of which no lake is written.
+
+    Args:
+        tables: by full name; those of the registry that are missing are empty.
+        limits: what a query may take; None: the defaults.
+    """
+    limits = limits or SqlSettings()
+    connection = duckdb.connect(":memory:")
+    for setting, value in _settings(limits, _spill().name if limits.temp_mb else None).items():
+        connection.execute(f"SET GLOBAL {setting} = {value}")
+    know_spark_names(connection)
+    for name, table in TABLES.items():
+        rows = tables.get(name)
+        source = f"rows_{table.schema}_{table.name}"
+        connection.register(source, schema_of(table).empty_table() if rows is None else rows)
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
+        connection.execute(f"CREATE VIEW {name} AS FROM {source}")
+    for view in views():
+        connection.execute(f"CREATE VIEW {view.name} AS {view.sql}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ TEST_TOOLS = (
 
 EXTRAS = {
     "deltalake": "sql", "streamlit": "dashboard", "altair": "dashboard", "pyspark": "spark", "delta": "spark",
-    "great_expectations": "quality", "prometheus_client": "metrics",
+    "great_expectations": "quality", "prometheus_client": "metrics", "textual": "open",
 }  # fmt: skip
 """Packages that only some commands need, and the extra of this distribution that installs each."""
 

@@ -9,7 +9,9 @@ from rich.text import Text
 
 from decoder.explain.explanation import BATCH, MESSAGE, Explanation, Line
 from decoder.kafka.explain.repair import path_text
+from decoder.model import Message
 from decoder.protocol import Pasted, WireProtocol
+from decoder.protocols import protocol_of
 from pipeline.terminal.console import Console, printable
 
 _NO_TERMINAL = 140
@@ -18,6 +20,10 @@ _VALUE = 14
 """Columns that the values get at least, the names giving way."""
 _GAP = "  "
 _ROW = 16
+MOST_FRAME = 256 * 1024
+"""Bytes of a frame that is explained while somebody waits, and of what stands compressed in it."""
+MOST_FIELDS = 1000
+"""Fields that are shown of it."""
 
 
 def terminal() -> Console:
@@ -65,11 +71,11 @@ def show_message(explanation: Explanation, frame: bytes, base: int, console: Con
 def _show_fields(explanation: Explanation, console: Console, most: int | None) -> None:
     """Byte range, hex, name (indented), type, value."""
     width = console.width
-    lines = [line for line in explanation.lines if not _is_final_error(line)]
+    lines = fields_of(explanation)
     left_out = len(lines) - most if most is not None and len(lines) > most else 0
     kept = (len(lines) - left_out) // 2
     shown = [*lines[:kept], *lines[kept + left_out :]] if left_out else lines
-    rows = [_cells(line, 16 if width >= 120 else 8 if width >= 100 else 4) for line in shown]
+    rows = [cells_of(line, 16 if width >= 120 else 8 if width >= 100 else 4) for line in shown]
     titles = ("bytes", "hex", "field", "type", "value")
     columns = list(zip(titles, *rows, strict=True))
     sizes = [max(map(len, column)) for column in columns]
@@ -85,16 +91,11 @@ def _show_fields(explanation: Explanation, console: Console, most: int | None) -
 
 def _show_error(explanation: Explanation, frame: bytes, base: int, console: Console) -> None:
     """Where decoding stopped, with the bytes around it; ``base``: where the message begins in what was pasted."""
-    message = explanation.message
-    if message.error_offset is None or message.status in ("ok", "redacted"):
+    text, at = error_of(explanation.message, base), explanation.message.error_offset
+    if not text or at is None:
         return
-    at = message.error_offset
-    pasted = f" ({at + base:#06x} of what was pasted)" if base else ""
-    field = f" in {path_text(message.error_path)}" if message.error_path else ""
     console.print()
-    print_sentence(
-        f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]", "bold red", console
-    )
+    print_sentence(text, "bold red", console)
     _show_bytes(frame, at, base, console)
 
 
@@ -127,12 +128,28 @@ def print_sentence(text: str, style: str, console: Console) -> None:
     console.print(Text(shown, style), soft_wrap=True)
 
 
-def _is_final_error(line: Line) -> bool:
-    """The outer error is shown below the fields, with the bytes around it."""
-    return line.is_error and line.depth == 0
+def fields_of(explanation: Explanation) -> list[Line]:
+    """Its lines without the outer error, which is shown below the fields, with the bytes around it."""
+    return [line for line in explanation.lines if not (line.is_error and line.depth == 0)]
 
 
-def _cells(line: Line, hex_bytes: int) -> tuple[str, str, str, str, str]:
+def error_of(message: Message, base: int = 0) -> str:
+    """Where decoding stopped and why, in a sentence; empty: it did not."""
+    if message.error_offset is None or message.status in ("ok", "redacted"):
+        return ""
+    at = message.error_offset
+    pasted = f" ({at + base:#06x} of what was pasted)" if base else ""
+    field = f" in {path_text(message.error_path)}" if message.error_path else ""
+    return f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]"
+
+
+def is_long(frame: bytes, protocol: str) -> bool:
+    """Whether a frame, or what stands compressed in it, has more bytes than are explained while somebody waits."""
+    return max(len(frame), protocol_of(protocol).size_when_read(frame)) > MOST_FRAME
+
+
+def cells_of(line: Line, hex_bytes: int) -> tuple[str, str, str, str, str]:
+    """Byte range, hex of the first bytes, name (indented), type and value of a field, printable."""
     where = f"{line.start}-{line.end - 1}" if line.end > line.start + 1 else str(line.start)
     shown = line.hex.split()
     digits = line.hex if len(shown) <= hex_bytes else " ".join(shown[:hex_bytes]) + " …"

@@ -17,7 +17,7 @@ from tests.paths import CAPTURES
 
 pytestmark = pytest.mark.slow
 
-HEAVY = ("duckdb", "deltalake", "numpy", "pandas", "pyarrow", "pyspark", "streamlit")
+HEAVY = ("duckdb", "deltalake", "numpy", "pandas", "pyarrow", "pyspark", "streamlit", "textual")
 LOADED = """
 import sys
 from typer.testing import CliRunner
@@ -41,12 +41,12 @@ def test_what_is_not_needed_is_not_loaded(arguments: tuple[str, ...]) -> None:
 PANDAS = """
 import atexit, sys
 from pipeline.cli import main
-atexit.register(lambda: print("pandas" in sys.modules, file=sys.stderr))
+atexit.register(lambda: print(bool({"pandas", "textual"} & sys.modules.keys()), file=sys.stderr))
 main()
 """
 
 
-def test_what_needs_no_java_needs_no_pandas(tmp_path: Path) -> None:
+def test_what_needs_no_java_needs_no_pandas_and_no_screens(tmp_path: Path) -> None:
     capture = str(CAPTURES / "version_negotiation.pcap")
     for arguments in (
         ("diagnose", capture, "--lake", "lake"),
@@ -73,7 +73,7 @@ def test_the_overview_describes_each_command_as_the_command_does() -> None:
 
 NOT_INSTALLED = """
 import sys
-for name in ("deltalake", "pyspark", "delta", "streamlit", "altair", "great_expectations"):
+for name in ("deltalake", "pyspark", "delta", "streamlit", "altair", "great_expectations", "textual"):
     sys.modules[name] = None
 from pipeline.cli import main
 main()
@@ -97,6 +97,7 @@ def test_a_capture_is_read_by_what_is_always_installed(command: str) -> None:
     ("command", "package", "extras"),
     [
         ("findings --lake x", "deltalake", "sql"),
+        ("open x", "textual", "open"),
         ("notify --lake x --to http://localhost/", "deltalake", "sql"),
         ("sql --lake x FROM", "deltalake", "sql"),
         ("dashboard --lake x", "streamlit", "dashboard"),

@@ -139,6 +139,12 @@ def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, A
     return ask_rows(connection, _LAG, scope, most=MOST_ROWS)
 
 
+def trouble(row: dict[str, Any]) -> str:
+    """What is wrong with a row of :func:`lag`, in words; empty: nothing."""
+    troubles = ("stuck commits", row["is_stuck"]), ("open transaction", row["is_held"])
+    return ", ".join(text for text, holds in troubles if holds)
+
+
 def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
     """Partitions and groups of which something was seen in the span; of very many those of which most was seen."""
     return [

@@ -10,11 +10,14 @@ import duckdb
 
 from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask_rows, rows_if_there
+from pipeline.humanize import duration
 
 MOST = 500
 """Exchanges of a finding that are shown."""
 MOST_NAMES = 300
 """Apis to choose from."""
+_LEAST_WAIT_US = 1000
+"""Shorter waiting is not shown."""
 _MOST_BODY = 200_000
 """Characters of a body that is read to put an exchange in words."""
 
@@ -134,6 +137,17 @@ def _place(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime
                 return found[0]
     found = ask_rows(connection, _PLACE, exchange_id=exchange_id)
     return found[0] if found else None
+
+
+def latency_in_words(exchange: dict[str, Any]) -> str:
+    """How long its answer took, and how much of that it waited behind earlier requests of its connection."""
+    if exchange["latency_us"] is None:
+        return "no answer"
+    latency = duration(exchange["latency_us"] / 1e6)
+    waited_us = 0 if exchange["service_us"] is None else exchange["latency_us"] - exchange["service_us"]
+    if waited_us < _LEAST_WAIT_US:
+        return latency
+    return f"{latency}, of which {duration(waited_us / 1e6)} behind earlier requests of its connection"
 
 
 def frames(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) -> list[dict[str, Any]]:

@@ -137,15 +137,10 @@ def _standing(standing: list[dict[str, Any]]) -> None:
     if not standing:
         st.info("No consumer group committed in this time range.")
         return
-    rows = [{**row, "trouble": _trouble(row)} for row in standing]
+    rows = [{**row, "trouble": partitions.trouble(row)} for row in standing]
     chosen = grid(rows, _LAG, key="standing", opens="its picture")
     if chosen is not None:
         st.button("Show this partition", on_click=_show, args=(rows[chosen],))
-
-
-def _trouble(row: dict[str, Any]) -> str:
-    troubles = ("stuck commits", row["is_stuck"]), ("open transaction", row["is_held"])
-    return ", ".join(text for text, holds in troubles if holds)
 
 
 def _show(row: dict[str, Any]) -> None:

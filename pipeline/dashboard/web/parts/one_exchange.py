@@ -11,25 +11,19 @@ import streamlit as st
 
 from decoder import Codec
 from decoder.explain.frame import explain
-from decoder.protocols import protocol_of
-from pipeline.commands.messages.tree import show_message
-from pipeline.dashboard.queries.traffic.exchanges import frames
+from pipeline.commands.messages.tree import MOST_FIELDS, MOST_FRAME, is_long, show_message
+from pipeline.dashboard.queries.traffic.exchanges import frames, latency_in_words
 from pipeline.dashboard.web.format import clock, code
 from pipeline.dashboard.web.page_context import link
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, sequence_address
 from pipeline.dashboard.web.zone import zoned
-from pipeline.humanize import duration, size
+from pipeline.humanize import size
 from pipeline.terminal.console import Console, printable
 
 _MOST_TEXT = 200_000
 """Characters of a body that a browser is given."""
 _LINES, _HEIGHT = 18, 420
 """A longer text is scrolled, in a box of so many pixels."""
-_MOST_FRAME = 256 * 1024
-"""Bytes of a frame that is explained, and of what stands compressed in it."""
-_MOST_FIELDS = 1000
-_LEAST_WAIT_US = 1000
-"""Shorter waiting is not shown."""
 _WIDTH = 140
 """Fields that are shown of a frame, and characters of a line."""
 
@@ -40,13 +34,9 @@ def show_exchange(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any
     st.header(f"{code((exchange['api_name'] or 'not known') + version)}", anchor=False)
     client = f"{exchange['client_ip']}:{exchange['client_port']}"
     server = f"{exchange['server_ip']}:{exchange['server_port']}"
-    latency = "no answer" if exchange["latency_us"] is None else duration(exchange["latency_us"] / 1e6)
-    waited_us = 0 if exchange["service_us"] is None else exchange["latency_us"] - exchange["service_us"]
-    if waited_us >= _LEAST_WAIT_US:
-        latency += f", of which {duration(waited_us / 1e6)} behind earlier requests of its connection"
     facts = {
         zoned("Time"): f"{clock(exchange['ts'])}.{exchange['ts']:%f}",
-        "Latency": latency,
+        "Latency": latency_in_words(exchange),
         "Status": exchange["status"],
         "Errors": ", ".join(exchange["error_names"] or []) or "none",
         "Client": f"{exchange['client_id'] or ''} at {client}".strip(),
@@ -115,16 +105,10 @@ def _explain(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) ->
         )
     for frame in found:
         st.markdown(f"**{frame['direction'].capitalize()}**, {size(frame['size'])}")
-        if is_long(frame):
-            st.caption(f"Longer than {size(_MOST_FRAME)}: use `wirelake explain`.")
+        if is_long(frame["frame"], frame["protocol"]):
+            st.caption(f"Longer than {size(MOST_FRAME)}: use `wirelake explain`.")
             continue
         _text(explained(frame), wraps=False)
-
-
-def is_long(frame: dict[str, Any]) -> bool:
-    """Whether a frame, or what stands compressed in it, has more bytes than a page can explain."""
-    size_when_read = protocol_of(frame["protocol"]).size_when_read(frame["frame"])
-    return max(len(frame["frame"]), size_when_read) > _MOST_FRAME
 
 
 def explained(frame: dict[str, Any]) -> str:
@@ -134,5 +118,5 @@ def explained(frame: dict[str, Any]) -> str:
         protocol=frame["protocol"],
     )  # fmt: skip
     text = io.StringIO()
-    show_message(message, frame["frame"], 0, Console(file=text, width=_WIDTH, color_system=None), _MOST_FIELDS)
+    show_message(message, frame["frame"], 0, Console(file=text, width=_WIDTH, color_system=None), MOST_FIELDS)
     return text.getvalue()

@@ -1,0 +1,1 @@
+"""``wirelake open``: a capture or a lake that one walks through in a terminal."""
