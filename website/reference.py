@@ -94,6 +94,7 @@ def rules_page() -> str:
     rows = (
         (
             f"[`{rule.name}`](../rules/{rule.name}.md)",
+            cell(rule.title),
             rule.protocol,
             ", ".join(rule.severities),
             cell(rule.meaning),
@@ -107,7 +108,7 @@ def rules_page() -> str:
         "[incident](../incidents.md). [A rule of your own](../adding-a-rule.md) is a file. In advice, `{names}` in "
         "braces are filled in."
     )
-    overview = table(("rule", "protocol", "severity", "what is wrong then", "what it goes by"), rows)
+    overview = table(("rule", "title", "protocol", "severity", "what is wrong then", "what it goes by"), rows)
     return "\n\n".join([intro, overview, *map(_rule, rules)])
 
 

@@ -260,7 +260,7 @@ def warn_of(inputs: Inputs, errors: Console) -> None:
     for text in warnings_of(inputs):
         _warn(errors, text)
     if not inputs.rows and inputs.set_aside:
-        raise UserError("no landing file is what its manifest states: copy the landing zone again")
+        raise UserError("no landing file matches its manifest; copy the landing zone again")
     if not inputs.rows and not inputs.has_connections:
         raise UserError(nothing_found(inputs.stats))
 

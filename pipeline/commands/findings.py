@@ -16,7 +16,8 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.commands.incidents import SEVERITIES, Row, by_severity, chosen, headed, nothing, show_incidents
+from pipeline.analysis.rules.model import SEVERITIES
+from pipeline.commands.incidents import Row, by_severity, chosen, headed, nothing, show_incidents
 from pipeline.commands.unjudged import demand_judged, errors_of_lake, warn_of_errors
 from pipeline.config.common_options import Lake
 from pipeline.errors import UserError, no_lake
@@ -45,7 +46,9 @@ Flat = Annotated[bool, typer.Option("--flat", help="Findings one by one, not the
 def findings(
     lake: Lake,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
-    only_open: Annotated[bool, typer.Option("--open", help="Only what still held at the end of the data.")] = False,
+    only_open: Annotated[
+        bool, typer.Option("--open", help="Only what is still ongoing when the capture ends.")
+    ] = False,
     flat: Flat = False,
     rule: Annotated[
         list[str] | None, typer.Option(help="Only incidents with a finding of it; several may be named.")

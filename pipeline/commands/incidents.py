@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pipeline.analysis.incidents.report import STAYS
 from pipeline.analysis.incidents.story import clock_of_line, lines_of
-from pipeline.analysis.rules.model import STATE_WORDS
+from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS
 from pipeline.humanize import pluralize
 from pipeline.terminal.console import Console, printable
 
@@ -21,14 +21,13 @@ Row = Mapping[str, Any]
 Commands = Callable[[Row], Sequence[str]]
 """Of an incident the commands that show it."""
 
-SEVERITIES = ("critical", "warning", "info")
 STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
 MOST_IN_FULL = 50
 """Incidents that are printed in full; it takes a hundredth of a second for each."""
 MOST_IN_SHORT = 100
 """Further ones of which a line or two are printed; of what is beyond, how many there are."""
 _EVIDENCE_SHOWN = 6
-_LABEL = 8
+_LABEL = 10
 """Width of what stands before a text."""
 _BELOW = 6
 """Lines of a terminal that what follows the incidents takes: what was read, how many there are, the prompt."""
@@ -70,7 +69,7 @@ def show_incidents(
 
 def nothing(hidden: int) -> Text:
     """What stands where nothing is shown, though so many are there that were not asked for."""
-    return Text("Nothing of that kind." if hidden else "Nothing found that looks wrong.", "bold green")
+    return Text("No incidents match these filters." if hidden else "Nothing found that looks wrong.", "bold green")
 
 
 def _print_all(
@@ -149,13 +148,13 @@ def print_incident(
 
 def incident_sentences(row: Row, is_short: bool = False, was: Sequence[str] = ()) -> list[tuple[str, str]]:
     """The sentences of an incident, each after its label; see :func:`print_incident`."""
-    lines = [("how bad", row["impact"])]
+    lines = [("impact", row["impact"])]
     if not is_short or row["state"] != "resolved" or row["immediate_action"].startswith(STAYS):
         lines.append(("now", row["immediate_action"]))
     lines.append(("fix", row["remediation"]))
-    lines += [("was told", one) for one in was]
+    lines += [("previously", one) for one in was]
     if not is_short:
-        lines.append(("sure?", f"{row['confidence'].capitalize()}. {row['reasoning']}"))
+        lines.append(("confidence", f"{row['confidence'].capitalize()}. {row['reasoning']}"))
     return lines
 
 

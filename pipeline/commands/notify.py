@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.commands.findings import demand_known, read_incidents
-from pipeline.commands.incidents import SEVERITIES
 from pipeline.config.common_options import Lake
 from pipeline.errors import UserError
 from pipeline.humanize import pluralize

@@ -210,7 +210,7 @@ def _impacts(case: Case, texts: Texts, reported: Case) -> Iterator[str]:
     last = moment(case.last_us)
     match case.state:
         case "ongoing":
-            yield f"since {moment(case.first_us)} UTC{span}, not over at the end of the data"
+            yield f"since {moment(case.first_us)} UTC{span}, still ongoing when the capture ends"
         case "unknown":
             yield f"since {moment(case.first_us)} UTC{span}, {STATE_WORDS['unknown']}: seen last at {last} UTC"
         case _:

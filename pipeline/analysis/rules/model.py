@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 State = Literal["ongoing", "resolved", "unknown"]
-STATE_WORDS = {"resolved": "over", "unknown": "may go on"}
+STATE_WORDS = {"resolved": "resolved", "unknown": "may be ongoing"}
 """What people read in place of a state; nothing where it is ongoing."""
 NAMELESS = "a client without client_id"
 SEVERITIES = ("critical", "warning", "info")

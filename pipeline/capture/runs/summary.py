@@ -20,7 +20,7 @@ _REASONS = {
     "no_data": "carried no data",
     "not_captured": "carried data, but none of it was captured: use a larger snap length (tcpdump -s 0)",
     "not_recognised": "other protocols",
-    "budget": "cost more work than strangers may cause",
+    "budget": "skipped: over the CPU budget for connections without answers",
 }
 
 _TLS_PEERS_SHOWN = 10

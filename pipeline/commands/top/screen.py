@@ -83,7 +83,7 @@ def screen(now: Snapshot, shown: Shown, width: int, height: int | None = None) -
         if number >= 0:
             drawn += [Text(), _table(part, number, width)]
     if not parts:
-        drawn.append(Text("Nothing was asked in this time.", "dim"))
+        drawn.append(Text("No requests in this window.", "dim"))
     return Group(*drawn, *foot)
 
 

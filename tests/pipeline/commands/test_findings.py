@@ -66,9 +66,9 @@ def test_rules_and_severities_are_chosen(lake: Path, options: list[str], rules: 
     assert done.exit_code == exit_code
     text = CliRunner().invoke(app, ["findings", "--lake", str(lake), *options])
     assert text.exit_code == exit_code
-    assert ("Nothing of that kind." in text.stdout) == (not rules)
+    assert ("No incidents match these filters." in text.stdout) == (not rules)
     flat = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--flat", *options])
-    assert ("Nothing of that kind." in flat.stdout) == (not rules)
+    assert ("No incidents match these filters." in flat.stdout) == (not rules)
     assert flat.exit_code == exit_code
 
 
@@ -116,7 +116,7 @@ def test_a_state_stands_before_what_it_is_of_in_one_wording(tmp_path: Path) -> N
     write(tmp_path, FINDINGS, [row(FINDINGS, finding_id="1", **given)])
     told = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)]).stdout
     assert "CRITICAL MAY GO ON Group g has stopped" in told
-    assert "may go on: seen last at" in " ".join(told.split())
+    assert "may be ongoing: seen last at" in " ".join(told.split())
     assert "CRITICAL MAY GO ON stopped  g/t" in CliRunner().invoke(
         app, ["findings", "--lake", str(tmp_path), "--flat"]
     ).stdout  # fmt: skip

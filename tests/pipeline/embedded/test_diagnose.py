@@ -148,7 +148,7 @@ def test_a_landing_file_that_is_not_what_its_manifest_states_is_left_out(tmp_pat
         assert landed.frames.num_rows == 0
         (sentence,) = landed.set_aside
         assert reason in sentence
-        assert "no landing file is what its manifest states" in refusal(landing)
+        assert "no landing file matches its manifest" in refusal(landing)
     file.write_bytes(content)
     (manifest,) = landing.glob("_manifest/*.json")
     assert read_inputs([str(landing)]).frames.num_rows == read_inputs([str(HEALTHY)]).frames.num_rows

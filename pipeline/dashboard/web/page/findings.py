@@ -10,11 +10,11 @@ import streamlit as st
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
 from pipeline.dashboard.queries.overview.incidents import incident_counts
-from pipeline.dashboard.web.format import between, code, moment, of_one_zone, prose, seen
+from pipeline.dashboard.web.format import between, code, moment, of_one_zone, plain, prose, seen
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS
-from pipeline.dashboard.web.parts.rules import rule_page
+from pipeline.dashboard.web.parts.rules import rule_page, rule_title
 from pipeline.humanize import pluralize
 
 _OPENED = 3
@@ -42,14 +42,14 @@ def draw(here: PageContext) -> None:
     for index, (rule, rows) in enumerate(groupby(holds, key=lambda row: (row["severity"], row["rule"]))):
         _rule(*rule, list(rows), opened=index < _OPENED and rule[0] == "critical")
     if over:
-        st.header("Over", anchor=False, help="What held in this time range, and no more at the end of the data.")
+        st.header("Resolved", anchor=False, help="Within this time range, and no longer ongoing when the capture ends.")
         for rule, rows in groupby(over, key=lambda row: (row["severity"], row["rule"])):
             _rule(*rule, list(rows), opened=False)
 
 
 def _metrics(numbers: dict[str, int]) -> None:
     columns = st.columns(4)
-    labels = {"critical": "Critical", "warning": "Warnings", "info": "For information", "resolved": "Over"}
+    labels = {"critical": "Critical", "warning": "Warnings", "info": "For information", "resolved": "Resolved"}
     for column, (name, label) in zip(columns, labels.items(), strict=True):
         column.metric(label, numbers[name], border=True)
 
@@ -59,7 +59,7 @@ def _rule(severity: str, rule: str, rows: list[dict[str, Any]], *, opened: bool)
     with st.container(border=True):
         head = st.container(horizontal=True, vertical_alignment="center")
         head.badge(severity, color=COLOURS.get(severity, "gray"), icon=ICONS.get(severity))  # type: ignore[arg-type]
-        head.markdown(f"**{rule}**", width="content")
+        head.markdown(f"**{plain(rule_title(rule))}**", width="content", help=code(rule))
         if len(rows) > 1:
             head.caption(pluralize(len(rows), "finding"), width="content")
         if page := rule_page(rule):

@@ -39,7 +39,7 @@ def draw(here: PageContext) -> None:
     places = draw_cards(now)
     over = [row for row in found if row["state"] == "resolved"]
     if over:
-        st.header("Over", anchor=False, help="Within this time range, and no more at the end of the data.")
+        st.header("Resolved", anchor=False, help="Within this time range, and no longer ongoing when the capture ends.")
         draw_over(over)
     if len(found) == MOST:
         st.caption(f"The first {MOST} of {number(sum(numbers.values()))} are shown: choose a shorter time range.")
@@ -110,7 +110,7 @@ def _healthy(here: PageContext) -> None:
     st.header("Healthy", anchor=False)
     st.markdown(f"{', '.join(map(_good, counts))}.")
     looked = len([rule for rule in all_rules() if here.scope.has(rule.protocol) or rule.protocol == "capture"])
-    st.caption(f"Looked at by {pluralize(looked, 'rule')}: of these, none found anything that is not over.")
+    st.caption(f"Looked at by {pluralize(looked, 'rule')}: none of them found anything that is still ongoing.")
     link("findings", "All findings", "warning")
 
 

@@ -87,7 +87,7 @@ def draw_head(row: dict[str, Any]) -> None:
 
 
 def draw_words(row: dict[str, Any]) -> None:
-    """Draw how bad it is, what to do now, what to mend, and how sure that is."""
+    """Draw its impact, what to do now, the fix, and the confidence."""
     draw_text(row["impact"])
     st.markdown(f"**Now.** {prose(row['immediate_action'])}")
     st.markdown(f"**Fix.** {prose(row['remediation'])}")

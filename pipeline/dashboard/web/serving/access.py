@@ -145,7 +145,7 @@ def _read(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UserError(f"cannot read the token file {path}: {reason}") from error
     if found.st_uid not in (os.geteuid(), 0):
-        raise UserError(f"the token file {path} is another user's, who then knows the token: make one of your own")
+        raise UserError(f"the token file {path} is owned by another user. Use a token file that you own")
     if stat.S_IMODE(found.st_mode) & _EVERYBODY:
         raise UserError(f"the token file {path} is open to everybody on this machine: chmod 600 {path}")
     return text.strip()

@@ -1,4 +1,4 @@
-"""What an incident says: how bad, what to do, how sure; also of names that a stranger has chosen."""
+"""What an incident says: impact, what to do, confidence; also of names that a stranger has chosen."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def stopped(**values: Any) -> dict[str, Any]:
     ("state", "impact", "now"),
     [
         ("ongoing", "7 records waiting in 2 partitions, growing, since 2026-11-", "List the members that are left"),
-        ("unknown", "UTC (10 s), may go on: seen last at 2026-11-", "List the members that are left"),
-        ("resolved", "UTC (10 s), over.", "It is over. If it comes again: list the members that are left"),
+        ("unknown", "UTC (10 s), may be ongoing: seen last at 2026-11-", "List the members that are left"),
+        ("resolved", "UTC (10 s), resolved.", "It is over. If it comes again: list the members that are left"),
     ],
 )
 def test_how_bad_it_is_and_what_to_do_follow_the_state(state: str, impact: str, now: str) -> None:

@@ -38,6 +38,7 @@ _OPEN_AT_THE_END = {
     "sick_metadata_30s",
     "sick_sarama_1s",
     "sick_sarama_30s",
+    "sick_mirror_maker",
 }
 """What was healed last in these is not yet over when they end."""
 

@@ -54,7 +54,7 @@ def hanging(**more: Any) -> dict[str, Any]:
         (
             {"state": "unknown", "known_until_us": T0},
             "app (h) keeps transaction tx-1 open on t, and nothing was seen of it for 37 s",
-            "UTC nobody listened.",
+            "The capture has nothing after",
             LIKELY,
         ),
     ],

@@ -31,7 +31,7 @@ def test_each_rule_has_a_page_and_each_page_a_rule() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_page_states_what_it_means_rests_on_advises_and_leaves_alone(rule: str) -> None:
     page = PAGES[rule]
-    assert page.startswith(f"# {rule}\n\n**Severity** ")
+    assert page.startswith(f"# {RULES[rule].title} ({rule})\n\n**Severity** ")
     severities = re.findall(r"critical|warning|info", page.splitlines()[2])
     assert set(severities) | ({"warning"} if rule in _LESS_SEVERE_IN_DOUBT else set()) == set(RULES[rule].severities)
     for part in ("What it means.", "What it rests on.", "What to do.", "When it does not fire."):

@@ -162,7 +162,7 @@ def test_silence_loss_and_what_was_dropped_are_told() -> None:
     assert "half of it" in drawn(now(), Shown("-", note="half of it"), 200)
     assert "since 1969-12-31 23:59:50, nothing lost" in drawn(now(first_us=-10_000_000), Shown("-"), 200)
     idle = now(groups=[], traffic=TrafficNow([], [], []), incidents=[])
-    assert "Nothing was asked in this time." in drawn(idle, Shown("-"), 80)
+    assert "No requests in this window." in drawn(idle, Shown("-"), 80)
 
 
 def test_names_from_the_wire_are_text() -> None:

@@ -53,7 +53,7 @@ def test_the_page_opens_with_incidents_and_what_to_do(use: Any, hand_made_lake: 
     text = text_of(use(hand_made_lake, "home"))
     assert "sets group g back to an old offset of orders" in text
     assert "**Now.** Restart" in text
-    assert "not over at the end of the data." in text
+    assert "still ongoing when the capture ends." in text
 
 
 def test_an_incident_has_a_page_with_its_picture_and_what_follows_from_what(use: Any, hand_made_lake: Path) -> None:

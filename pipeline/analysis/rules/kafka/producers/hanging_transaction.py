@@ -88,7 +88,7 @@ def _hanging(case: Case) -> str:
 def _hanging_sure(case: Case) -> str:
     """What shows that it hangs, and until when anybody listened."""
     until_us = case.details.get("known_until_us")
-    deaf = f" After {clock(until_us)} UTC nobody listened." if isinstance(until_us, int) else ""
+    deaf = f" The capture has nothing after {clock(until_us)} UTC." if isinstance(until_us, int) else ""
     unheard_us = case.details.get("coordinator_unheard_us")
     if isinstance(unheard_us, int):
         deaf = f" After {clock(unheard_us)} UTC nothing was seen of its coordinator."
@@ -307,7 +307,9 @@ class _Hanging:
                 "it has ended"
             )
         if self.state == "unknown":
-            return f"; after {clock(self.until_us)} UTC nobody listened, so it is not known whether it has ended"
+            return (
+                f"; the capture has nothing after {clock(self.until_us)} UTC, so it is not known whether it has ended"
+            )
         return f"; nothing of it was seen since {clock(self.row.last_us)} UTC" if self.state == "ongoing" else ""
 
 

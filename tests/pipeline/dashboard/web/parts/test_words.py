@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.web.format import clock, code, plain, prose, seen
-from pipeline.dashboard.web.parts.rules import rule_page
+from pipeline.dashboard.web.parts.rules import rule_page, rule_title
 from pipeline.humanize import duration, pluralize, size
 from tests.pipeline.dashboard.conftest import at
 
@@ -73,9 +73,11 @@ def test_each_rule_has_its_page(rule: str) -> None:
     page = rule_page(rule)
     assert page is not None
     assert "**What to do.**" in page
+    assert rule not in rule_title(rule)
     assert ".md)" not in page
 
 
 def test_a_rule_is_no_path() -> None:
     assert rule_page("../privacy") is None
     assert rule_page("no_such_rule") is None
+    assert rule_title("no_such_rule") == "no_such_rule"
