@@ -173,7 +173,7 @@ def _head(row: Row, before: str) -> Text:
 
 
 def headed(row: Row, before: str) -> Text:
-    """What a headline begins with: how severe it is, and that it is over or may go on."""
+    """What a headline begins with: how severe it is, and that it is resolved or may be ongoing."""
     head = Text(before, "bold")
     head.append(f"{row['severity'].upper()} ", STYLES[row["severity"]])
     state = state_of(row)
@@ -181,7 +181,7 @@ def headed(row: Row, before: str) -> Text:
 
 
 def state_of(row: Row) -> str:
-    """That it is over, or may go on; empty of what holds at the end of the data."""
+    """That it is resolved, or may be ongoing; empty of what is ongoing when the capture ends."""
     return STATE_WORDS.get(row.get("state") or "ongoing", "")
 
 

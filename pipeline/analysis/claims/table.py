@@ -17,7 +17,8 @@ CAPTURE = (
         "connection_failed",
         r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn|"
         r"sends its SYNs to|a SYN flood|: a port scan|A firewall rejects the connections|has no way to|"
-        r"receives nothing of .* behind the handshake|Who set that rule",
+        r"receives nothing of .* behind the handshake|Who set that rule|, and .* answers instead, mostly within|"
+        r"That one client made both",
         "A connection does not come about, or is ended before anything is asked.",
         (),
     ),

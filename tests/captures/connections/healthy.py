@@ -20,6 +20,9 @@ from tests.captures.connections.clients import (
 )
 from tests.captures.connections.story import Stage
 
+BOTH = "two-families.example"
+"""A name with an IPv6 and an IPv4 address."""
+
 
 def checks(stage: Stage) -> None:
     """A balancer looks each second whether the broker accepts connections, while librdkafka works."""
@@ -41,6 +44,14 @@ def idle_at_broker(stage: Stage) -> None:
         lambda: java_in_order(stage.server, "seldom-java", 30, interval_ms=9000),
         lambda: write(stage.server, "seldom", 30, every=9),
     )
+
+
+def two_families(stage: Stage) -> None:
+    """The broker listens at its IPv4 address alone; librdkafka and kafka-python are refused by IPv6, and go on."""
+    network.knows(stage.folder, BOTH, "::1", stage.host)
+    server = f"{BOTH}:{stage.port}"
+    for _ in range(4):
+        together(lambda: write(server, "both", 4, every=0.5), lambda: kafka_python(server, "both-python", 4))
 
 
 def deploy(stage: Stage) -> None:

@@ -16,6 +16,8 @@ _AWAY_S = 80.0
 """Longer than a server that is started again may be away."""
 _CUT_S = 6.0
 """Until then all is well."""
+SLOW = "slow.example"
+"""A name with an IPv6 and an IPv4 address."""
 
 
 def rejected(stage: Stage) -> None:
@@ -55,6 +57,14 @@ def deaf(stage: Stage) -> None:
     """A firewall lets the SYN-ACKs of the broker pass, and drops all else that it sends to librdkafka and Java."""
     network.filters(f"{stage.back} tcp flags & syn == 0 drop")
     three_write(stage.server, "deaf", 40)
+
+
+def other_family_dropped(stage: Stage) -> None:
+    """A firewall drops the SYNs to the broker's IPv6 address; librdkafka waits for it, then connects by IPv4."""
+    network.knows(stage.folder, SLOW, "::1", stage.host)
+    network.filters(f"ip6 daddr ::1 tcp dport {stage.port} drop")
+    for _ in range(4):
+        write(f"{SLOW}:{stage.port}", "late", 9, every=0.5, socket_connection_setup_timeout_ms=3000)
 
 
 def mongodb_one_way(stage: Stage) -> None:

@@ -81,7 +81,7 @@ def _one(story: Story, folder: Path, broker: Kafka4) -> bool:
     fresh = folder / f"{story.name}.pcap"
     stage = Stage(story.server, story.client, story.another_client, folder, broker)
     try:
-        with Tcpdump(fresh, [stage.port], 16_384, [stage.host]):
+        with Tcpdump(fresh, [stage.port], 16_384, [stage.host, *filter(None, [story.also_at])]):
             story.play(stage)
     except Exception:
         sys.stderr.write(f"{story.name}: {traceback.format_exc()}\n")

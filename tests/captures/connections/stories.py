@@ -105,6 +105,10 @@ STORIES = (
     _story(58, secure.login_refused, protocol="SASL_SSL", findings=_failed("tls-cut/{client}")),
     _story(60, queues.connections_wait, settings=("max.connections=2",), findings=_failed("unaccepted")),
     _story(61, queues.queue_full, protocol="", findings=_failed("unaccepted")),
+    _story(
+        63, paths.other_family_dropped, advertised=f"{paths.SLOW}:9155", also_at="::1",
+        findings=_by(FAILED, "{also}/other-family"),
+    ),
     _story(62, queues.mongodb_queue_full, protocol="", is_mongodb=True, findings=_failed("unaccepted")),
     _story(41, healthy.checks, info=_failed("check/{client}")),
     _story(42, healthy.idle_at_client),
@@ -117,5 +121,9 @@ STORIES = (
     _story(49, healthy.packets_lost),
     _story(53, healthy.rejected_briefly, has_icmp=True),
     _story(59, healthy.tls_clients, protocol="SSL", settings=("connections.max.idle.ms=5500",)),
+    _story(
+        64, healthy.two_families, advertised=f"{healthy.BOTH}:9156", also_at="::1",
+        info=_by(FAILED, "{also}/other-family"),
+    ),
     _story(50, healthy.tls_pause, protocol="SSL", is_alone=True),
 )  # fmt: skip

@@ -66,6 +66,7 @@ class Story:
         findings: what must be found above info, and nothing else.
         info: what must be found for information.
         has_icmp: whether it holds ICMP errors, which twists of TCP segments do not know.
+        also_at: another address of the server, of IPv6, which twists do not know either; empty: it has one.
         is_alone: whether nothing else may play meanwhile.
     """
 
@@ -81,6 +82,7 @@ class Story:
     is_alone: bool = False
     is_mongodb: bool = False
     has_icmp: bool = False
+    also_at: str = ""
 
     @property
     def listener(self) -> str:
@@ -118,5 +120,6 @@ class Story:
 
     def named(self, pairs: frozenset[Pair]) -> set[Pair]:
         """Rules and subjects with the addresses of this story."""
-        names = {"server": self.server, "client": self.client, "another": self.another_client}
+        also = f"[{self.also_at}]:{self.server.rpartition(':')[2]}"
+        names = {"server": self.server, "also": also, "client": self.client, "another": self.another_client}
         return {(rule, subject.format_map(names)) for rule, subject in pairs}

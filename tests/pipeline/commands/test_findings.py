@@ -103,11 +103,11 @@ def test_what_holds_no_findings_is_told_apart(lake: Path, tmp_path: Path) -> Non
 
 def test_incidents_come_first_and_findings_one_by_one_when_asked_for(lake: Path) -> None:
     told = CliRunner().invoke(app, ["findings", "--lake", str(lake)])
-    assert told.stdout.index("WARNING Brokers hold app back") < told.stdout.index("CRITICAL OVER Group g has stopped")
+    assert told.stdout.index("WARNING Brokers hold app back") < told.stdout.index("CRITICAL RESOLVED Group g has stopped")
     assert "2 incidents (1 critical, 1 warning) from 2 findings" in told.stdout
     assert f"wirelake sql --lake {lake} " in told.stdout
     flat = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--flat"])
-    assert flat.stdout.index("CRITICAL OVER stopped  g/t") < flat.stdout.index("WARNING throttled  app")
+    assert flat.stdout.index("CRITICAL RESOLVED stopped  g/t") < flat.stdout.index("WARNING throttled  app")
     assert "2 findings: 1 critical, 1 warning" in flat.stdout
 
 
@@ -115,9 +115,9 @@ def test_a_state_stands_before_what_it_is_of_in_one_wording(tmp_path: Path) -> N
     given = {"rule": "stopped", "subject": "g/t", "severity": "critical", "state": "unknown", "group_id": "g"}
     write(tmp_path, FINDINGS, [row(FINDINGS, finding_id="1", **given)])
     told = CliRunner().invoke(app, ["findings", "--lake", str(tmp_path)]).stdout
-    assert "CRITICAL MAY GO ON Group g has stopped" in told
+    assert "CRITICAL MAY BE ONGOING Group g has stopped" in told
     assert "may be ongoing: seen last at" in " ".join(told.split())
-    assert "CRITICAL MAY GO ON stopped  g/t" in CliRunner().invoke(
+    assert "CRITICAL MAY BE ONGOING stopped  g/t" in CliRunner().invoke(
         app, ["findings", "--lake", str(tmp_path), "--flat"]
     ).stdout  # fmt: skip
 

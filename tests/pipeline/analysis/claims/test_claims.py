@@ -28,7 +28,7 @@ RECORDINGS = (
     "silent_since_range", "apart", "doors", "too_large", "members", "full", "client_resets",
     "coordinator_cut", "cannot_begin", "commits_unwritten", "nobody_commits", "away", "host_cut", "host_shut_out",
     "one_way", "tls_closed", "tls_unanswered", "rejected", "no_route", "rejected_amid_work", "deaf",
-    "connections_wait", "queue_full", "login_lacking", "name_lacking_tls12",
+    "connections_wait", "queue_full", "login_lacking", "name_lacking_tls12", "other_family_dropped",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(

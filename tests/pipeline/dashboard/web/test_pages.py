@@ -46,7 +46,7 @@ def test_findings_show_what_is_wrong_and_what_to_do(use: Any, hand_made_lake: Pa
     assert "`about stuck_commit` since 2026-03-01 12:00:02 UTC" in text
     assert r"Use `it` or \*\*leave\*\* it\." in text
     assert "**What it rests on.**" in text  # the rule's page
-    assert "Over" in text
+    assert "Resolved" in text
 
 
 def test_the_page_opens_with_incidents_and_what_to_do(use: Any, hand_made_lake: Path) -> None:

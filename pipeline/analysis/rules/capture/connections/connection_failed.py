@@ -14,6 +14,7 @@ from pipeline.analysis.rules.capture.connections import (
     members,
     one_host,
     opening,
+    other_family,
     stuck,
     thrown_out,
     unaccepted,
@@ -60,6 +61,7 @@ _LIKELY = frozenset(
         "path",
         "deaf",
         "unaccepted",
+        other_family.SHAPE,
     }
 )
 
@@ -69,6 +71,7 @@ _FAILED = {
     "unanswered": f"{SEEN}nothing answered a SYN of these connections.",
     "rejected": f"{SEEN}the messages by ICMP, which quote the SYNs. Who set that rule is not on the wire.",
     "no-route": f"{SEEN}the messages by ICMP, which quote the SYNs, and that nothing else answered.",
+    other_family.SHAPE: f"{SEEN}each attempt, and the connection that follows it. That one client made both is not.",
     "one-way": f"{SEEN}the server's answers to SYNs, and that the client sent the same SYNs again.",
     "deaf": f"{SEEN}both sides send the same segments again, and the server acknowledges the client's.",
     "no-tls": f"{SEEN}what the server did as soon as it got the handshake. {not_why('server')}",
@@ -118,6 +121,7 @@ class ConnectionFailed(Rule):
     reads = ("exchanges", "waiting", "connections", "commands")
     advice = (
         *opening.ADVICE,
+        other_family.ADVICE,
         *handshakes.ADVICE,
         *thrown_out.ADVICE,
         *limits.ADVICE,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
+from pipeline.analysis.rules.capture.connections import other_family
 from pipeline.analysis.rules.capture.connections.shapes import (
     AT_ONCE_US,
     MOST_SHOWN,
@@ -72,10 +73,11 @@ def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> I
     for server, failed in known.by_server(lambda one: one.how in ("refused", "unanswered")).items():
         for how in ("refused", "unanswered"):
             some_of = [one for one in failed if one.how == how and one.icmp is None]
-            found = _unreachable(server, how, some_of, known, settings)
+            found = _unreachable(server, how, some_of, sources, known, settings)
             if found is not None:
                 yield found
-        yield from _reported(server, [one for one in failed if one.how == "unanswered"], known, settings)
+        unanswered = [one for one in failed if one.how == "unanswered"]
+        yield from _reported(server, unanswered, sources, known, settings)
         away = _was_away(server, [one for one in failed if one.how == "refused"], sources, known, settings)
         if away is not None:
             yield away
@@ -89,7 +91,7 @@ def _is_ours(one: Life, known: Seen) -> bool:
 
 
 def _unreachable(
-    server: str, how: str, failed: Sequence[Life], known: Seen, settings: ConnectionThresholds
+    server: str, how: str, failed: Sequence[Life], sources: Sources, known: Seen, settings: ConnectionThresholds
 ) -> Trouble | None:
     is_once = how == "unanswered" and are_sent_once(failed)
     if is_once:  # the capture may hold SYNs alone, unless servers answer the same host elsewhere
@@ -106,6 +108,8 @@ def _unreachable(
         return None
     if answered is not None and answered[1] > begun_us:
         return None  # it answers some
+    if (other := other_family.instead(failed, sources, known)) is not None:
+        return other_family.trouble(server, failed, other)
     hosts = sorted({one.client_ip for one in failed if one.client_ip})
     span = f"from {clock(begun_us)} to {clock(last_us)} UTC"
     if how == "refused":
@@ -126,7 +130,9 @@ def _unreachable(
     )  # fmt: skip
 
 
-def _reported(server: str, failed: Sequence[Life], known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
+def _reported(
+    server: str, failed: Sequence[Life], sources: Sources, known: Seen, settings: ConnectionThresholds
+) -> Iterator[Trouble]:
     """Whose SYNs somebody answers by ICMP: a firewall that rejects them, or a router that knows no way.
 
     Kubernetes rejects so what comes for a service without ready pods: a restart, unless it lasts.
@@ -143,6 +149,9 @@ def _reported(server: str, failed: Sequence[Life], known: Seen, settings: Connec
             continue
         patience_us = settings.connection_restart_seconds * 1_000_000 if server in known.answered else _LEAST_US
         if times[-1] - reported[0].began_us < patience_us:
+            continue
+        if (other := other_family.instead(reported, sources, known)) is not None:
+            yield other_family.trouble(server, reported, other)
             continue
         hosts = sorted({one.client_ip for one in reported})
         span = f"{pluralize(len(reported), 'connection')} from {clock(reported[0].began_us)} to {clock(times[-1])} UTC"
