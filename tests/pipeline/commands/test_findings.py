@@ -103,7 +103,9 @@ def test_what_holds_no_findings_is_told_apart(lake: Path, tmp_path: Path) -> Non
 
 def test_incidents_come_first_and_findings_one_by_one_when_asked_for(lake: Path) -> None:
     told = CliRunner().invoke(app, ["findings", "--lake", str(lake)])
-    assert told.stdout.index("WARNING Brokers hold app back") < told.stdout.index("CRITICAL RESOLVED Group g has stopped")
+    assert told.stdout.index("WARNING Brokers hold app back") < told.stdout.index(
+        "CRITICAL RESOLVED Group g has stopped"
+    )
     assert "2 incidents (1 critical, 1 warning) from 2 findings" in told.stdout
     assert f"wirelake sql --lake {lake} " in told.stdout
     flat = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--flat"])

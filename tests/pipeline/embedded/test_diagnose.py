@@ -72,7 +72,7 @@ def test_it_shows_what_is_wrong_and_what_was_read() -> None:
     assert first.endswith("UTC (33 s), nothing lost.")
     assert done.stdout.index("CRITICAL billing-1 (127.0.0.1) sets group billing back") < done.stdout.index("evidence")
     assert "  commit_regressed billing/payments-2" in done.stdout
-    assert f"  show      wirelake explain {STUCK} --frame 1233\n" in done.stdout
+    assert f"  show        wirelake explain {STUCK} --frame 1233\n" in done.stdout
     assert "WARNING" not in done.stdout
 
 

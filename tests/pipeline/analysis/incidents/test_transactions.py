@@ -54,7 +54,7 @@ def hanging(**more: Any) -> dict[str, Any]:
         (
             {"state": "unknown", "known_until_us": T0},
             "app (h) keeps transaction tx-1 open on t, and nothing was seen of it for 37 s",
-            "The capture has nothing after",
+            "The capture has nothing after 11:06:40 UTC.",
             LIKELY,
         ),
     ],
