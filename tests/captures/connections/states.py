@@ -59,7 +59,7 @@ def _ends(row: Row) -> frozenset[tuple[str, int]]:
 
 
 def _beyond(row: Row, true: Row) -> Iterable[tuple[str, Any, Any]]:
-    is_without_server = row["server_packets"] == 0
+    is_without_server = not row["server_packets"]  # of SYNs alone no packets are counted
     if row["how"] != true["how"] and row["how"] not in _LESS[true["how"]]:
         yield "how", true["how"], row["how"]
     is_other = row["how"] == "other" != true["how"]  # what is spoken is not recognised: first bytes and alerts are read

@@ -104,15 +104,15 @@ def _reset_with_data(some: list[Packet]) -> Iterator[Packet]:
 
 
 def _wrapped(some: list[Packet]) -> Iterator[Packet]:
-    """Both sides begin near 2^32. A RST without a number of its own keeps its 0."""
+    """Both sides begin near 2^32; not one that sends a RST without a number of its own: its 0 would be one of these."""
     shifts: dict[End, int] = {}
+    without = {packet.source for packet in some if _flags(packet) & _RST and not _sequence(packet)}
     for packet in some:
-        if packet.source not in shifts and (_sequence(packet) or not _flags(packet) & _RST):
+        if packet.source not in shifts and packet.source not in without:
             begin = _MODULUS - _LEAST_BEFORE_WRAP - some[0].source[1] % _LEAST_BEFORE_WRAP
             shifts[packet.source] = (begin - _sequence(packet)) % _MODULUS
     for packet in some:
-        own = shifts.get(packet.source, 0) if _sequence(packet) or not _flags(packet) & _RST else 0
-        yield packet.moved(own, shifts.get(packet.target, 0) if _flags(packet) & _ACK else 0)
+        yield packet.moved(shifts.get(packet.source, 0), shifts.get(packet.target, 0) if _flags(packet) & _ACK else 0)
 
 
 def _on_reused_ports(pcap: bytes) -> bytes:

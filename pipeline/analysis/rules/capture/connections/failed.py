@@ -56,11 +56,13 @@ def _troubles(sources: Sources, settings: ConnectionThresholds) -> Iterator[Trou
         limited = list(limits.troubles(sources, known, settings))
         yield from (one for one in limited if one.server not in stormed)
         ended = ended.union(*(one.ids for one in limited))
+        too_large = list(stuck.troubles(sources, known, settings))
+        of_these = frozenset[str]().union(*(one.ids for one in too_large))
         explained = [
-            *stuck.troubles(sources, known, settings),
+            *too_large,
             *full.troubles(sources, known, settings),
             *forgotten.troubles(sources, known, settings),
-            *deaf.troubles(sources, known, settings),
+            *(one for one in deaf.troubles(sources, known, settings) if of_these.isdisjoint(one.ids)),
         ]
         yield from explained
         lost = list(dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings))

@@ -34,8 +34,11 @@ _WAITING: Final = f"""
     ) AS us), lone AS (
         SELECT connection_id, epoch_us(first_ts) AS began_us, reset_by, responses,
             CASE WHEN closed_by IS NULL AND reset_by IS NULL THEN newest.us ELSE epoch_us(last_ts) END AS ended_us
-        FROM connections, newest
-        WHERE counted_connection_id IS NULL AND how IN ('spoke', 'served')
+        FROM (
+            SELECT *, lead(first_ts) OVER (PARTITION BY server_ip, server_port, client_ip ORDER BY first_ts) AS next_ts
+            FROM connections WHERE counted_connection_id IS NULL
+        ), newest
+        WHERE how IN ('spoke', 'served') AND (next_ts IS NULL OR closed_by IS NOT NULL OR reset_by IS NOT NULL)
             AND syns >= 1 AND server_packets >= 1 AND requests >= 1
             AND coalesce(client_unacknowledged, 0) = 0 AND coalesce(closed_by, 'client') = 'client'
             AND (coalesce(responses, 0) = 0 OR (reset_by = 'client' AND responses = 1))
@@ -64,7 +67,8 @@ _WAITING: Final = f"""
 """
 """Connections whose client had nothing but its first request, which was acknowledged: it waited, and closed or waits.
 
-An answer may come when the client is gone, who resets: the process takes the connection up at last.
+An answer may come when the client is gone, who resets: the process takes the connection up at last. Where nobody is
+seen to close, and the host connects again, the end may have been missed.
 """
 _ANSWERS: Final = f"""
     SELECT count(*) AS answers, count(*) FILTER (epoch_us(response_ts) <= $half) AS early,
