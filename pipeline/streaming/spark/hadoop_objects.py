@@ -41,11 +41,12 @@ class HadoopObjects:
     def create(self, name: str, content: bytes) -> bool:
         """Make an object unless there is one of this name. Of several who try at once one succeeds.
 
-        The builder's ``overwrite(False)`` is what S3A sends as a condition (HADOOP-19256); it only looks whether an
-        object is there where ``create(path, False)`` is called.
+        S3A sends the condition only where this option asks for it (HADOOP-19256); else it looks whether there is one,
+        and makes it afterwards. File systems that do not know the option make files on this condition always.
         """
         try:
-            self._write(self._files().createFile(self._path(name)).overwrite(False).recursive().build(), content)
+            made = self._files().createFile(self._path(name)).overwrite(False).recursive()
+            self._write(made.opt("fs.option.create.conditional.overwrite", True).build(), content)
         except Py4JError as error:
             found = self.read(name)
             if found is None:  # it was refused for another reason

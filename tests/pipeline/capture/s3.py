@@ -9,11 +9,23 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 ACCESS_KEY, SECRET_KEY = "test-access-key", "canary-secret-key"
 HOST = "127.0.0.1"
+
+_put, _putting = S3Response.put_object, threading.Lock()
+
+
+def _put_object(self: S3Response) -> object:
+    """Put an object; moto looks first whether a condition holds, and in between another thread may put one."""
+    with _putting:
+        return _put(self)
+
+
+S3Response.put_object = _put_object
 
 
 class S3:

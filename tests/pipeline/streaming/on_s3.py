@@ -1,6 +1,6 @@
 """Jobs on a lake in S3, each a process of its own: ``python -m tests.pipeline.streaming.on_s3 ENDPOINT WHAT …``.
 
-``race FOLDER TIMES`` tries to make so many objects of a folder and prints the numbers of those that it made;
+``race FOLDER NUMBER…`` tries to make objects of a folder, in this order, and prints the numbers of those that it made;
 ``stream LANDING LAKE`` runs the job once.
 """
 
@@ -47,12 +47,12 @@ def main(endpoint: str, what: str, *arguments: str) -> int:
     """See the module; 2 if the job refuses."""
     spark = session(endpoint)
     if what == "race":
-        folder, times = arguments
+        folder, *numbers = arguments
         objects = HadoopObjects(spark, folder)
         objects.names()  # connected before the race begins
         print("ready", flush=True)
         sys.stdin.readline()
-        mine = [number for number in range(int(times)) if objects.create(str(number), str(os.getpid()).encode())]
+        mine = [int(number) for number in numbers if objects.create(number, str(os.getpid()).encode())]
         print(json.dumps(mine))
         return 0
     landing, lake = arguments
