@@ -72,7 +72,7 @@ CLAIMS = (
         "partition_dropped_from_commits",
         r"still fetche[sd]",
         "The group fetches the partition that it does not commit.",
-        (seen("fetches of the partition", "Fetch", names=AT_PLACE, least=2),),
+        (seen("fetches of the partition", "Fetch", names=("topic",), least=2),),
     ),
     Claim(
         "stopped",
