@@ -250,7 +250,7 @@ CLAIMS = (
     ),
     Claim(
         "offset_reset",
-        r"states an older commit of group",
+        r"states an older commit of group|No captured request set the group back",
         "A coordinator states an older commit than it accepted last, and no captured request set it back.",
         (
             seen("the accepted commit", *COMMITS, names=AT_PLACE, where=ACCEPTED, half="response"),

@@ -29,6 +29,7 @@ RECORDINGS = (
     "coordinator_cut", "cannot_begin", "commits_unwritten", "nobody_commits", "away", "host_cut", "host_shut_out",
     "one_way", "tls_closed", "tls_unanswered", "rejected", "no_route", "rejected_amid_work", "deaf",
     "connections_wait", "queue_full", "login_lacking", "name_lacking_tls12", "other_family_dropped",
+    "loops_alone", "left_out", "left_out_of_group", "lost_commits", "given_to_nobody_seen",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(

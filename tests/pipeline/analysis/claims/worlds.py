@@ -35,8 +35,10 @@ from tests.pipeline.analysis.rules.connections.doors import doors, each, packets
 from tests.pipeline.analysis.rules.connections.test_full import stalls
 from tests.pipeline.analysis.rules.connections.test_mongodb import asks
 from tests.pipeline.analysis.rules.connections.test_stuck import sends
+from tests.pipeline.analysis.rules.kafka.positions import left_stages
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
-from tests.pipeline.analysis.rules.kafka.positions.loops import loops, records_again
+from tests.pipeline.analysis.rules.kafka.positions.loops import alone, loops, records_again
+from tests.pipeline.analysis.rules.kafka.positions.lost_stages import restarted
 from tests.pipeline.analysis.rules.kafka.positions.silent_stages import silent
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     commits_nothing,
@@ -47,6 +49,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
     refused_once,
     since_refused,
 )
+from tests.pipeline.analysis.rules.kafka.positions.unseen_stages import gives_away
 from tests.pipeline.analysis.rules.kafka.processes.fenced_stages import cannot_begin, commits_elsewhere, fenced
 from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
 from tests.pipeline.analysis.rules.old_server import polls
@@ -262,6 +265,11 @@ MADE: dict[str, Callable[[], bytes]] = {
     "commits_elsewhere": lambda: commits_elsewhere().pcap(),
     "commits_unwritten": lambda: commits_elsewhere(code=15).pcap(),
     "looped": lambda: loops(records_again, ill=70, after=20).pcap(),
+    "loops_alone": lambda: alone().pcap(),
+    "left_out": lambda: left_stages.leaves_out().pcap(),
+    "left_out_of_group": lambda: left_stages.leaves_out(group=left_stages.GROUP, seconds=120).pcap(),
+    "lost_commits": lambda: restarted(commits=5, skips=1, seconds=66, stated=150).pcap(),
+    "given_to_nobody_seen": lambda: gives_away().pcap(),
     "doors": lambda: pcap(packets(*doors())),
     "too_large": lambda: pcap(packets(*each(sends, 4))),
     "full": lambda: pcap(packets(stalls(0, 40))),
