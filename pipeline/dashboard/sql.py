@@ -81,17 +81,13 @@ class Lake:
         self._opened: dict[str, OpenTable] = {}
         self.unreadable: dict[str, str] = {}
         self.answers = Answers()
-        self.connection = duckdb.connect(":memory:")
-        for setting, value in _settings(limits, spill).items():
-            self.connection.execute(f"SET GLOBAL {setting} = {value}")  # also of further connections to it
-        know_spark_names(self.connection)
+        self.connection = _new_connection(limits, spill)
 
     def seal(self) -> None:
         """From now on queries read the files of the open tables and nothing else; no other table can be opened."""
         paths = [path for table in self._opened.values() if table.files for path in table.files.paths]
         self.connection.execute("SET allowed_paths = $paths", {"paths": paths})
-        self.connection.execute("SET enable_external_access = false")
-        self.connection.execute("SET lock_configuration = true")
+        _close_off(self.connection)
 
     def another_connection(self) -> duckdb.DuckDBPyConnection:
         """One more connection to the same tables, with variables and temporary tables of its own."""
@@ -161,6 +157,21 @@ def _make_known(connection: duckdb.DuckDBPyConnection, source: str, table: OpenT
     return table.files.sql(f"getvariable('files_{source}')")
 
 
+def _new_connection(limits: SqlSettings, spill: Path | str | None) -> duckdb.DuckDBPyConnection:
+    """A connection that has no table yet."""
+    connection = duckdb.connect(":memory:")
+    for setting, value in _settings(limits, spill).items():
+        connection.execute(f"SET GLOBAL {setting} = {value}")  # also of further connections to it
+    know_spark_names(connection)
+    return connection
+
+
+def _close_off(connection: duckdb.DuckDBPyConnection) -> None:
+    """From now on it opens no file that it was not allowed to before."""
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
 def know_spark_names(connection: duckdb.DuckDBPyConnection) -> None:
     """Let a connection know the functions that views have of Spark."""
     for macro in SPARK_NAMES:
@@ -209,10 +220,7 @@ def connect_tables(tables: Mapping[str, pa.Table], limits: SqlSettings | None = 
         limits: what a query may take; None: the defaults.
     """
     limits = limits or SqlSettings()
-    connection = duckdb.connect(":memory:")
-    for setting, value in _settings(limits, _spill().name if limits.temp_mb else None).items():
-        connection.execute(f"SET GLOBAL {setting} = {value}")
-    know_spark_names(connection)
+    connection = _new_connection(limits, _spill().name if limits.temp_mb else None)
     for name, table in TABLES.items():
         rows = tables.get(name)
         source = f"rows_{table.schema}_{table.name}"
@@ -221,8 +229,7 @@ def connect_tables(tables: Mapping[str, pa.Table], limits: SqlSettings | None = 
         connection.execute(f"CREATE VIEW {name} AS FROM {source}")
     for view in views():
         connection.execute(f"CREATE VIEW {view.name} AS {view.sql}")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    _close_off(connection)
     return connection
 
 

@@ -252,16 +252,19 @@ def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     """
     found = _extent_of_messages(connection)
     first_day, last_day = (found.first.date(), found.last.date()) if found else (date.max, date.min)
-    first, last = (rows_if_there(connection, sql, first_day=first_day, last_day=last_day) for sql in _CONNECTIONS)
-    times = [row[0]["ts"] for row in (first, last) if row and row[0]["ts"] is not None]
+    of_connections = (
+        row["ts"]
+        for sql in _CONNECTIONS
+        for row in rows_if_there(connection, sql, first_day=first_day, last_day=last_day)
+    )
+    times = [ts for ts in of_connections if ts is not None]
+    times += [found.first, found.last] if found else []
     if not times:
-        return found
-    begin, end = min(times), max(times)
-    if found is None:
-        return _from_to(begin, end)
-    if end.date() > last_day:
-        return _from_to(min(begin, found.first), end)
-    return Extent(min(begin, found.first), max(end, found.last), found.last_day_first)
+        return None
+    first, last = min(times), max(times)
+    if found is None or last.date() > last_day:
+        return _from_to(first, last)
+    return Extent(first, last, found.last_day_first)
 
 
 def _from_to(first: datetime, last: datetime) -> Extent:
