@@ -18,7 +18,7 @@ from pipeline.errors import UserError
 from pipeline.terminal.console import Console, json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pipeline.commands.incidents import Commands, Row
     from pipeline.config.settings import Settings
@@ -106,11 +106,8 @@ def diagnose(
         from pipeline.embedded.lake import refuse_lake  # noqa: PLC0415
 
         refuse_lake(lake)
-    keeps_tables = lake is not None or open_page
-    found, inputs = _diagnosed(
-        files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeps_tables=keeps_tables
-    )
-    demand_messages(found, inputs)
+    keeper = "--lake and --open hold" if lake is not None or open_page else None
+    found, inputs = read_and_judge(files, settings, allow_truncated, tls_keylog, tls_embedded_keys, keeper)
     unjudged = why_nothing_was_judged(found.looked, inputs.stats, has_findings=bool(found.findings.num_rows))
     has_failed = warn_of_errors(found.errors, Console(stderr=True))
     rows = in_order(found.findings.to_pylist())
@@ -218,15 +215,25 @@ def agent_options(allow_truncated: bool | None, tls_keylog: str | None, tls_embe
     ]
 
 
-def _diagnosed(
-    files: list[str],
+def read_and_judge(
+    files: Sequence[str],
     settings: Settings,
     allow_truncated: bool | None,
     tls_keylog: str | None,
     tls_embedded_keys: bool,
-    *,
-    keeps_tables: bool,
+    keeper: str | None,
 ) -> tuple[Diagnosis, Inputs]:
+    """Read and judge captures, and say what is missing.
+
+    Args:
+        files: captures, or a landing zone.
+        settings: of reading and judging.
+        allow_truncated, tls_keylog, tls_embedded_keys: how they are read.
+        keeper: who keeps all tables in memory, as the begin of a sentence; None: only what is reported is kept.
+
+    Raises:
+        UserError: nothing can be read, or there is nothing to report.
+    """
     from pipeline.capture.cli import show_progress  # noqa: PLC0415
     from pipeline.embedded.diagnosis import diagnose as diagnose_landed  # noqa: PLC0415 - loads DuckDB and Arrow
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
@@ -246,11 +253,15 @@ def _diagnosed(
                 )
             )
         warn_of(inputs, errors)
-        if keeps_tables:
-            warn_of_size(inputs, errors, "--lake and --open hold")
-        if inputs.rows > MANY_FRAMES and not keeps_tables:
-            return diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream), inputs
-        return diagnose_landed(inputs.landed(), settings.stream, "all" if keeps_tables else "report"), inputs
+        if keeper is not None:
+            _warn_of_size(inputs, errors, keeper)
+            found = diagnose_landed(inputs.landed(), settings.stream)
+        elif inputs.rows > MANY_FRAMES:
+            found = diagnose_pieces(inputs.pieces(PIECE_FRAMES), settings.stream)
+        else:
+            found = diagnose_landed(inputs.landed(), settings.stream, "report")
+    _demand_messages(found, inputs)
+    return found, inputs
 
 
 def warn_of(inputs: Inputs, errors: Console) -> None:
@@ -273,7 +284,7 @@ def warnings_of(inputs: Inputs) -> tuple[str, ...]:
     return (*cut, *(warnings(inputs.stats) if inputs.stats is not None else ()), *inputs.set_aside)
 
 
-def warn_of_size(inputs: Inputs, errors: Console, who_holds: str) -> None:
+def _warn_of_size(inputs: Inputs, errors: Console, who_holds: str) -> None:
     """Say how much memory all tables take, where that is worth a word; ``who_holds`` them begins the sentence."""
     if inputs.rows > HEAVY_FRAMES:
         _warn(
@@ -283,7 +294,7 @@ def warn_of_size(inputs: Inputs, errors: Console, who_holds: str) -> None:
         )
 
 
-def demand_messages(found: Diagnosis, inputs: Inputs) -> None:
+def _demand_messages(found: Diagnosis, inputs: Inputs) -> None:
     """Say why there is nothing to report.
 
     Raises:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections.abc import Mapping
+from typing import Any
 
 from rich.text import Text
 
+from decoder import Codec
 from decoder.explain.explanation import BATCH, MESSAGE, Explanation, Line
+from decoder.explain.frame import explain
 from decoder.kafka.explain.repair import path_text
 from decoder.model import Message
 from decoder.protocol import Pasted, WireProtocol
@@ -141,6 +145,16 @@ def error_of(message: Message, base: int = 0) -> str:
     pasted = f" ({at + base:#06x} of what was pasted)" if base else ""
     field = f" in {path_text(message.error_path)}" if message.error_path else ""
     return f"stopped at byte {at}{pasted}{field}: {message.error_detail} [{message.error_code}]"
+
+
+def explained_row(frame: Mapping[str, Any]) -> Explanation | None:
+    """Each field of a row of ``bronze.frames``; None: it is too long to explain while somebody waits."""
+    if is_long(frame["frame"], frame["protocol"]):
+        return None
+    return explain(
+        frame["frame"], frame["direction"], frame["api_key"], frame["api_version"], frame["flags"], Codec(),
+        protocol=frame["protocol"],
+    )  # fmt: skip
 
 
 def is_long(frame: bytes, protocol: str) -> bool:

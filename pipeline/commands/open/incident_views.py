@@ -8,9 +8,10 @@ from typing import Any
 
 from pipeline.analysis.incidents.story import clock_of_line, lines_of
 from pipeline.commands.findings import finding_sentences
-from pipeline.commands.incidents import STYLES, incident_sentences, nothing, state_of
+from pipeline.commands.incidents import STYLES, headed, incident_sentences, nothing, state_of
 from pipeline.commands.open.message_views import exchange_block
 from pipeline.commands.open.view import (
+    WAYS,
     Block,
     Column,
     Connections,
@@ -39,7 +40,6 @@ _GROUPS = (
     Column("trouble"),
 )  # fmt: skip
 _STORY = (Column(style="dim"), Column())
-_WAYS = (Column(most=44), Column(style="dim"))
 
 
 def start_view(
@@ -76,7 +76,7 @@ def start_view(
         *(sentence(f"warning: {text}", "yellow") for text in warnings),
         Block("Incidents", _INCIDENTS, rows) if rows else sentence(nothing(0).plain, "green"),
         *([Block("Groups", _GROUPS, list(_group_rows(groups, lag)), is_cut=True)] if groups else []),
-        Block("Everything", _WAYS, ways),
+        Block("Everything", WAYS, ways),
     ]
     return View(name, tuple(blocks))
 
@@ -114,21 +114,24 @@ def incident_view(row: Mapping[str, Any], findings: Sequence[IncidentFinding]) -
         row: of ``gold.incidents``.
         findings: of it, in order.
     """
-    state = f" {state_of(row).upper()}" if state_of(row) else ""
     sentences = incident_sentences(row)  # the last is how sure that is
     rest = [
         *sentences[-1:], ("source", row["source"] or ""), ("affected", row["affected"] or ""),
         ("seen", f"{seen(row['first_ts'], row['last_ts'])}, cluster {row['cluster'] or 'unknown'}"),
     ]  # fmt: skip
     blocks = [
-        sentence(f"{row['severity'].upper()}{state} {row['headline']}", STYLES[row["severity"]]),
+        _heading(row, row["headline"]),
         prose(sentences[:-1]),
         Block("What happened (UTC)", _STORY, list(_story_rows(row))),
         Block("Evidence", (Column(),), [_finding_row(one) for one in findings]),
-        Block("Look at", _WAYS, list(_ways(row, findings))),
+        Block("Look at", WAYS, list(_ways(row, findings))),
         prose(rest, "More"),
     ]
     return View("incident", tuple(block for block in blocks if block.rows))
+
+
+def _heading(row: Mapping[str, Any], text: str) -> Block:
+    return sentence(f"{headed(row, '').plain}{text}", STYLES[row["severity"]])
 
 
 def _story_rows(row: Mapping[str, Any]) -> Iterator[Row]:
@@ -168,9 +171,8 @@ def _ways(row: Mapping[str, Any], findings: Sequence[IncidentFinding]) -> Iterat
 
 def finding_view(row: Mapping[str, Any], exchanges: Sequence[Mapping[str, Any]]) -> View:
     """A finding with the exchanges that show it, in the order of time."""
-    state = f" {state_of(row).upper()}" if state_of(row) else ""
     blocks = [
-        sentence(f"{row['severity'].upper()}{state} {row['rule']} {row['subject']}", STYLES[row["severity"]]),
+        _heading(row, f"{row['rule']} {row['subject']}"),
         sentence(row["summary"] or ""),
         prose(finding_sentences(row)),
         exchange_block(f"Evidence: {pluralize(len(row['evidence'] or ()), 'exchange')}", exchanges),

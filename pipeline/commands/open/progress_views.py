@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pipeline.commands.open.message_views import clock_of
-from pipeline.commands.open.view import Block, Column, Messages, OneExchange, Row, Target, View, prose, sentence
+from pipeline.commands.open.view import WAYS, Block, Column, Messages, OneExchange, Row, Target, View, prose, sentence
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
 from pipeline.dashboard.queries.progress.held import Hold
 from pipeline.dashboard.queries.progress.offsets import Offsets
@@ -39,7 +39,6 @@ _COMMITTERS = (
     Column("member"), Column("accepted", is_right=True), Column("rejected", is_right=True),
     Column("in transactions", is_right=True, from_width=100), Column("offsets"),
 )  # fmt: skip
-_WAYS = (Column(most=44), Column(style="dim"))
 _OUTCOMES = {
     "accepted": "commits", "rejected": "is refused a commit at", "pending": "commits in a transaction",
     "aborted": "loses with an aborted transaction the commit at",
@@ -69,7 +68,7 @@ def group_view(shown: GroupSeen, lag: Iterable[dict[str, Any]]) -> View:
         Block("Partitions", _PARTITIONS, [_partition_row(row) for row in own], is_cut=True),
         Block("Members", _MEMBERS, [_member_row(shown, row) for row in shown.seen_members], is_cut=True),
         Block("Rebalances", _REBALANCES, _rebalance_rows(shown)),
-        Block("Look at", _WAYS, [Row(("Messages", "that name the group"), named)]),
+        Block("Look at", WAYS, [Row(("Messages", "that name the group"), named)]),
     ]  # fmt: skip
     return View(f"group {group.group_id}", tuple(block for block in blocks if block.rows))
 
@@ -149,7 +148,7 @@ def partition_view(shown: Offsets, standing: dict[str, Any] | None, committers: 
         prose(list(_standing(shown, standing))),
         Block(f"What happened{more}", _TIMELINE, event_rows(last)),
         Block("Who committed what", _COMMITTERS, [_committer_row(shown, row) for row in committers], is_cut=True),
-        Block("Look at", _WAYS, list(_ways(place))),
+        Block("Look at", WAYS, list(_ways(place))),
     ]
     return View(f"partition {name}", tuple(block for block in blocks if block.rows))
 

@@ -7,12 +7,9 @@ from contextlib import suppress
 from functools import singledispatchmethod
 from typing import Any
 
-from decoder import Codec
-from decoder.explain.explanation import Explanation
-from decoder.explain.frame import explain
 from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.analysis.safety.guard import InternalError, Noted, noting
-from pipeline.commands.messages.tree import is_long
+from pipeline.commands.messages.tree import explained_row
 from pipeline.commands.open.incident_views import finding_view, incident_view, start_view
 from pipeline.commands.open.message_views import (
     bytes_view,
@@ -150,7 +147,7 @@ class Rooms:
         if row is None:
             text = "This exchange is not in the tables: it still waits for its answer, or has expired."
             return View("message", (sentence(text, "yellow"),))
-        frames = [(frame, _explained(frame)) for frame in exchanges.frames(self._connection, row)]
+        frames = [(frame, explained_row(frame)) for frame in exchanges.frames(self._connection, row)]
         before = sequence.exchange_before(self._connection, row)
         return exchange_view(row, self._words(row), frames, before)
 
@@ -161,13 +158,3 @@ class Rooms:
     def _words(self, row: Mapping[str, Any]) -> str:
         found = exchanges.by_ids(self._connection, [row["exchange_id"]], row["ts"], row["ts"])
         return found[0]["words"] if found else described(dict(row), ProtocolDescribers())
-
-
-def _explained(frame: Mapping[str, Any]) -> Explanation | None:
-    """Each field of a frame; None: it is too long."""
-    if is_long(frame["frame"], frame["protocol"]):
-        return None
-    return explain(
-        frame["frame"], frame["direction"], frame["api_key"], frame["api_version"], frame["flags"], Codec(),
-        protocol=frame["protocol"],
-    )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from pipeline.dashboard.sql import connect_readable, connect_tables
 from pipeline.dashboard.web.format import seen
 from pipeline.errors import UserError
 from pipeline.lake.path_checks import is_lake
-from pipeline.terminal.console import Console
 
 if TYPE_CHECKING:
     from pipeline.analysis.safety.guard import InternalError
@@ -79,26 +77,15 @@ def _held(lake: str, settings: Settings) -> Source:
 
 
 def _judged(places: Sequence[str], settings: Settings, reading: Reading) -> Source:
-    from pipeline.capture.cli import show_progress  # noqa: PLC0415
-    from pipeline.commands.diagnose import demand_messages, warn_of, warn_of_size, warnings_of  # noqa: PLC0415
+    from pipeline.commands.diagnose import read_and_judge, warnings_of  # noqa: PLC0415
     from pipeline.commands.findings import what_was_read  # noqa: PLC0415
     from pipeline.commands.unjudged import why_nothing_was_judged  # noqa: PLC0415
-    from pipeline.embedded.diagnosis import diagnose  # noqa: PLC0415 - loads Arrow
-    from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
 
-    errors, name = Console(stderr=True), ", ".join(places)
-    with ExitStack() as stack:
-        with show_progress(errors, name) as show:
-            inputs = stack.enter_context(
-                open_inputs(
-                    places, allow_truncated=reading.allow_truncated, tls_keylog=reading.tls_keylog,
-                    tls_embedded_keys=reading.tls_embedded_keys, work=settings.work, on_progress=show,
-                )
-            )  # fmt: skip
-        warn_of(inputs, errors)
-        warn_of_size(inputs, errors, "`wirelake open` holds")
-        found = diagnose(inputs.landed(), settings.stream)
-    demand_messages(found, inputs)
+    name = ", ".join(places)
+    found, inputs = read_and_judge(
+        places, settings, reading.allow_truncated, reading.tls_keylog, reading.tls_embedded_keys,
+        "`wirelake open` holds",
+    )  # fmt: skip
     unjudged = why_nothing_was_judged(found.looked, inputs.stats, has_findings=bool(found.findings.num_rows))
     read = what_was_read(found, inputs.stats, is_whole=inputs.is_whole)
     connection = connect_tables(found.tables, settings.sql)

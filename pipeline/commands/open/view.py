@@ -155,6 +155,8 @@ class View:
 
 PROSE = (Column(style="dim"), Column())
 """Columns of labelled sentences."""
+WAYS = (Column(most=44), Column(style="dim"))
+"""Columns of lines that lead on: where to, and what is there."""
 
 
 def prose(lines: Sequence[tuple[str, str]], title: str = "") -> Block:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.capture.runs.reading import read_capture
 from pipeline.cli import app
-from pipeline.commands.diagnose import _diagnosed
+from pipeline.commands.diagnose import read_and_judge
 from pipeline.commands.findings import in_order, what_was_read
 from pipeline.config.settings import StreamSettings, load_settings
 from pipeline.dashboard.sql import query
@@ -160,7 +160,7 @@ def test_a_landing_file_that_is_not_what_its_manifest_states_is_left_out(tmp_pat
 
 def answer(place: Path) -> tuple[list[dict[str, Any]], str]:
     """Findings as the command prints them, and its first line."""
-    found, inputs = _diagnosed([str(place)], load_settings(None), False, None, False, keeps_tables=False)
+    found, inputs = read_and_judge([str(place)], load_settings(None), False, None, False, None)
     return in_order(found.findings.to_pylist()), what_was_read(found, inputs.stats)
 
 

@@ -9,9 +9,8 @@ import duckdb
 import orjson
 import streamlit as st
 
-from decoder import Codec
-from decoder.explain.frame import explain
-from pipeline.commands.messages.tree import MOST_FIELDS, MOST_FRAME, is_long, show_message
+from decoder.explain.explanation import Explanation
+from pipeline.commands.messages.tree import MOST_FIELDS, MOST_FRAME, explained_row, show_message
 from pipeline.dashboard.queries.traffic.exchanges import frames, latency_in_words
 from pipeline.dashboard.web.format import clock, code
 from pipeline.dashboard.web.page_context import link
@@ -105,18 +104,15 @@ def _explain(connection: duckdb.DuckDBPyConnection, exchange: dict[str, Any]) ->
         )
     for frame in found:
         st.markdown(f"**{frame['direction'].capitalize()}**, {size(frame['size'])}")
-        if is_long(frame["frame"], frame["protocol"]):
+        explanation = explained_row(frame)
+        if explanation is None:
             st.caption(f"Longer than {size(MOST_FRAME)}: use `wirelake explain`.")
             continue
-        _text(explained(frame), wraps=False)
+        _text(as_lines(explanation, frame["frame"]), wraps=False)
 
 
-def explained(frame: dict[str, Any]) -> str:
+def as_lines(explanation: Explanation, frame: bytes) -> str:
     """What each byte of a frame means, as the lines of ``wirelake explain``; of many fields the first and the last."""
-    message = explain(
-        frame["frame"], frame["direction"], frame["api_key"], frame["api_version"], frame["flags"], Codec(),
-        protocol=frame["protocol"],
-    )  # fmt: skip
     text = io.StringIO()
-    show_message(message, frame["frame"], 0, Console(file=text, width=_WIDTH, color_system=None), MOST_FIELDS)
+    show_message(explanation, frame, 0, Console(file=text, width=_WIDTH, color_system=None), MOST_FIELDS)
     return text.getvalue()

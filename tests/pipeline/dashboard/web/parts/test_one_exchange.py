@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.commands.messages.tree import is_long
+from pipeline.commands.messages.tree import explained_row, is_long
 from tests.decoder.kafka.explain.test_advice import metadata
 from tests.decoder.mongodb.build import command, compressed, sequence
 from tests.requirements import require_streamlit
@@ -19,9 +19,11 @@ def _streamlit() -> None:
 
 
 def lines_of(data: bytes, protocol: str = "kafka") -> list[str]:
-    from pipeline.dashboard.web.parts.one_exchange import explained  # noqa: PLC0415 - needs Streamlit
+    from pipeline.dashboard.web.parts.one_exchange import as_lines  # noqa: PLC0415 - needs Streamlit
 
-    return explained(_frame(data, protocol)).splitlines()
+    explanation = explained_row(_frame(data, protocol))
+    assert explanation is not None
+    return as_lines(explanation, data).splitlines()
 
 
 def _frame(data: bytes, protocol: str) -> dict[str, Any]:
