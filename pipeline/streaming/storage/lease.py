@@ -121,7 +121,7 @@ class Lease:
             OSError: the store refuses.
         """
         began = self.clock()
-        if began >= self._until or self._newest()[0] != self._term:
+        if began >= self._until or self._newest_term() != self._term:
             self._taken_over = True
             return
         self.objects.replace(_name(self._term), self._content())
@@ -144,9 +144,11 @@ class Lease:
 
     def _newest(self) -> tuple[int, bytes | None]:
         """The newest term and what its holder noted; 0 and None where there never was one."""
-        terms = [int(name.removesuffix(_SUFFIX)) for name in self.objects.names() if _is_term(name)]
-        newest = max(terms, default=0)
-        return newest, self.objects.read(_name(newest)) if terms else None
+        newest = self._newest_term()
+        return newest, self.objects.read(_name(newest)) if newest else None
+
+    def _newest_term(self) -> int:
+        return max((int(name.removesuffix(_SUFFIX)) for name in self.objects.names() if _is_term(name)), default=0)
 
     def _content(self, *, is_free: bool = False) -> bytes:
         self._writes += 1

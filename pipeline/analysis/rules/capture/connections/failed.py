@@ -6,7 +6,7 @@ asked on these connections.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pipeline.analysis.rules.capture.connections import (
     advertised,
@@ -55,9 +55,9 @@ def _troubles(sources: Sources, settings: ConnectionThresholds) -> Iterator[Trou
         stormed = {one.server for one in crowd if one.shape == "storm"}
         limited = list(limits.troubles(sources, known, settings))
         yield from (one for one in limited if one.server not in stormed)
-        ended = ended.union(*(one.ids for one in limited))
+        ended = _ids(limited)
         too_large = list(stuck.troubles(sources, known, settings))
-        of_these = frozenset[str]().union(*(one.ids for one in too_large))
+        of_these = _ids(too_large)
         explained = [
             *too_large,
             *full.troubles(sources, known, settings),
@@ -65,7 +65,7 @@ def _troubles(sources: Sources, settings: ConnectionThresholds) -> Iterator[Trou
             *(one for one in deaf.troubles(sources, known, settings) if of_these.isdisjoint(one.ids)),
         ]
         yield from explained
-        lost = list(dropped.troubles(sources, known, frozenset[str]().union(*(one.ids for one in explained)), settings))
+        lost = list(dropped.troubles(sources, known, _ids(explained), settings))
         yield from lost
         away = {one.server for one in lost if one.shape == "away"}
         found = [one for one in closed if one.server not in away or one.shape != "unanswered"]
@@ -95,4 +95,9 @@ def cut_off(sources: Sources, settings: ConnectionThresholds) -> set[tuple[str, 
 
 def explained(sources: Sources, settings: ConnectionThresholds) -> frozenset[str]:
     """Ids of the connections whose end is explained: what was not answered on them shows no broker that hangs."""
-    return limits.cut_at_once(seen(sources)).union(*(one.ids for one in troubles(sources, settings)))
+    return limits.cut_at_once(seen(sources)) | _ids(troubles(sources, settings))
+
+
+def _ids(some: Iterable[Trouble]) -> frozenset[str]:
+    """Of the connections on which these were asked."""
+    return frozenset(number for one in some for number in one.ids)

@@ -47,8 +47,8 @@ _HANDSHAKE_US: Final = 5_000_000
 _REFUSED: Final = "it does not accept the certificate that it got"
 _WHY: Final = {
     "unknown_ca": "it does not trust the issuer of the certificate that it got",
-    "certificate_unknown": "it does not accept the certificate that it got",
-    "bad_certificate": "it does not accept the certificate that it got",
+    "certificate_unknown": _REFUSED,
+    "bad_certificate": _REFUSED,
     "certificate_expired": "the certificate that it got has expired",
     "certificate_revoked": "the certificate that it got is revoked",
     "unsupported_certificate": "it cannot use the kind of certificate that it got",
@@ -121,7 +121,7 @@ def _cut_off(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
             f"({_span(cut)}), and none of that host lasts: the listener wants a login (SASL) or refuses it; the "
             "requests are encrypted."
         )
-        yield _trouble(server, f"tls-cut/{host}", cut, summary, CUT, (), is_critical=True)
+        yield _trouble(server, "tls-cut", cut, summary, CUT, (), whose=host, is_critical=True)
 
 
 def _is_short(one: Life) -> bool:
@@ -210,11 +210,10 @@ def _without(server: str, shape: str, failed: Sequence[Life], *, is_critical: bo
 
 def _trouble(
     server: str, shape: str, failed: Sequence[Life], summary: str, advice: str, alerts: Sequence[str], *,
-    is_critical: bool,
+    is_critical: bool, whose: str = "",
 ) -> Trouble:  # fmt: skip
-    shape, _, host = shape.partition("/")
     return Trouble(
-        shape, server, host, times_of(failed), len(failed), is_critical, summary, advice,
+        shape, server, whose, times_of(failed), len(failed), is_critical, summary, advice,
         details={
             "hosts": _hosts(failed), "connections": [one.connection_id for one in failed][:MOST_SHOWN],
             "alerts": list(alerts), "server_names": _names(failed),

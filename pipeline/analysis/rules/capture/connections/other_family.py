@@ -32,7 +32,7 @@ ADVICE: Final = (
     "address families (Kafka: a listener on [::]), open the port for both, or take the address that does not answer "
     "out of the name that clients use (DNS, /etc/hosts): each connection waits for it first."
 )
-SOON_US: Final = 1_000_000
+_SOON_US: Final = 1_000_000
 """A client that connects within so many µs by the other family has lost nothing that anybody notices."""
 _LATE_US: Final = 31_000_000
 """Clients give up an address after 10 s (Java, socket.connection.setup.timeout.ms) or 30 s (librdkafka, MongoDB)."""
@@ -82,7 +82,7 @@ def instead(failed: Sequence[Life], sources: Sources, known: Seen) -> Instead | 
 
 def _soon(begun: Sequence[int], connected: Sequence[Connected]) -> Instead | None:
     """Each attempt has a connection of its own within a second."""
-    found = _in_pairs(begun, connected, SOON_US)
+    found = _in_pairs(begun, connected, _SOON_US)
     if len(found) < _MOST_ATTEMPTS * len(begun):
         return None
     return _instead(found, connected, is_soon=True)

@@ -135,7 +135,8 @@ def _lost(sources: Sources) -> Iterator[tuple[Place, Lost]]:
     ids = [since.next_lower for since in sinces if since.next_lower is not None]
     sent = {one.exchange_id: one.us for one in sources.tables.rows(_ASKED, ids=ids)} if ids else {}
     for row, since in zip(rows, sinces, strict=True):
-        if (sent.get(since.next_lower) or row.answered_us + 1) <= row.answered_us:
+        sent_us = sent.get(since.next_lower)
+        if sent_us is not None and sent_us <= row.answered_us:
             continue  # the lower commit was under way when the answer was given
         yield (row.cluster, row.topic, row.partition, row.group_id), (row, since)
 
