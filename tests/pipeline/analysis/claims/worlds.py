@@ -51,6 +51,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unread_stages import (
 )
 from tests.pipeline.analysis.rules.kafka.positions.unseen_stages import gives_away
 from tests.pipeline.analysis.rules.kafka.processes.fenced_stages import cannot_begin, commits_elsewhere, fenced
+from tests.pipeline.analysis.rules.kafka.progress import owner_stages
 from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
 from tests.pipeline.analysis.rules.old_server import polls
 from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
@@ -268,6 +269,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "loops_alone": lambda: alone().pcap(),
     "left_out": lambda: left_stages.leaves_out().pcap(),
     "left_out_of_group": lambda: left_stages.leaves_out(group=left_stages.GROUP, seconds=120).pcap(),
+    "fetched_uncommitted": lambda: owner_stages.left_out(seconds=110, fetches=True).pcap(),
     "lost_commits": lambda: restarted(commits=5, skips=1, seconds=66, stated=150).pcap(),
     "given_to_nobody_seen": lambda: gives_away().pcap(),
     "doors": lambda: pcap(packets(*doors())),
