@@ -45,6 +45,11 @@ _OTHER = (
     "limit, or ask for less at a time. The capture is whole: the client itself closed each connection."
 )
 CLOSED_ADVICE = (_FETCH, _OTHER)
+POLL_ADVICE = (
+    "Now: nothing is lost, but each such Fetch is thrown away, and a record that comes meanwhile waits for the next "
+    "connection. Fix: fetch.max.wait.ms (librdkafka: fetch.wait.max.ms) shorter than request.timeout.ms (librdkafka: "
+    "socket.timeout.ms): the defaults are 500 ms and 30 s."
+)
 
 
 class ConnectionChurn(Rule):
@@ -68,8 +73,8 @@ class ConnectionChurn(Rule):
     title = "Connection churn"
     protocol = "capture"
     severities = ("warning", "info")
-    reads = ("exchanges", "commands", "gaps")
-    advice = (KAFKA_ADVICE, MONGO_ADVICE, CHECK_ADVICE, *CLOSED_ADVICE)
+    reads = ("exchanges", "waiting", "commands", "connections", "gaps")
+    advice = (KAFKA_ADVICE, MONGO_ADVICE, CHECK_ADVICE, *CLOSED_ADVICE, POLL_ADVICE)
     urgency = WASTES
     gathered = OF_CLIENT
     effects = (Link(("fetch_session_churn",), (CLIENT,), "each connection begins its fetch sessions anew"),)

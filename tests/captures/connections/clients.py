@@ -95,6 +95,14 @@ def java_in_order(server: str, name: str, seconds: float, command: str = "produc
         time.sleep(seconds)
 
 
+def java_reads(server: str, name: str, seconds: float, topic: str, **settings: Setting) -> None:
+    """A Java client reads a topic for some seconds, then it is killed; settings as in `write`."""
+    more: dict[str, Setting] = {f"kafka.{key.replace('_', '.')}": value for key, value in settings.items()}
+    with _java(server, name, "consume", {**more, "topic": topic}) as client:
+        time.sleep(seconds)
+        client.kill()
+
+
 def _java(server: str, name: str, command: str, more: dict[str, Setting]) -> JavaClient:
     own: dict[str, Setting] = {"topic": TOPIC, "interval_ms": 500}
     own |= {"group": f"{name}-group"} if command == "consume" else {}

@@ -16,6 +16,8 @@ _AWAY_S = 80.0
 """Longer than a server that is started again may be away."""
 _CUT_S = 6.0
 """Until then all is well."""
+GONE = "127.0.3.250"
+"""A host that is no more."""
 SLOW = "slow.example"
 """A name with an IPv6 and an IPv4 address."""
 
@@ -65,6 +67,15 @@ def other_family_dropped(stage: Stage) -> None:
     network.filters(f"ip6 daddr ::1 tcp dport {stage.port} drop")
     for _ in range(4):
         write(f"{SLOW}:{stage.port}", "late", 9, every=0.5, socket_connection_setup_timeout_ms=3000)
+
+
+def old_address(stage: Stage) -> None:
+    """bootstrap.servers of librdkafka, which is started again and again, names a host that is gone."""
+    network.comes_from(stage.client, GONE)
+    servers = f"{GONE}:{stage.port},{stage.server}"
+    network.filters(f"ip daddr {GONE} tcp dport {stage.port} drop")
+    for _ in range(16):
+        write(servers, "moved", 4, every=0.5, socket_connection_setup_timeout_ms=2000)
 
 
 def mongodb_one_way(stage: Stage) -> None:

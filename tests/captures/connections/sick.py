@@ -19,6 +19,7 @@ from tests.captures.connections.clients import (
     SLOW,
     fill,
     java,
+    java_reads,
     kafka_python,
     pymongo_asks,
     rdkafka,
@@ -223,6 +224,20 @@ def client_resets(stage: Stage) -> None:
         stage.server, "small", 12, LARGE, fetch_max_bytes=1000, receive_message_max_bytes=1512, message_max_bytes=1000,
         reconnect_backoff_max_ms=1000,
     )  # fmt: skip
+
+
+def long_polls(stage: Stage) -> None:
+    """A consumer of Java gives up each Fetch: its request.timeout.ms is shorter than fetch.max.wait.ms."""
+    java_reads(
+        stage.server,
+        "hasty",
+        45,
+        LARGE,
+        request_timeout_ms=7000,
+        fetch_max_wait_ms=20_000,
+        auto_offset_reset="latest",
+        default_api_timeout_ms=8000,
+    )
 
 
 def limit(stage: Stage) -> None:

@@ -109,6 +109,8 @@ STORIES = (
         63, paths.other_family_dropped, advertised=f"{paths.SLOW}:9155", also_at="::1",
         findings=_by(FAILED, "{also}/other-family"),
     ),
+    _story(65, paths.old_address, also_at=paths.GONE, findings=_by(FAILED, "{also}/other-address")),
+    _story(66, sick.long_polls, findings=_by("connection_churn", "hasty/{client}/Fetch")),
     _story(62, queues.mongodb_queue_full, protocol="", is_mongodb=True, findings=_failed("unaccepted")),
     _story(41, healthy.checks, info=_failed("check/{client}")),
     _story(42, healthy.idle_at_client),

@@ -66,7 +66,7 @@ class Story:
         findings: what must be found above info, and nothing else.
         info: what must be found for information.
         has_icmp: whether it holds ICMP errors, which twists of TCP segments do not know.
-        also_at: another address of the server, of IPv6, which twists do not know either; empty: it has one.
+        also_at: another address that is recorded, which twists do not know either; empty: there is one.
         is_alone: whether nothing else may play meanwhile.
     """
 
@@ -120,6 +120,7 @@ class Story:
 
     def named(self, pairs: frozenset[Pair]) -> set[Pair]:
         """Rules and subjects with the addresses of this story."""
-        also = f"[{self.also_at}]:{self.server.rpartition(':')[2]}"
+        also = f"[{self.also_at}]" if ":" in self.also_at else self.also_at
+        also += f":{self.server.rpartition(':')[2]}"
         names = {"server": self.server, "also": also, "client": self.client, "another": self.another_client}
         return {(rule, subject.format_map(names)) for rule, subject in pairs}

@@ -14,6 +14,7 @@ from pipeline.analysis.rules.capture.connections import (
     members,
     one_host,
     opening,
+    other_address,
     other_family,
     stuck,
     thrown_out,
@@ -62,6 +63,7 @@ _LIKELY = frozenset(
         "deaf",
         "unaccepted",
         other_family.SHAPE,
+        other_address.SHAPE,
     }
 )
 
@@ -72,6 +74,7 @@ _FAILED = {
     "rejected": f"{SEEN}the messages by ICMP, which quote the SYNs. Who set that rule is not on the wire.",
     "no-route": f"{SEEN}the messages by ICMP, which quote the SYNs, and that nothing else answered.",
     other_family.SHAPE: f"{SEEN}each attempt, and the connection that follows it. That one client made both is not.",
+    other_address.SHAPE: f"{SEEN}each attempt, and the host's connection to another server that follows it.",
     "one-way": f"{SEEN}the server's answers to SYNs, and that the client sent the same SYNs again.",
     "deaf": f"{SEEN}both sides send the same segments again, and the server acknowledges the client's.",
     "no-tls": f"{SEEN}what the server did as soon as it got the handshake. {not_why('server')}",
@@ -122,6 +125,7 @@ class ConnectionFailed(Rule):
     advice = (
         *opening.ADVICE,
         other_family.ADVICE,
+        other_address.ADVICE,
         *handshakes.ADVICE,
         *thrown_out.ADVICE,
         *limits.ADVICE,

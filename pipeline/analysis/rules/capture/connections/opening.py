@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections import other_family
+from pipeline.analysis.rules.capture.connections.other_address import at_other_address
+from pipeline.analysis.rules.capture.connections.other_family import by_other_family
 from pipeline.analysis.rules.capture.connections.shapes import (
     AT_ONCE_US,
     MOST_SHOWN,
@@ -108,8 +109,8 @@ def _unreachable(
         return None
     if answered is not None and answered[1] > begun_us:
         return None  # it answers some
-    if (other := other_family.instead(failed, sources, known)) is not None:
-        return other_family.trouble(server, failed, other)
+    if (elsewhere := _elsewhere(server, failed, sources, known)) is not None:
+        return elsewhere
     hosts = sorted({one.client_ip for one in failed if one.client_ip})
     span = f"from {clock(begun_us)} to {clock(last_us)} UTC"
     if how == "refused":
@@ -128,6 +129,11 @@ def _unreachable(
         how, server, "", times, number, answered is None, summary, REFUSED if how == "refused" else UNANSWERED,
         details={"hosts": hosts, "connections": _ids(failed)},
     )  # fmt: skip
+
+
+def _elsewhere(server: str, failed: Sequence[Life], sources: Sources, known: Seen) -> Trouble | None:
+    """That these clients reach a server by another address."""
+    return by_other_family(server, failed, sources, known) or at_other_address(server, failed, sources)
 
 
 def _reported(
@@ -150,8 +156,8 @@ def _reported(
         patience_us = settings.connection_restart_seconds * 1_000_000 if server in known.answered else _LEAST_US
         if times[-1] - reported[0].began_us < patience_us:
             continue
-        if (other := other_family.instead(reported, sources, known)) is not None:
-            yield other_family.trouble(server, reported, other)
+        if (elsewhere := _elsewhere(server, reported, sources, known)) is not None:
+            yield elsewhere
             continue
         hosts = sorted({one.client_ip for one in reported})
         span = f"{pluralize(len(reported), 'connection')} from {clock(reported[0].began_us)} to {clock(times[-1])} UTC"

@@ -50,14 +50,3 @@ def test_who_waits_for_the_other_family_is_slow(tmp_path: Path) -> None:
 def test_another_host_that_connects_meanwhile_excuses_nothing(tmp_path: Path, others: list[Flow]) -> None:
     some = [refused(n, 5 * n) for n in range(6)]
     assert found(tmp_path, packets(*some, *others)) == {f"{SUBJECT}/refused": "critical"}
-
-
-def test_the_same_family_is_another_server(tmp_path: Path) -> None:
-    def at_another(number: int, seconds: float) -> Flow:
-        some = Flow(client=("10.0.0.5", 43000 + number), server=("10.0.0.8", 9092), ts=START + int(seconds * SEC))
-        some.add(0, some.isn[0], 0, SYN)
-        some.add(1, 0, some.isn[0] + 1, RST | ACK)
-        return some
-
-    some = [one for n in range(6) for one in (at_another(n, 5 * n), served(n, 5 * n + 0.01))]
-    assert found(tmp_path, packets(*some)) == {"10.0.0.8:9092/refused": "critical"}
