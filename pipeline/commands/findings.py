@@ -245,7 +245,7 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
         missing.append(f"{pluralize(stats.kernel_dropped, 'packet')} dropped")
     if not is_whole or (stats is not None and not stats.is_whole):
         missing.append("not all of it could be read")
-    lost = ", ".join(missing) or "nothing lost"
+    lost = ", ".join(missing) or "no packets missing"
     from pipeline.capture.runs.summary import closings as closings_of  # noqa: PLC0415 - the capture's own words
 
     closings = "".join(f"; {closing}" for closing in closings_of(stats)) if stats is not None else ""

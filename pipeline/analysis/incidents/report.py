@@ -34,6 +34,8 @@ _URGENCIES = 100
 """One more than the greatest urgency of a rule."""
 _SECOND_US = 1_000_000
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
+_SETS_NOTHING = re.compile(r"(?i)set no offsets: ")
+"""Instructions that hold after the end as they stand."""
 _PLAIN = re.compile(r"[\w .,='()*:;<>/-]*", re.ASCII)
 """What a shell leaves as it is between double quotes."""
 
@@ -145,9 +147,13 @@ def _rank(severity: str, state: str) -> int:
 
 def _now(case: Case, texts: Texts, state: str) -> str:
     now = _of_process(case, spoken(texts.now(case), case.library))
-    if state != "resolved":
+    if state != "resolved" or _SETS_NOTHING.match(now):
         return now
-    return f"{OVER if _is_undone(case) else STAYS} {now[:1].lower()}{now[1:]}"
+    is_undone = _is_undone(case)
+    if is_undone:  # the next time it will be another offset
+        kept = [sentence for sentence in _SENTENCE.split(now) if "--reset-offsets" not in sentence]
+        now = " ".join(kept) or now
+    return f"{OVER if is_undone else STAYS} {now[:1].lower()}{now[1:]}"
 
 
 def _of_process(case: Case, now: str) -> str:
@@ -214,7 +220,9 @@ def _impacts(case: Case, texts: Texts, reported: Case) -> Iterator[str]:
         case "unknown":
             yield f"since {moment(case.first_us)} UTC{span}, {STATE_WORDS['unknown']}: seen last at {last} UTC"
         case _:
-            yield f"from {moment(case.first_us)} to {last[11:]} UTC{span}, {STATE_WORDS['resolved']}"
+            begun = moment(case.first_us)
+            time = f"at {begun}" if begun == last else f"from {begun} to {last[11:]}"
+            yield f"{time} UTC{span}, {STATE_WORDS['resolved']}"
 
 
 def _confidence(case: Case, texts: Texts, reported: Case, losses: Sequence[Known]) -> tuple[str, str]:
@@ -223,12 +231,11 @@ def _confidence(case: Case, texts: Texts, reported: Case, losses: Sequence[Known
     level = OPEN if not texts.is_cause(reported) else LIKELY if texts.is_likely(reported) else CERTAIN
     effects = [node for node in case.tree.nodes if node.edge is not None]
     if effects:
-        rules = listed(dict.fromkeys(node.bundle.rule for node in effects))
+        rules = listed(dict.fromkeys(rule_named(node.bundle.rule).title for node in effects))
         reasons = "; ".join(dict.fromkeys(node.edge.because for node in effects if node.edge is not None))
         loose = any(node.edge is not None and node.edge.shares in _LOOSE for node in effects)
-        sentences.append(
-            f"{rules} {'may follow' if loose else 'follows' if len(effects) == 1 else 'follow'}: {reasons}."
-        )
+        what = f"{'Possible consequence' if loose else 'Consequence'}{'' if len(effects) == 1 else 's'}"
+        sentences.append(f"{what}: {rules} ({reasons}).")
         if loose and level == CERTAIN:
             level = LIKELY
     lost = what_may_be_lost(case, losses)

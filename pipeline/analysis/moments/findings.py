@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +18,7 @@ from pipeline.analysis.moments.wanted import (
     transaction_of,
 )
 from pipeline.analysis.moments.words import (
+    LOST,
     Name,
     going_back,
     of_command,
@@ -32,8 +33,11 @@ from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.people import host_of
 from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.tables import Row, Tables
+from pipeline.humanize import clock
 
-_PROCESS = "process"
+_PROCESS, _FETCH = "process", "Fetch"
+_ENDS = 2
+"""Of what goes on all the time, so many exchanges of a finding are the first and the last one."""
 
 
 def with_moments(findings: Sequence[Finding], tables: Tables, most_evidence: int) -> list[Finding]:
@@ -73,9 +77,12 @@ def moments_of_finding(
     around = [*_of_place(one, seen, name), *_of_group(one, seen, name), *_of_transaction(one, seen, name)]
     known = {(moment.exchange_id, moment.actor, moment.low): moment for moment in around if not moment.is_turn}
     is_cut = len(one.evidence) >= most_evidence or len(connections_of(one)) >= most_evidence
+    stated = list(_of_evidence(one, seen, name))
+    often = Counter(moment.key for moment in stated)
     own = [
-        known.get((moment.exchange_id, moment.actor, moment.low)) or replace(moment, is_least=is_cut)
-        for moment in _of_evidence(one, seen, name)
+        known.get((moment.exchange_id, moment.actor, moment.low))
+        or replace(moment, is_least=is_cut or (moment.is_least and often[moment.key] <= _ENDS))
+        for moment in stated
     ]
     return tuple(chosen(folded([*own, *around, *_silence(one)]), own))
 
@@ -86,7 +93,8 @@ def _silence(one: Finding) -> Iterator[Moment]:
         return
     place = one.topic if one.partition is None else f"{one.topic}-{one.partition}"
     if one.group_id and one.topic:
-        yield Moment(one.last_us, f"group {one.group_id}", f"has not committed {place} since, as far as was captured")
+        since = f"has not committed {place} since {clock(one.first_us)} UTC"
+        yield Moment(one.last_us, f"group {one.group_id}", f"{since}, as far as was captured")
     elif (transaction := transaction_of(one)) is not None:
         yield Moment(one.last_us, f"transaction {transaction}", "has not ended, as far as was captured")
 
@@ -127,7 +135,7 @@ def _of_evidence(one: Finding, seen: Read, name: Name) -> Iterator[Moment]:
 
 def _of_exchange(one: Finding, exchange_id: str, seen: Read, name: Name) -> Moment | None:
     events = seen.events.get((exchange_id, one.topic, one.partition), ())
-    found = [moment for row in events if (moment := of_event(row, name)) is not None]
+    found = [moment for each in events if (moment := of_event(each, name)) is not None]
     row = seen.exchanges.get(exchange_id)
     if found and (len(found) == 1 or one.partition is not None):
         return found[0]
@@ -137,6 +145,9 @@ def _of_exchange(one: Finding, exchange_id: str, seen: Read, name: Name) -> Mome
         return moment
     if found:
         return next((moment for moment in found if moment.is_refused), found[0])
+    if row is not None and row.api_name == _FETCH and one.topic and row.status != LOST and not row.error_names:
+        place = one.topic if one.partition is None else f"{one.topic}-{one.partition}"
+        return replace(of_exchange(row, name), does=f"fetches, and gets nothing of {place}")
     return None if row is None else of_exchange(row, name)
 
 

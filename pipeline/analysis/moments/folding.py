@@ -75,4 +75,6 @@ def _overlapping(one: Moment, other: Moment) -> Moment:
     """One of two moments that may count the same: how often is not known where neither has seen all of it."""
     both, more = one.with_another(other), max(one, other, key=lambda each: each.times)
     is_whole = not more.is_least and (more.us, more.last_us) == (both.us, both.last_us)
-    return replace(both, times=more.times, is_least=not is_whole)
+    return replace(
+        both, times=more.times, is_least=not is_whole, is_mixed=one.is_mixed or other.is_mixed, gap_us=more.gap_us
+    )

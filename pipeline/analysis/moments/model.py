@@ -16,10 +16,12 @@ MOST_LETTERS = 120
 _SHORT_US = 100_000
 """Repeats closer than this, µs, have no period that a person can use."""
 _LAST_US = 253_402_300_799_999_999
+_REGULAR = 1.5
+"""Of moments that were not all read, an average that is so many times the shortest gap is no period."""
 _LEAST_WITH_PERIOD = 5
 """Of fewer repeats an average says little: they may have come in two bursts."""
 _NEEDED = {"us", "actor", "does"}
-_NUMBERS = ("us", "last_us", "times", "low", "high", "took_us")
+_NUMBERS = ("us", "last_us", "times", "low", "high", "took_us", "gap_us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Moment:
         is_turn: whether something changed hands: what is done again afterwards is another moment.
         is_refused: whether it went wrong.
         is_least: whether it may have been done more often than was read.
+        is_mixed: whether the numbers did not ascend.
+        gap_us: the shortest time between two of them, µs; None: it was done once.
     """
 
     us: int
@@ -57,6 +61,8 @@ class Moment:
     is_turn: bool = False
     is_refused: bool = False
     is_least: bool = False
+    is_mixed: bool = False
+    gap_us: int | None = None
 
     def __post_init__(self) -> None:
         """Fill in the time of the last time, and cut what is too long for a line."""
@@ -77,12 +83,14 @@ class Moment:
             low=_least(first.low, last.low), high=_greatest(first.high, last.high),
             took_us=_greatest(first.took_us, last.took_us), note=last.note,
             is_refused=first.is_refused or last.is_refused, is_least=first.is_least or last.is_least,
+            is_mixed=first.is_mixed or last.is_mixed or _is_below(last.low, first.high),
+            gap_us=_least(_least(first.gap_us, last.gap_us), max(last.us - first.last_us, 0)),
         )  # fmt: skip
 
     @property
     def text(self) -> str:
         """The line: who does what, and how often."""
-        numbers = "" if self.low is None else f" {self.low}" if self.low == self.high else f" {self.low} to {self.high}"
+        numbers = _numbers(self.low, self.high, is_mixed=self.is_mixed)
         most, then = ("up to ", "by then ") if self.times > 1 else ("", "")
         took = "" if self.took_us is None else f", answered after {most}{_span(self.took_us)}"
         aside = "; ".join(one for one in (self._repeats, self.note and f"{then}{self.note}") if one)
@@ -92,13 +100,19 @@ class Moment:
     def _repeats(self) -> str:
         if self.times < 2:
             return ""
-        period_us = (self.last_us - self.us) // (self.times - 1)
-        every = (
-            f", about every {_span(period_us)}" if period_us >= _SHORT_US and self.times >= _LEAST_WITH_PERIOD else ""
-        )
-        least = "at least " if self.is_least else ""
         span = f" in {_span(self.last_us - self.us)}" if self.last_us - self.us >= _SHORT_US else ""
-        return f"{least}{self.times:,} times{span}{every}"
+        if self.is_least and self.times < _LEAST_WITH_PERIOD:
+            return f"several times{span}"
+        least = "at least " if self.is_least else ""
+        return f"{least}{self.times:,} times{span}{self._period}"
+
+    @property
+    def _period(self) -> str:
+        period_us = (self.last_us - self.us) // (self.times - 1)
+        is_known = not self.is_least or (self.gap_us is not None and period_us <= _REGULAR * self.gap_us)
+        if period_us < _SHORT_US or self.times < _LEAST_WITH_PERIOD or not is_known:
+            return ""
+        return f", about every {_span(period_us)}"
 
 
 def text_of(moments: Iterable[Moment]) -> str:
@@ -143,6 +157,18 @@ def stamp_of(us: int) -> str:
     known = min(max(us, 0), _LAST_US)
     time = datetime.fromtimestamp(known // 1_000_000, timezone.utc)
     return f"{time:%Y-%m-%dT%H:%M:%S}.{known % 1_000_000:06}Z"
+
+
+def _numbers(low: int | None, high: int | None, *, is_mixed: bool) -> str:
+    if low is None:
+        return ""
+    if low == high:
+        return f" {low}"
+    return f" {low} to {high}{', not in order' if is_mixed else ''}"
+
+
+def _is_below(one: int | None, other: int | None) -> bool:
+    return one is not None and other is not None and one < other
 
 
 def _span(us: int) -> str:

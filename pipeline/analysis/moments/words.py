@@ -14,7 +14,7 @@ Name = Callable[[str | None, str], str]
 
 _SLOW_US: Final = 1_000_000
 """Answers that took less are not worth a word."""
-_LOST: Final = "unanswered"
+LOST: Final = "unanswered"
 _WITHOUT: Final = ", no answer seen"
 _NO_ERROR = (None, "", "NONE")
 COMMITS = ("committed", "commit_rejected", "txn_committed", "txn_commit_rejected")
@@ -26,6 +26,8 @@ _VERBS: Mapping[str, tuple[str, str]] = {
     "fetch_rejected": ("reads", " at offset"), "fetched_commit": ("asks for the commit of", ", which is"),
     "listed": ("asks for an offset of", ", which is"), "fetch_forgotten": ("stops reading", ""),
 }  # fmt: skip
+_SAMPLED = ("fetched", "produced")
+"""Of what goes on all the time a finding names a few exchanges."""
 _NOTHING_COMMITTED = -1
 _CONNECTIONS = {
     "refused": "is refused a connection by", "unanswered": "asks for a connection, without an answer from",
@@ -53,7 +55,7 @@ def of_event(row: Row, name: Name) -> Moment | None:
     does = f"{verb} {place}{before if offset is not None else ''}"
     return Moment(
         row.us, name(row.client_id, row.client), does, row.exchange_id, offset, offset, behind, _stable(row),
-        is_refused=failed,
+        is_refused=failed, is_least=row.kind in _SAMPLED,
     )  # fmt: skip
 
 
@@ -101,7 +103,7 @@ def of_state(row: Row, name: Name) -> Moment | None:
 def of_exchange(row: Row, name: Name) -> Moment:
     """What a row of ``silver.exchanges`` shows by itself."""
     errors = [one for one in row.error_names or () if one not in _NO_ERROR]
-    is_lost = row.status == _LOST
+    is_lost = row.status == LOST
     behind = _WITHOUT if is_lost else f", refused: {', '.join(errors[:2])}" if errors else ""
     took = row.latency_us if (row.latency_us or 0) >= _SLOW_US else None
     version = "" if row.api_version is None else f" v{row.api_version}"
@@ -115,7 +117,7 @@ def with_wait(moment: Moment, row: Row | None) -> Moment:
     """A moment with how long its answer took, from the row of ``silver.exchanges``: it begins with the request."""
     if row is None:
         return moment
-    if row.status == _LOST:
+    if row.status == LOST:
         return replace(moment, us=row.us, last_us=row.us, behind=moment.behind or _WITHOUT, is_refused=True)
     if (row.latency_us or 0) < _SLOW_US:
         return moment

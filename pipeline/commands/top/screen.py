@@ -108,7 +108,7 @@ def _head(now: Snapshot, shown: Shown, width: int) -> Iterator[Text]:
     title.append(printable(shown.source))
     title.truncate(width - at.cell_len, overflow="ellipsis", pad=True)
     yield title.append(at)
-    lost = f"{now.bytes_lost:,} bytes lost" if now.bytes_lost else "nothing lost"
+    lost = f"{now.bytes_lost:,} bytes lost" if now.bytes_lost else "no packets missing"
     waiting = f" ({now.pending:,} without an answer yet)" if now.pending else ""
     begin = _clock(now.first_us, now.window.last_us)
     exchanges = f"{pluralize(now.exchanges, 'exchange')}{waiting}"

@@ -69,7 +69,7 @@ def test_it_shows_what_is_wrong_and_what_was_read() -> None:
     assert done.exit_code == 1
     first, *_ = done.stdout.splitlines()
     assert first.startswith("Read 5,463 packets, 16 connections, 1,330 exchanges (1 still without an answer), 2026-")
-    assert first.endswith("UTC (33 s), nothing lost.")
+    assert first.endswith("UTC (33 s), no packets missing.")
     assert done.stdout.index("CRITICAL billing-1 (127.0.0.1) sets group billing back") < done.stdout.index("evidence")
     assert "  commit_regressed billing/payments-2" in done.stdout
     assert f"  show        wirelake explain {STUCK} --frame 1233\n" in done.stdout

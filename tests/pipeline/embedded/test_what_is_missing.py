@@ -28,7 +28,7 @@ def test_a_cut_off_capture_is_told_where_somebody_lets_it_be_one(tmp_path: Path)
     assert done.exit_code == 0
     assert _NOT_ALL in done.stdout.splitlines()[0]
     assert f"warning: {path} is truncated at byte" in done.stderr
-    assert "nothing lost" not in done.stdout
+    assert "no packets missing" not in done.stdout
 
 
 def test_a_damaged_landing_file_is_told_by_the_exit_code_too(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_damaged_landing_file_is_told_by_the_exit_code_too(tmp_path: Path) -> 
 def test_a_connection_that_a_client_closed_lost_nothing() -> None:
     done = run(CAPTURES / "version_negotiation.pcap")
     first = done.stdout.splitlines()[0]
-    assert first.endswith("nothing lost; a client closed 1 connection while an answer was coming.")
+    assert first.endswith("no packets missing; a client closed 1 connection while an answer was coming.")
     assert "cut off" not in done.stdout + done.stderr
 
 

@@ -29,13 +29,13 @@ CLAIMS = (
     ),
     Claim(
         "coordinator_unavailable",
-        r"had no coordinator|has no coordinator|have no coordinator|asked a broker that is not its coordinator",
+        r"had no coordinator|has no coordinator|have no coordinator|which does not coordinate .* was asked",
         "Groups or transactions had no coordinator.",
         (seen("the brokers' errors", where=f"{_KAFKA} AND {REFUSED}", half="response"),),
     ),
     Claim(
         "coordinator_unavailable",
-        r"refused requests, and accepted others",
+        r"refused some requests, and accepted others",
         "A coordinator refuses a client and accepts other requests of its group.",
         (
             seen("the coordinator's errors", names=("group", "client"), where=REFUSED, half="response", least=5),
@@ -195,6 +195,12 @@ CLAIMS = (
         r"closed .* connections? to .* while the answer to .* was coming",
         "A client closes its connections while answers come.",
         (seen("the answers that it broke off", names=_CLIENT, half="response"),),
+    ),
+    Claim(
+        "connection_churn",
+        r"closed .* connections? to .* without an answer to .* its request timeout is shorter",
+        "A client gives up before the wait that it asked for is over.",
+        (seen("requests that it gave up", "Fetch", "ShareFetch", names=_CLIENT, half="request", least=3),),
     ),
     Claim(
         "connection_churn",

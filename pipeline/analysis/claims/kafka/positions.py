@@ -86,7 +86,7 @@ CLAIMS = (
     ),
     Claim(
         "partition_dropped_from_commits",
-        r"nothing of it was seen on any connection|the capture shows nothing of it|"
+        r"nothing of it was seen on any connection|was not seen since|the capture shows nothing of it|"
         r"works where the capture does not see it",
         "A member was given a partition, and neither a request of it nor a fetch of the partition was seen since.",
         (
@@ -108,13 +108,13 @@ CLAIMS = (
     ),
     Claim(
         "partition_dropped_from_commits",
-        r"it committed it at|it asked for its commit there at",
+        r"it last committed there at|it asked for its commit there at",
         "What shows that the client means to read the partition.",
         (seen("the commit, or the question for it", "OffsetCommit", "OffsetFetch", names=("group",)),),
     ),
     Claim(
         "partition_dropped_from_commits",
-        r"no member of it|of no known group",
+        r"and is no member|of no known group",
         "The client is no member of a group.",
         (silent("no JoinGroup and no heartbeat on any connection of the client", names=("client",)),),
     ),

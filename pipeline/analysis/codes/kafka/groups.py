@@ -188,7 +188,7 @@ ROWS: Final = (
         CLIENT,
         "Another generation of the group began between the member's JoinGroup and its SyncGroup; without an "
         "assignment it reads nothing.",
-        f"find who begins each generation: {_WHO_ELSE}.",
+        f"find in the log of the group's coordinator what begins each generation; {_WHO_ELSE}.",
         "update a client library that sends SyncGroup with the generation of an earlier JoinGroup.",
         area="membership",
         api=ApiKey.SYNC_GROUP,
@@ -199,7 +199,8 @@ ROWS: Final = (
         CLIENT,
         "Another rebalance began between the member's JoinGroup and its SyncGroup (or, before Kafka 4, the coordinator "
         "could not write the assignment to __consumer_offsets in time); without an assignment it reads nothing.",
-        f"find who begins each rebalance, and stop the member that keeps coming: {_WHO_ELSE}.",
+        "find in the log of the group's coordinator the reason of each rebalance (\"Preparing to rebalance group "
+        f'{{group}} … reason"); {_WHO_ELSE}.',
         "set session.timeout.ms and max.poll.interval.ms above what the leader of the group takes to assign "
         "partitions.",
         area="membership",

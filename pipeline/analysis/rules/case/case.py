@@ -14,7 +14,7 @@ from pipeline.analysis.rules.case.bundle import Bundle
 from pipeline.analysis.rules.case.entities import PARTITION, Known
 from pipeline.analysis.rules.case.tree import Tree
 from pipeline.analysis.rules.kafka.behind import MARKERS
-from pipeline.analysis.rules.kafka.positions.unread_words import SILENT
+from pipeline.analysis.rules.kafka.positions.unread_words import SILENT, UNCOMMITTED
 from pipeline.analysis.rules.kafka.speaking import LIBRARY
 from pipeline.analysis.rules.kafka.twins import PROCESS, in_full, is_of
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
@@ -25,7 +25,7 @@ _SHOWN = 3
 _NAME = re.compile(r"[a-z0-9]+[._=][a-z]|\w+\(\)|[A-Z]{2}|`")
 ADVICE = re.compile(r"^\s*\*?Now:\*?\s*(?P<now>.*?)\s*\*?\bFix:\*?\s*(?P<fix>.*)$", re.DOTALL)
 """Parts the advice of a finding."""
-_WAIT, AGAIN = "waiting", "to be read again"
+_WAIT, AGAIN, IN_HAND = "waiting", "to be read again", "read but not committed"
 _FATES = {
     "records_behind": _WAIT, "lag_after": _WAIT, "lag": _WAIT, "records_lost": "not written", "lost": "lost",
     "skipped": "skipped", "read_again": AGAIN,
@@ -267,12 +267,18 @@ def _names(headline: str, caller: Caller) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(caller.client_id)}(?: at | \(|, .*? at ){host}", headline) is not None
 
 
+def is_read_on(one: Known) -> bool:
+    """Whether the records behind the commit of a finding have been fetched."""
+    return bool(one.details.get("fetched_beyond")) or one.details.get("shape") == UNCOMMITTED
+
+
 def records_of(one: Known) -> tuple[int | None, str]:
     """Records that wait, are lost, are skipped or are read again, as a finding states it, and which of these it is."""
     details = one.details
     stated = [(details[name], fate) for name, fate in _FATES.items() if isinstance(details.get(name), int)]
     if stated:
-        return next((both for both in stated if both[0]), stated[0])
+        number, fate = next((both for both in stated if both[0]), stated[0])
+        return number, IN_HAND if fate == _WAIT and is_read_on(one) else fate
     high, stable = details.get("high_watermark"), details.get("last_stable_offset")
     if isinstance(high, int) and isinstance(stable, int):
         return max(high - stable, 0), _WAIT
@@ -296,6 +302,11 @@ def _sum(findings: Iterable[Known]) -> tuple[int | None, str]:
 
 def _topic(one: Known) -> tuple[object, ...]:
     return one.row["cluster"], one.group, one.row.get("topic")
+
+
+def not_committed(records: int) -> str:
+    """``1 record is not committed``, ``2,000 records are not committed``."""
+    return f"{pluralize(records, 'record')} {'is' if records == 1 else 'are'} not committed"
 
 
 def waiting(records: int) -> str:

@@ -14,12 +14,12 @@ STANDS, LOSES, REFUSED, SLOW, WASTES, LATER = 0, 10, 20, 30, 40, 50
 """What a person must do first: somebody stands still or is set back; records are lost or read twice; somebody is
 refused; somebody is slow; something is wasted; something will break one day."""
 
-SEEN = "It is on the wire: "
+SEEN = "Seen on the wire: "
 
 
 def not_why(whose: str) -> str:
     """Of what is seen without its reason."""
-    return f"What is seen is certain; why it is so is not on the wire, but in the {whose}'s log."
+    return f"Why is not on the wire: look in the {whose}'s log."
 
 
 WHY_IS_NOT = not_why("client")

@@ -93,7 +93,7 @@ def _lost(seen: Health) -> str:
         lost.append(f":orange[**{pluralize(seen.unread_files, 'landing file')} not read**]")
     if seen.gaps is None:
         lost.append("what was lost is not known")
-    return ", ".join(lost) or "nothing lost"
+    return ", ".join(lost) or "no packets missing"
 
 
 def _delay(here: PageContext, seen: Health) -> str:

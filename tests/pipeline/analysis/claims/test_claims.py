@@ -30,7 +30,7 @@ RECORDINGS = (
     "one_way", "tls_closed", "tls_unanswered", "rejected", "no_route", "rejected_amid_work", "deaf",
     "connections_wait", "queue_full", "login_lacking", "name_lacking_tls12", "other_family_dropped",
     "loops_alone", "left_out", "left_out_of_group", "lost_commits", "given_to_nobody_seen",
-    "fetched_uncommitted",
+    "fetched_uncommitted", "polls",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(
@@ -38,9 +38,9 @@ of_each_recording = pytest.mark.parametrize(
     [pytest.param(name, marks=[pytest.mark.slow, pytest.mark.xdist_group(f"claims-{name}")]) for name in RECORDINGS],
 )
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
-_GROUNDS_AGAIN = re.compile(r"It is on the wire: ")
+_GROUNDS_AGAIN = re.compile(r"Seen on the wire: ")
 """A reason of this form names the rule's grounds again, as the table has them."""
-_OF_INCIDENTS = re.compile(r" (?:may )?follows?: |^It may have begun with this: |^What is seen is certain; ")
+_OF_INCIDENTS = re.compile(r"^(?:Possible c|C)onsequences?: |^It may have begun with this: |^Why is not on the wire: ")
 """Reasons of any incident: they refer to findings, which have claims of their own."""
 Part = tuple[Stated, Ground, frozenset[str]]
 

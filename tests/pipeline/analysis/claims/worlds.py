@@ -31,7 +31,9 @@ from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
 from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
+from tests.pipeline.analysis.rules import old_server
 from tests.pipeline.analysis.rules.connections.doors import doors, each, packets
+from tests.pipeline.analysis.rules.connections.poll_stages import polls
 from tests.pipeline.analysis.rules.connections.test_full import stalls
 from tests.pipeline.analysis.rules.connections.test_mongodb import asks
 from tests.pipeline.analysis.rules.connections.test_stuck import sends
@@ -53,7 +55,6 @@ from tests.pipeline.analysis.rules.kafka.positions.unseen_stages import gives_aw
 from tests.pipeline.analysis.rules.kafka.processes.fenced_stages import cannot_begin, commits_elsewhere, fenced
 from tests.pipeline.analysis.rules.kafka.progress import owner_stages
 from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
-from tests.pipeline.analysis.rules.old_server import polls
 from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
 from tests.pipeline.capture.wire import pcap
 from tests.pipeline.commands.test_other_protocol import FIN, closing
@@ -239,7 +240,7 @@ def text_of(finding: Known, incident: Row) -> str:
 MADE: dict[str, Callable[[], bytes]] = {
     "answers_http": lambda: pcap(conversations(KAFKA, HTTP_400)),
     "only_closes": lambda: pcap(closing(KAFKA, FIN)),
-    "old_server": lambda: pcap(polls()),
+    "old_server": lambda: pcap(old_server.polls()),
     "loops": lambda: loops(records_again, ill=120).pcap(),
     "committed_beyond": lambda: beyond().pcap(),
     "commits_beyond": lambda: commits_beyond(heals=True).pcap(),
@@ -272,6 +273,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "fetched_uncommitted": lambda: owner_stages.left_out(seconds=110, fetches=True).pcap(),
     "lost_commits": lambda: restarted(commits=5, skips=1, seconds=66, stated=150).pcap(),
     "given_to_nobody_seen": lambda: gives_away().pcap(),
+    "polls": lambda: pcap(packets(*polls())),
     "doors": lambda: pcap(packets(*doors())),
     "too_large": lambda: pcap(packets(*each(sends, 4))),
     "full": lambda: pcap(packets(stalls(0, 40))),

@@ -35,6 +35,7 @@ _OPEN_AT_THE_END = {
     "sick_work_30s",
     "sick_positions_1s",
     "sick_refused_1s",
+    "sick_metadata_1s",
     "sick_metadata_30s",
     "sick_sarama_1s",
     "sick_sarama_30s",

@@ -50,7 +50,7 @@ def test_the_first_screen_has_what_was_read_incidents_and_groups(rooms: Rooms) -
     lines = shown(rooms.view(Start()))
     assert lines[:2] == [
         "  Read 5,463 packets, 16 connections, 1,330 exchanges (1 still without an",
-        "  answer), 2026-11-21 04:46:02 to 04:46:34 UTC (33 s), nothing lost.",
+        "  answer), 2026-11-21 04:46:02 to 04:46:34 UTC (33 s), no packets missing.",
     ]
     assert lines[3:12] == [
         "Incidents",

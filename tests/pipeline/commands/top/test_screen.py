@@ -160,7 +160,7 @@ def test_silence_loss_and_what_was_dropped_are_told() -> None:
     assert "nothing came for 12 s; kept since 00:00:30, older dropped" in text
     assert "nothing came" not in drawn(now(), Shown("-", silent_s=1.0), 200)
     assert "half of it" in drawn(now(), Shown("-", note="half of it"), 200)
-    assert "since 1969-12-31 23:59:50, nothing lost" in drawn(now(first_us=-10_000_000), Shown("-"), 200)
+    assert "since 1969-12-31 23:59:50, no packets missing" in drawn(now(first_us=-10_000_000), Shown("-"), 200)
     idle = now(groups=[], traffic=TrafficNow([], [], []), incidents=[])
     assert "No requests in this window." in drawn(idle, Shown("-"), 80)
 

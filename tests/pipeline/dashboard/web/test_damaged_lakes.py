@@ -53,7 +53,7 @@ def test_what_is_lost_is_not_called_nothing_where_gaps_cannot_be_read(use: Any, 
     garble_log(lake / "bronze" / "gaps")
     text = text_of(use(lake, "home"))
     assert "what was lost is not known" in text
-    assert "nothing lost" not in text
+    assert "no packets missing" not in text
 
 
 def test_incidents_that_cannot_be_read_are_not_called_none(use: Any, lake: Path) -> None:

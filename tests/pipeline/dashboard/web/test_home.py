@@ -85,7 +85,7 @@ def test_what_was_captured_stands_above_and_what_is_healthy_below(use: Any, lake
     app = use(lake, "home")
     (seen,) = [caption.value for caption in app.caption if "Captured" in caption.value]
     assert "1 agent" in seen
-    assert "nothing lost" in seen
+    assert "no packets missing" in seen
     assert "2026-11-21 04:46:02 to 16:31:11 UTC" in seen
     (good,) = [text.value for text in app.markdown if "groups" in text.value and "clients" in text.value]
     assert "**5** of 7 groups" in good  # billing and reports are hurt

@@ -173,7 +173,9 @@ def _finding(wave: Wave, sources: Sources, settings: CoordinatorUnavailable.Thre
     shown = shown[:1].upper() + shown[1:]
     silent, brokers = _never_asking(wave, sources, settings), _few_brokers(wave, sources)
     is_elsewhere = bool(silent) and {one.by for one in wave.refused} == set(silent)
-    what = f"{shown} asked a broker that is not its coordinator" if is_elsewhere else f"{shown} had no coordinator"
+    of = f"{shown[:1].lower()}{shown[1:]}"
+    elsewhere = f"{wave.refused[0].server}, which does not coordinate {of}, was asked"
+    what = elsewhere if is_elsewhere else f"{shown} had no coordinator"
     advice, more = ADVICE, ""
     if silent:
         advice, more = RESTART.format(clients=first_of(silent)), f" {first_of(silent)} sent no FindCoordinator since."
@@ -189,7 +191,7 @@ def _partly(wave: Wave, sources: Sources, settings: CoordinatorUnavailable.Thres
     if any(one.error == _ELSEWHERE for one in wave.refused):
         return _finding(wave, sources, settings)
     shown = first_of(wave.places)
-    what = f"The coordinator of {shown} refused requests, and accepted others,"
+    what = f"The coordinator of {shown} refused some requests, and accepted others,"
     advice = PARTLY.format(clients=first_of(sorted({one.by for one in wave.refused})))
     return _made(wave, what, advice, "", {"is_partly": True}, sources, settings)
 

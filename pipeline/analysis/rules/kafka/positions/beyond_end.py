@@ -9,7 +9,7 @@ offset got shorter, which is another trouble.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any
@@ -104,13 +104,19 @@ reads on where it was does not."""
 NOW = (
     "Now: stop group {group}, find out up to where it has processed the partition, and set it there (`"
     "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --group {group} --topic {place} --to-offset "
-    "OFFSET --execute`; --to-latest if all was processed): each start without a commit inside the log begins where "
+    "OFFSET --execute`): each start without a commit inside the log begins where "
     "auto.offset.reset says."
 )
 FIX = (
-    "Fix: commit only the offset after a record that was read from this partition: an offset that was calculated, or "
-    "comes from another topic, cluster or a backup, is none of it. If the log did reach so far once, it lost its end: "
-    "unclean.leader.election.enable=false."
+    "Fix: commit only the offset after a record that was read from this partition, never one that was calculated, or "
+    "comes from another topic, cluster or a backup. If the log did reach so far once, it lost its end "
+    "(unclean.leader.election.enable=false), or the topic was deleted and created again."
+)
+
+
+HEALED = (
+    "Now: set no offsets: group {group} has committed inside the log since. See whether a restart before that skipped "
+    "records, or read them again."
 )
 
 
@@ -149,8 +155,12 @@ class Beyond:
         return self.healed_us or max(us for us in some if us is not None)
 
 
-def beyond_ends(sources: Sources) -> Iterator[Beyond]:
-    """Of each group and partition, those farthest beyond the end first."""
+def beyond_ends(sources: Sources) -> Sequence[Beyond]:
+    """Of each group and partition, those farthest beyond the end first; asked once."""
+    return sources.once("commits beyond the end", lambda: list(_beyond_ends(sources)))
+
+
+def _beyond_ends(sources: Sources) -> Iterator[Beyond]:
     if not sources.tables.keep("suspects", _SUSPECTS):
         return
     rows = [row for row in sources.tables.rows(_BEYOND) if not sources.made_anew.get((row.cluster, row.topic))]
@@ -168,7 +178,7 @@ def beyond_ends(sources: Sources) -> Iterator[Beyond]:
 
 
 def with_findings(
-    resets: list[Finding], beyond: list[Beyond], rule: str, sources: Sources, settings: RuleThresholds
+    resets: list[Finding], beyond: Sequence[Beyond], rule: str, sources: Sources, settings: RuleThresholds
 ) -> list[Finding]:
     """Findings about positions that are gone, with those about commits: of a group and topic the more severe one."""
     by_group: defaultdict[tuple[str, str, str], list[Beyond]] = defaultdict(list)
@@ -204,7 +214,7 @@ def _finding(rule: str, some: list[Beyond], sources: Sources, settings: RuleThre
         rule=rule, severity="warning", subject=f"{group}/{topic}", state=_state(some, sources, cluster),
         cluster=cluster, topic=topic, partition=partition if len(some) == 1 else None, group_id=group,
         first_us=first_us, last_us=last_us, summary=_summary(worst, len(some), committers),
-        advice=f"{NOW} {FIX}".format(
+        advice=f"{NOW if _state(some, sources, cluster) != 'resolved' else HEALED} {FIX}".format(
             group=quote(group), place=quote(f"{topic}:{','.join(str(number) for number in partitions)}")
         ),
         evidence=list(
@@ -235,8 +245,8 @@ def _summary(worst: Beyond, places: int, committers: list[str]) -> str:
     row, since = worst.row, worst.since
     more = f" and {pluralize(places - 1, 'more partition')}" if places > 1 else ""
     parts = [
-        f"Group {row.group_id}: its committed offset {row.stood} on {row.topic}-{row.partition}{more} lies beyond the "
-        f"end of the log, {row.end}: {_what_follows(worst)}."
+        f"Group {row.group_id}: its committed offset {row.stood} on {row.topic}-{row.partition}{more} "
+        f"{'lies' if worst.healed_us is None else 'lay'} beyond the end of the log, {row.end}: {_what_follows(worst)}."
     ]
     if since.refusals:
         parts.append(
@@ -254,7 +264,8 @@ def _summary(worst: Beyond, places: int, committers: list[str]) -> str:
 def _what_follows(worst: Beyond) -> str:
     at = worst.since.went_on_at
     if at is None:
-        return "a restart begins where auto.offset.reset says"
+        begins = "begins" if worst.healed_us is None else "would have begun"
+        return f"a restart {begins} where auto.offset.reset says"
     if worst.again:
         reads = "each restart reads" if worst.healed_us is None else "a restart read"
         return f"{reads} all again, from offset {at} on ({pluralize(worst.again, 'record')})"

@@ -29,8 +29,9 @@ ADVICE: Mapping[str, str] = {
         f"Now: look for an exception about offset {{offset}} in the log of {{who}} (it cannot decode, decompress or "
         f"process what it gets), and read the record with another client (`{_READ}`). A restart alone fetches the same "
         "again. If there is an exception and the record may be skipped, stop the group, set it past the record "
-        f"(`{_RESET} --to-offset {{after}} --group {{group}} --topic {{place}} --execute`), and start it. If there is "
-        "none, skip nothing: the application processes these records and never marks them as done. Fix: send what "
+        f"(`{_RESET} --to-offset {{after}} --group {{group}} --topic {{place}} --execute`; past the whole batch if it "
+        "is about a codec or a checksum), and start it. If there is none, skip nothing: the application tries the same "
+        "records again, as while a service that it needs is down. Fix: send what "
         "cannot be decoded or processed to a dead letter topic (Spring: ErrorHandlingDeserializer), install the codec "
         f"that producers compress with, and store the offset of each record that was processed ({STORED_BY})."
     ),
@@ -51,7 +52,7 @@ ADVICE: Mapping[str, str] = {
     EMPTY: _NO_RECORDS,
     MARKERS: _NO_RECORDS,
     BELOW: (
-        f"Now: restart {{who}}; if it fetches from {{offset}} again, stop the group, set it further (`{_RESET} "
+        f"Now: restart {{who}}; if it fetches from {{offset}} again, stop the group, move it (`{_RESET} "
         "--to-offset {next} --group {group} --topic {place} --execute`), and start it: what the broker gives out ends "
         "below the position. Fix: update the library of {who}: it must go on behind a batch that compaction emptied."
     ),
@@ -73,9 +74,9 @@ ALONE: Mapping[str, str] = {
     SAME: (
         "Now: nothing if {who} is meant to read the same records again and again. Else look in its log for an "
         f"exception about offset {{offset}}, and read the record with another client (`{_READ}`). No group holds its "
-        "place, so that no tool can set it further: where the record may be left out, let the application seek to "
-        "{after}. Fix: limit how often one record is tried, keep what fails elsewhere, and install the codec that "
-        "producers compress with."
+        "place, so no tool can move it: where the record may be left out, let the application seek to {after} (past "
+        "the whole batch if the exception is about a codec or a checksum). Fix: limit how often one record is tried, "
+        "write what fails to a dead letter topic, and install the codec that producers compress with."
     ),
     EMPTY: _SEEK_ON,
     MARKERS: _SEEK_ON,
@@ -107,10 +108,10 @@ def came(details: Mapping[str, Any]) -> str:
     """What came back."""
     records, last = details.get("records") or 0, (details.get("next_offset") or 0) - 1
     packed = f", compressed with {details['compression']}" if details.get("compression") else ""
-    same = pluralize(records, "record") if records > 1 else "record"
+    same = "records" if records > 1 else "record"
     size = f" of {details['size']:,} bytes" if details.get("size") else ""
     content = {
-        SAME: f"the same {same} (up to {last}{packed}) each time",
+        SAME: f"the same {same}, up to {last}{packed}, each time",
         SEEKS_BACK: f"records (up to {last}) but goes back to {details['offset']} each time",
         NOTHING: "nothing",
         CUT: f"a piece{size} of a message, cut off at its fetch limit",

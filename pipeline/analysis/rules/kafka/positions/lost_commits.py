@@ -96,16 +96,24 @@ _OTHERWISE = f"""
     WHERE api_key IN {numbers(ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)}
 """
 """What may have set groups back as well: what is deleted, and commits whose answers are not known."""
+_OTHERS = (
+    "Compare the other groups of coordinator {server}: commits of all that share its partition of __consumer_offsets "
+    "may be gone."
+)
+HEALED = (
+    "Now: set no offsets: the group has committed so far again. See whether it did harm that records before these "
+    f"offsets were processed twice ({{offsets}}). {_OTHERS}"
+)
 NOW = (
-    "Now: unless somebody set group {group} back on purpose: if it does harm to process these records twice, stop the "
-    "group and set it to where it stood (`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --group "
-    "{group} --topic {topic}:PARTITION --to-offset OFFSET --execute`; {offsets}). Compare the other groups of "
-    "coordinator {server}: commits of all that share its partition of __consumer_offsets may be gone."
+    "Now: if nobody set group {group} back on purpose, and it does harm to process these records twice, stop the group "
+    "and set it to where it stood (`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --group {group} "
+    f"--topic {{topic}}:PARTITION --to-offset OFFSET --execute`; {{offsets}}). {_OTHERS}"
 )
 FIX = (
     "Fix: offsets.topic.replication.factor=3, and for __consumer_offsets min.insync.replicas=2 and "
-    "unclean.leader.election.enable=false, so that no broker coordinates groups that lacks acknowledged commits; let "
-    "no tool set offsets of a group that runs."
+    "unclean.leader.election.enable=false (the factor holds for a new topic only; `kafka-reassign-partitions.sh` adds "
+    "replicas to the topic that is there), so that each broker that may become a coordinator has all accepted commits; "
+    "let no tool set offsets of a group that runs."
 )
 
 
@@ -177,12 +185,13 @@ def _finding(rule: str, some: Sequence[Lost], sources: Sources, settings: RuleTh
     worst, since = some[0]
     first_us, last_us = min(row.us for row, _ in some), max(row.last_us for row, _ in some)
     again = sum(row.committed - row.stated for row, _ in some)
+    state = _state(some, sources, worst.cluster, last_us)
     return Finding(
         rule=rule, severity="warning", subject=f"{worst.group_id}/{worst.topic}",
-        state=_state(some, sources, worst.cluster, last_us), cluster=worst.cluster, topic=worst.topic,
+        state=state, cluster=worst.cluster, topic=worst.topic,
         partition=worst.partition if len(some) == 1 else None, group_id=worst.group_id, first_us=first_us,
         last_us=last_us, summary=_summary(worst, since, again, len(some)),
-        advice=f"{NOW} {FIX}".format(
+        advice=f"{HEALED if state == 'resolved' else NOW} {FIX}".format(
             group=quote(worst.group_id), topic=quote(worst.topic), server=worst.server, offsets=_offsets(some),
         ),
         evidence=list(dict.fromkeys(one for row, _ in some for one in (row.committed_by, row.stated_by)))[

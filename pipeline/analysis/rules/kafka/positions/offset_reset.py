@@ -47,6 +47,7 @@ class OffsetReset(Rule):
     reads = ("events", "timeline", "exchanges")
     advice = (
         beyond_end.NOW,
+        beyond_end.HEALED,
         words.SKIPPED,
         words.SKIPPED_AND_LOST,
         words.LOST,
@@ -54,6 +55,7 @@ class OffsetReset(Rule):
         words.GONE,
         words.NEVER_SEEN,
         lost_commits.NOW,
+        lost_commits.HEALED,
         *words.FIX.values(),
         beyond_end.FIX,
         lost_commits.FIX,
@@ -127,7 +129,7 @@ Place = tuple[str, str, int, str]
 @finds(OffsetReset)
 def find(sources: Sources, settings: OffsetReset.Thresholds) -> list[Finding]:
     """Apply the rule."""
-    beyond = list(beyond_end.beyond_ends(sources))
+    beyond = beyond_end.beyond_ends(sources)
     resets = _resets(sources, settings, {one.place for one in beyond})
     found = beyond_end.with_findings(resets, beyond, OffsetReset.name, sources, settings)
     known = {finding.subject for finding in found}

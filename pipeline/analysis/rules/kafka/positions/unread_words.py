@@ -27,36 +27,50 @@ elsewhere."""
 REQUESTS = {"commit_rejected": "commit", "fetched_commit": "OffsetFetch"}
 """What was refused, by the kind of the event."""
 Details = Mapping[str, Any]
+_AT_ONCE_US = 1_000_000
 _DESCRIBE = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}"
-_RESET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets"
+_TO_OFFSET = (
+    "`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-offset OFFSET --group {group} --topic "
+    "{place} --execute`"
+)
+_ENDS = (
+    "`kafka-get-offsets.sh --bootstrap-server BROKER --topic-partitions {place} --time earliest`, and `--time latest`"
+)
+_WHERE_IT_BEGINS = (
+    f"See its commit first (`{_DESCRIBE}`): it reads again from there, and without a commit it begins where "
+    "auto.offset.reset says (latest skips what waits)."
+)
 ADVICE: Mapping[str, str] = {
     UNCOMMITTED: (
-        f"Now: if processing records twice does no harm (`{_DESCRIBE}` shows the committed offsets), restart {{who}}: "
-        "it reads again from the last commit, or without one from where auto.offset.reset says. Fix: mark or store the "
-        f"offset of each record that was processed, for every partition that is assigned ({STORED_BY}): with "
-        "asynchronous acknowledgements one missing acknowledgement holds back all later ones. Drop the work in hand "
-        f"when partitions are revoked ({WHEN_REVOKED}), and end the process when the worker of a partition ends."
+        "Now: take a stack dump of {who}: a worker that hangs, or an acknowledgement that is missing, holds back the "
+        "commits of this partition. {restart} If no worker hangs, a restart does not help: the application does not "
+        "store the offsets of what it has processed. Fix: mark or store the offset of each record that was processed, "
+        f"for every partition that is assigned ({STORED_BY}). With asynchronous acknowledgements one that is missing "
+        f"holds back all later ones. Drop the work in hand when partitions are revoked ({WHEN_REVOKED}), and end the "
+        "process when the worker of a partition ends."
     ),
     OUT_OF_RANGE: (
-        "Now: restart {who}: it asks for its offset again, and begins where auto.offset.reset says. If it is "
-        f"refused again, stop the group and set it into the log (`{_RESET} --to-earliest --group {{group}} "
-        "--topic {place} --execute`). Fix: set auto.offset.reset to the start or the end of the log, or handle the "
-        "error and seek; keep retention.ms of topic {topic} longer than the longest halt of the group."
+        f"Now: compare offset {{offset}} with the start and the end of the log ({_ENDS}), then restart {{who}}: it "
+        "begins where auto.offset.reset says (earliest reads the whole log, latest skips what waits). If it is refused "
+        f"again, stop the group and set it to an offset that exists ({_TO_OFFSET}). Fix: set auto.offset.reset to "
+        "earliest or latest, or handle the error and seek; keep retention.ms of topic {topic} longer than the longest "
+        "halt of the group."
     ),
     OFFSETS_REFUSED: (
-        "Now: restart {who}: it asked for its offsets once, was refused, and has not asked again. Fix: update its "
-        "library: it must find the coordinator again (FindCoordinator) after NOT_COORDINATOR, and repeat OffsetFetch "
-        "until it is answered."
+        "Now: restart {who}, so that it asks again. Fix: after NOT_COORDINATOR a client must find the coordinator "
+        "again (FindCoordinator), and repeat OffsetFetch until it is answered: update its library, or correct what "
+        "catches the error."
     ),
     NEVER_FETCHED: (
-        "Now: restart {who}: it holds the partition, so no other member reads it. Fix: resume() what was paused in "
-        "every path; seek to a known offset where the stored one could not be had; and end the process when the worker "
-        "of a partition ends, so that another member takes it."
+        "Now: take a stack dump of {who}, then restart it: it holds the partition, so no other member reads it. "
+        f"{_WHERE_IT_BEGINS} Fix: resume() what was paused in every path; seek to a known offset where the stored one "
+        "could not be had; and end the process when the worker of a partition ends, so that another member takes it."
     ),
     SINCE_REFUSED: (
-        "Now: restart {who}: it holds the partition, so no other member reads it, and its worker has ended or waits "
-        "since that refusal. Fix: repeat what was refused if the error passes by itself, else drop what is in hand and "
-        "read on from the last commit; poll again, so that a member that was put out joins anew; and end the process "
+        "Now: take a stack dump of {who}, then restart it: its heartbeats go on, so it keeps the partition, and no "
+        f"other member reads it. {_WHERE_IT_BEGINS} Fix: repeat what was refused if the error passes by itself "
+        "(COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR), else drop what is in hand and read on from the last commit; "
+        "poll again after UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION, so that the member joins anew; and end the process "
         "when the worker of a partition ends, so that another member takes it."
     ),
     UNASSIGNED: (
@@ -67,46 +81,48 @@ ADVICE: Mapping[str, str] = {
     ),
     LEFT_OUT: (
         "Now: nothing if {who} is not meant to read this partition, or another process that is not captured does. Else "
-        "take a stack dump: the partition is paused, its worker has ended, or assign() left it out. A restart assigns "
-        "anew and shows which. Fix: resume() in every path; take what you assign from partitionsFor() and ask again "
+        "take a stack dump: the partition is paused, its worker has ended, or assign() left it out. Restart it "
+        "then: it assigns anew. Fix: resume() in every path; take what you assign from partitionsFor() and ask again "
         "after metadata.max.age.ms, or let subscribe() do it; end the process when the reader of a partition ends."
     ),
     UNSEEN: (
-        f"Now: see whether {{who}} runs (`{_DESCRIBE} --members --verbose` names its host). If it hangs or is gone, "
-        "restart it: the coordinator keeps its partitions until session.timeout.ms has passed, of a static member "
-        "(group.instance.id) also beyond a rebalance. If it runs and reads, capture its host as well. Fix: "
-        "session.timeout.ms no longer than a partition may stand still, and an end of the process when it no longer "
-        "polls."
+        f"Now: see whether the group's commit of this partition moves (`{_DESCRIBE}`): then {{who}} works where the "
+        "capture does not see it, so capture its host (`--members --verbose` names it) as well. If the commit does not "
+        "move, restart it: it hangs or is gone, and the coordinator keeps its partitions until session.timeout.ms has "
+        "passed, those of a static member (group.instance.id) even if it leaves. Fix: set session.timeout.ms no longer "
+        "than a partition may stand still, and end the process when it no longer polls."
     ),
     SILENT[OUT_OF_RANGE]: (
-        "Now: restart {who}: it sends heartbeats, but has fetched nothing since it was out of range, so that nobody "
-        "reads what it holds. It begins where auto.offset.reset says; if it is refused again, stop the group and set "
-        f"each partition that is refused into the log (`{_RESET} --to-earliest --group {{group}} --topic {{place}} "
-        "--execute`). Fix: set auto.offset.reset to the start or the end of the log, or handle the error and seek; end "
-        "the process when its reading loop ends; keep retention.ms of topic {topic} longer than the longest halt of "
-        "the group."
+        f"Now: compare offset {{offset}} with the start and the end of the log ({_ENDS}), then restart {{who}}: its "
+        "heartbeats go on and it fetches nothing, so nobody reads what it holds. It begins where auto.offset.reset "
+        "says (earliest reads the whole log, latest skips what waits). If it is refused again, stop the group and set "
+        f"each partition that is refused to an offset that exists ({_TO_OFFSET}). Fix: set auto.offset.reset to "
+        "earliest or latest, or handle the error and seek; end the process when its reading loop ends; keep "
+        "retention.ms of topic {topic} longer than the longest halt of the group."
     ),
     SILENT[NEVER_FETCHED]: (
-        "Now: restart {who}: it holds partitions that no other member reads, and has fetched nothing at all; take a "
-        "stack dump first. If its log names a broker that it cannot reach, or an offset that it waits for, restarting "
-        "does not help. Fix: resume() what was paused in every path, and end the process when its reading loop ends "
-        "or never begins, so that others take its partitions."
+        "Now: take a stack dump of {who}, then restart it: it holds partitions that no other member reads, and has "
+        "fetched nothing at all. If its log names a broker that it cannot reach, or offsets that it cannot look up, a "
+        f"restart does not help. {_WHERE_IT_BEGINS} Fix: resume() what was paused in every path, and end the process "
+        "when its reading loop ends or never begins, so that others take its partitions."
     ),
     SILENT[SINCE_REFUSED]: (
-        "Now: restart {who}: it holds partitions that no other member reads, and reads nothing itself since that "
-        "refusal. Fix: repeat what was refused if the error passes by itself; poll again, so that a member that was "
-        "put out joins anew; and end the process when its reading loop ends, so that others take its partitions."
+        "Now: take a stack dump of {who}, then restart it: it holds partitions that no other member reads, and has "
+        f"read nothing since that refusal. {_WHERE_IT_BEGINS} Fix: repeat what was refused if the error passes by "
+        "itself; poll again, so that a member that was put out joins anew; and end the process when its reading loop "
+        "ends, so that others take its partitions."
     ),
     NEVER_COMMITS: (
-        "Now: nothing if {who} is meant to read everything at each start. Else commit where it stands before it ends "
+        "Now: nothing if {who} is meant to read everything at each start. Else let it commit before it ends "
         "(`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group}` shows no offset until then). "
         "Fix: enable.auto.commit=true, or commit after each batch and once more before close(); a reader that needs no "
         "offsets needs no group.id: let it use assign()."
     ),
     GROUP_UNCOMMITTED: (
-        f"Now: look at the log of {{who}} for commits that fail or never come (`{_DESCRIBE}` shows what the group has "
-        "committed), and restart nothing until you know that its records may be processed twice, or skipped. If it "
-        "keeps its offsets elsewhere, or commits more seldom than this (with each file that it writes), all is well. "
+        f"Now: look in the log of {{who}} for commits that fail or are never sent (`{_DESCRIBE}` shows what the group "
+        "has committed), and restart nothing before you know that it does no harm to process these records twice, or "
+        "to skip them. If it keeps its offsets elsewhere, or commits more seldom than this (with each file that it "
+        "writes), all is well. "
         f"Fix: enable.auto.commit=true, or commit what is processed after each batch ({STORED_BY}) and once more "
         "before close()."
     ),
@@ -124,8 +140,21 @@ def advice(group: str, topic: str, partition: int | None, details: Mapping[str, 
     """What to do about it."""
     shape = details["shape"]
     return ADVICE[SILENT[shape] if is_silent(details) else shape].format(
-        group=quote(group), topic=quote(topic), place=quote(f"{topic}:{partition}"), who=details["clients"]
-    )
+        group=quote(group), topic=quote(topic), place=quote(f"{topic}:{partition}"), who=details["clients"],
+        offset=details.get("offset"), restart=_restart(group, details),
+    )  # fmt: skip
+
+
+def _restart(group: str, details: Details) -> str:
+    """What a restart does to a partition that is read and not committed."""
+    if details.get("committed") is None or details.get("records_behind") is None:
+        shows = _DESCRIBE.format(group=quote(group))
+        return (
+            f"See the commit before a restart (`{shows}`): without one it begins where auto.offset.reset says (latest "
+            "skips what it has in hand)."
+        )
+    again = pluralize(details["records_behind"], "record")
+    return f"A restart reads {again} again, from the last commit, {details['committed']}."
 
 
 def is_silent(details: Details) -> bool:
@@ -145,7 +174,7 @@ def _read_on(group: str, place: str, details: Details) -> str:
     others = ""
     if details["other_commits"]:
         whose = "it" if details["own_commits"] else "the group"
-        others = f", while {whose} commits other partitions ({pluralize(details['other_commits'], 'time')})"
+        others = f", while {whose} commits other partitions ({pluralize(details['other_commits'], 'commit')})"
     return f"{details['clients']} of group {group} keeps reading {place}{from_to} without committing {it}{others}"
 
 
@@ -154,7 +183,8 @@ def _out_of_range(group: str, place: str, details: Details) -> str:
     if details["refusals"] > 1:
         many = pluralize(details["refusals"], "time")
         return f"{who} of group {group} cannot read {place}: OFFSET_OUT_OF_RANGE, {many} since {at} UTC"
-    return f"{who} of group {group} has not fetched {place} since it got OFFSET_OUT_OF_RANGE at {at} UTC"
+    at = f"for offset {details['offset']} at {at} UTC"
+    return f"{who} of group {group} has not fetched {place} since it got OFFSET_OUT_OF_RANGE {at}"
 
 
 def _waiting(details: Details) -> str:
@@ -189,6 +219,8 @@ def _unassigned(group: str, place: str, details: Details) -> str:
 
 def _unseen(group: str, place: str, details: Details) -> str:
     at, waits = clock(details["since_us"]), _waiting(details)
+    if details["seen_us"] is not None and details["seen_us"] - details["since_us"] < _AT_ONCE_US:
+        return f"{details['clients']} of group {group} was given {place} at {at} UTC and was not seen since: {waits}"
     if details["seen_us"] is None:
         return (
             f"Member {details['clients']} of group {group} was given {place} at {at} UTC, and the capture shows "
@@ -201,13 +233,16 @@ def _unseen(group: str, place: str, details: Details) -> str:
 
 
 def _left_out(_group: str, place: str, details: Details) -> str:
-    of = f"of group {details['group']}, no member of it," if details["group"] else "of no known group,"
+    of = f"who commits for group {details['group']} and is no member," if details["group"] else "of no known group,"
     waits = _waiting(details)
     if details["sign"] == "never":
         number = pluralize(details["partitions_read"], "other partition")
         return f"{details['clients']}, {of} reads {number} of the topic and has never asked for {place}: {waits}"
     at = f"{clock(details['since_us'])} UTC"
-    known = {"committed": f"it committed it at {at}", "fetched_commit": f"it asked for its commit there at {at}"}
+    known = {
+        "committed": f"it last committed there at {at}",
+        "fetched_commit": f"it asked for its commit there at {at}",
+    }
     since = f"since {known.get(details['sign'], at)}"
     return f"{details['clients']}, {of} has not fetched {place} {since}, although it goes on reading others: {waits}"
 
@@ -253,16 +288,14 @@ def _offsets_refused(group: str, place: str, details: Details) -> str:
 
 def _never_committed(group: str, place: str, details: Details) -> str:
     return (
-        f"Group {group} has never committed {place}: each of {details['starts']} starts of {details['clients']} began "
-        f"at offset {details['begun_at']} and read all again"
+        f"Group {group} has never committed {place}: each of {details['starts']} starts of {details['clients']} read "
+        f"from offset {details['begun_at']} on"
     )
 
 
 def _nothing_committed(group: str, place: str, details: Details) -> str:
     read = f"{pluralize(details['read'], 'record')} of {place} in {seconds(details['read_us'])}"
-    return (
-        f"Group {group} commits nothing: {details['clients']} has read {read}, since {clock(details['since_us'])} UTC"
-    )
+    return f"Group {group} commits nothing: {details['clients']} has read {read}"
 
 
 _SEEN: Mapping[str, str] = {

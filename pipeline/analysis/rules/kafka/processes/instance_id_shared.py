@@ -21,7 +21,8 @@ ADVICE = (
 )
 ALONE = (
     "Now: find the other process (`kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} "
-    "--members` shows where it runs), and stop one of the two, or start {who} with a group.instance.id of its own. "
+    "--members` shows where it runs): it is the member now. Stop {who}, or start it with a group.instance.id of its "
+    "own. "
     f"{_FIX}"
 )
 
@@ -35,7 +36,7 @@ def _shared(case: Case) -> str:
     if _is_alone(case):
         return (
             f"{_names(case)} is refused in group {case.group} ({case.kinds}): another process, which was not captured, "
-            f"uses group.instance.id {instance}, too"
+            f"uses group.instance.id {instance} as well"
         )
     both = f"{_names(case)} both use group.instance.id {instance} in group {case.group}"
     if case.details.get("each_other"):
@@ -61,11 +62,17 @@ def _is_alone(case: Case) -> bool:
 
 def _stop_one(case: Case) -> str:
     if _is_alone(case):
-        return f"{begun(advised(case, 'now'))} Refused is {_rivals(case)}."
+        return f"{begun(advised(case, 'now'))} The one that is refused: {_rivals(case)}."
     return (
         f"Stop one of the two, or start it with another group.instance.id ({_rivals(case)}): until then each puts the "
         "other out, and what was not committed is processed twice."
     )
+
+
+def _why(case: Case) -> str:
+    if _is_alone(case):
+        return f"{SEEN}the coordinator's refusals: it knows another member under this group.instance.id."
+    return f"{SEEN}both name this group.instance.id, and the coordinator's refusals."
 
 
 class InstanceIdShared(Rule):
@@ -87,7 +94,7 @@ class InstanceIdShared(Rule):
         headline=_shared,
         now=_stop_one,
         fix=lambda case: begun(advised(case, "fix")),
-        reasoning=f"{SEEN}both name this group.instance.id, and the coordinator's refusals.",
+        reasoning=_why,
         source=_names,
         affected=groups,
     )

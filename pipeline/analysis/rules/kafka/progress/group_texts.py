@@ -33,4 +33,5 @@ def or_reads(text: str) -> Say:
 
 def shape_why(case: Case) -> str:
     """What a case of a shape of its own rests on."""
-    return f"{SEEN}{unread_words.seen(case.details)}. {WHY_IS_NOT}"
+    seen = f"{SEEN}{unread_words.seen(case.details)}."
+    return seen if case.details["shape"] == unread_words.NEVER_COMMITS else f"{seen} {WHY_IS_NOT}"

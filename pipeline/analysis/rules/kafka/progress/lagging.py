@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from pipeline.analysis.rules.kafka.positions.beyond_end import Place, beyond_ends
 from pipeline.analysis.rules.kafka.positions.lost_commits import lost_commits
 from pipeline.analysis.rules.kafka.progress import burrow, track, words
 from pipeline.analysis.rules.kafka.progress.commit_regressed import CommitRegressed
@@ -55,6 +56,7 @@ _RULES = {
 def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     """Apply the rules."""
     members, markers, lost = lives_of(sources), markers_of(sources.tables), lost_commits(sources)
+    healed = {one.place: int(one.row.end) for one in beyond_ends(sources) if one.healed_us is not None}
     found = []
     for (cluster, topic, group_id), rows in groupby(group_points(sources.tables), key=_of_group):
         partitions = points_of(rows)
@@ -65,12 +67,23 @@ def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
             partitions, sources.made_anew.get((cluster, topic), ()), settings, sources.ends.get(cluster, 0),
             members.get((cluster, group_id)), markers.get((cluster, topic)), topic,
         )  # fmt: skip
+        troubles = [one for one in troubles if not _is_from_beyond(one, healed, (cluster, topic, group_id))]
         in_order = sorted(troubles, key=lambda t: (t.rule, -1 if t.partition is None else t.partition))
         beside = _burrow_partitions(partitions) if in_order else {}
         found += [_Found(cluster, topic, group_id, one, _beside_burrow(beside, one)) for one in in_order]
     found = _with_committers(_with_names(found, sources.tables), sources.tables)
     seen = _coordinators_seen(sources, [one for one in found if one.trouble.is_open])
     return [_judged(one, seen, sources) for one in found]
+
+
+def _is_from_beyond(one: Trouble, ends: Mapping[Place, int], whose: tuple[str, str, str]) -> bool:
+    """Whether a group only came back from a commit beyond the end of the log, which ``offset_reset`` reports."""
+    cluster, topic, group_id = whose
+    before = one.figures.get("before")
+    if one.rule not in (track.REWOUND, track.COMMIT_REGRESSED) or one.partition is None or not isinstance(before, int):
+        return False
+    end = ends.get((cluster, topic, one.partition, group_id))
+    return end is not None and before > end
 
 
 _MEMBERS = """

@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import Field
 
 from pipeline.analysis.libraries import STORED_BY
-from pipeline.analysis.rules.case.case import Case, arg, waiting
+from pipeline.analysis.rules.case.case import Case, arg, not_committed, waiting
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
 from pipeline.analysis.rules.kafka.positions import unread_words
 from pipeline.analysis.rules.kafka.progress import track, words
-from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, or_advised, or_reads
+from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, or_reads
 from pipeline.analysis.rules.kafka.progress.stalled import READS
 from pipeline.analysis.rules.kafka.thresholds import (
     BEHIND_RECORDS,
@@ -38,7 +38,8 @@ def _dropped(case: Case) -> str:
     if _still_fetches(case):
         it = "them" if " " in case.places else "it"
         fetches = f"still fetches {case.places} but no longer commits {it}"
-        return f"{by} {case.group} {fetches}, although it commits the topic's other partitions: {waits}"
+        behind = not_committed(case.records) if case.records else "records are not committed"
+        return f"{by} {case.group} {fetches}, although it commits the topic's other partitions: {behind}"
     return f"{by} {case.group} no longer commits {case.places}, but still commits the topic's other partitions: {waits}"
 
 
@@ -74,6 +75,15 @@ def _dropped_now(case: Case) -> str:
     )
 
 
+def _dropped_fix(case: Case) -> str:
+    if case.details.get("shape"):
+        return begun_advice(case, "fix")
+    stored = f"store the offset of each record that was processed ({STORED_BY})"
+    if _still_fetches(case):
+        return f"Let the whole process fail when one of its workers does, and {stored}."
+    return f"Let the whole process fail when one of its workers does, resume what was paused (resume()), and {stored}."
+
+
 class PartitionDroppedFromCommits(Rule):
     """A group goes on committing a topic, but not one of its partitions, which has records to read."""
 
@@ -107,11 +117,7 @@ class PartitionDroppedFromCommits(Rule):
     texts = Texts(
         headline=_dropped,
         now=_dropped_now,
-        fix=or_advised(
-            "fix",
-            "Let the whole process fail when one of its workers does, resume what was paused (resume()), and store "
-            f"the offset of each record that was processed ({STORED_BY}).",
-        ),
+        fix=_dropped_fix,
         reasoning=or_reads(f"{SEEN}the topic's other partitions are committed without this one. {WHY_IS_NOT}"),
         source=members,
         is_cause=never,

@@ -26,15 +26,13 @@ _COMMANDS = 3
 def _stalled(case: Case) -> str:
     offset = case.details.get("offset")
     if _loops(case):
-        waits = f", {waiting(case.records)}" if case.records else ""
+        waits = f" ({waiting(case.records)})" if case.records else ""
         came = "" if len(case.bundle.findings) > 1 else f" {loop_words.came(case.details)}"
         alive = "commits but " if case.details.get("commits") else ""
         at = "one offset" if len(case.bundle.findings) > 1 else f"offset {offset}"
         does = f"{alive}does not move on {case.places}"
-        if not case.lead.group:
-            who = f"{case.at}, {loop_words.NO_GROUP},"
-            return f"{who} {does}: it fetches from {at} again and again{came}{waits}"
-        return f"{case.members} {does}: it fetches from {at} again and again{came}{waits}"
+        who = case.members if case.lead.group else f"{case.at}, {loop_words.NO_GROUP},"
+        return f"{who} {does}: it fetches from {at} again and again{came}{waits}"
     at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
     waits = f": {waiting(case.records)}" if case.records else ""
     return f"{case.members} is alive but makes no progress on {case.places}{at}{waits}"
@@ -60,7 +58,7 @@ def _stalled_why(case: Case) -> str:
     if _is_cut_off(case):
         return f"{SEEN}its fetches name one offset and their limit, and the answers end within the record there."
     if _loops(case):
-        return f"{SEEN}its fetches name one offset, and the answers a later end of the log. {WHY_IS_NOT}"
+        return f"{SEEN}its fetches name one offset, while the answers state a later end of the log. {WHY_IS_NOT}"
     return f"{SEEN}it commits one offset over and over and fetches nothing beyond it. {WHY_IS_NOT}"
 
 

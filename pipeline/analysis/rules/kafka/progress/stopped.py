@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.analysis.rules.case.case import Case, arg, waiting
+from pipeline.analysis.rules.case.case import Case, arg, not_committed, waiting
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
 from pipeline.analysis.rules.kafka.positions import unread_words
@@ -40,7 +40,8 @@ def _stopped(case: Case) -> str:
         places = case.details.get("places") or [case.places]
         return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
     if _still_fetches(case):
-        return f"{case.members} still fetches {case.places}, but has stopped committing: {waits}"
+        behind = not_committed(case.records) if case.records else "records are not committed"
+        return f"{case.members} still fetches {case.places}, but has stopped committing: {behind}"
     return f"{case.members} has stopped committing on {case.places}: {waits}"
 
 
@@ -59,10 +60,10 @@ def _look_at_members(case: Case) -> str:
         )
     if _still_fetches(case):
         return (
-            f"Check the log of {case.who} for failing commits (in Flink: checkpoints), and take a stack dump: a client "
-            "that still fetches either processes records without committing them, or its library fetches ahead of a "
-            "worker that hangs. If processing records twice does no harm, restart it: it reads again from the last "
-            f"commit (`{MEMBERS} {arg(case.group)}` shows it)."
+            f"Check the log of {case.who} for commits that fail or are never sent (in Flink: checkpoints), and take a "
+            "stack dump: a client that still fetches either processes records without committing them, or its library "
+            "fetches ahead of a worker that hangs. If processing records twice does no harm, restart it: it reads "
+            f"again from the last commit (`{MEMBERS} {arg(case.group)}` shows it)."
         )
     return (
         f"List the members that are left: `{MEMBERS} {arg(case.group)} --members`.{_last_committer(case)} Look in "

@@ -98,7 +98,7 @@ def test_offsets_that_are_refused_as_a_whole_name_no_partition(version: int) -> 
         story.at(second, worker, ApiKey.OFFSET_FETCH, version, asked, answer)
     (row,) = (row for row in story.found() if row["severity"] == "critical")
     assert row["rule"] == "coordinator_unavailable"
-    assert f"Group {GROUP} asked a broker that is not its coordinator" in row["summary"]
+    assert f"which does not coordinate group {GROUP}, was asked for" in row["summary"]
     assert f"restart {CLIENT} at 10.0.0.5" in row["advice"]
 
 

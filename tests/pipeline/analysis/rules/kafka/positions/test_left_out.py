@@ -37,14 +37,14 @@ def test_a_reader_that_never_asks_for_the_one_partition() -> None:
 
 
 @pytest.mark.parametrize(("stage", "since"), [
-    (leaves_out(group=GROUP, seconds=120), "since it committed it at 09:40:38 UTC"),
+    (leaves_out(group=GROUP, seconds=120), "since it last committed there at 09:40:38 UTC"),
     (leaves_out(group=GROUP, seconds=120, until=0, asks=True), "since it asked for its commit there at 09:40:00 UTC"),
-    (leaves_out(group=GROUP, seconds=120).since(20), "since it committed it at 09:40:38 UTC"),
+    (leaves_out(group=GROUP, seconds=120).since(20), "since it last committed there at 09:40:38 UTC"),
 ])  # fmt: skip
 def test_who_commits_without_membership(stage: Stage, since: str) -> None:
     row = stage.findings()[OF_GROUP]
     assert row["summary"].startswith(
-        f"viewer at 10.0.0.5, of group sinks, no member of it, has not fetched orders-2 {since}"
+        f"viewer at 10.0.0.5, who commits for group sinks and is no member, has not fetched orders-2 {since}"
     )
     assert row["summary"].endswith(NOBODY)
 

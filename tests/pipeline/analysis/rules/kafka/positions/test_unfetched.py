@@ -47,7 +47,7 @@ def test_the_incident_names_the_refusal_where_the_whole_group_is_silent() -> Non
         "UNKNOWN_MEMBER_ID at 09:40:30 UTC: 2,220 records wait"
     )
     assert row["records"] == 2220
-    assert row["immediate_action"].startswith("Restart worker at 10.0.0.5")
+    assert row["immediate_action"].startswith("Take a stack dump of worker at 10.0.0.5, then restart it")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_who_still_fetches_what_it_does_not_commit_has_not_paused_it() -> None:
     (incident,) = grouped([{**row, "details": json.dumps(row["details"])}]).incidents
     assert incident["headline"].startswith(
         "app (10.0.0.5) of group payments still fetches orders-0 but no longer commits it, although it commits the "
-        "topic's other partitions: 100 records wait there"
+        "topic's other partitions: 100 records are not committed"
     )
     assert incident["immediate_action"].startswith(
         "Take a stack dump of app (10.0.0.5): it still fetches orders-0, so nothing is paused."
