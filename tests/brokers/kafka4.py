@@ -136,6 +136,17 @@ class Kafka4:
         """Delete the data of a partition (`topic-0`), as a disk that is replaced; only while the broker is down."""
         shutil.rmtree(Path(self._temp.name) / "data" / partition)
 
+    def copied(self, partition: str) -> Path:
+        """Copy the data of a partition (`topic-0`); only while the broker is down."""
+        kept = Path(self._temp.name) / "kept" / partition
+        shutil.copytree(Path(self._temp.name) / "data" / partition, kept)
+        return kept
+
+    def put_back(self, partition: str, kept: Path) -> None:
+        """Replace the data of a partition by a copy, as a disk from a backup; only while the broker is down."""
+        self.lose(partition)
+        shutil.copytree(kept, Path(self._temp.name) / "data" / partition)
+
     def frozen(self) -> AbstractContextManager[None]:
         """See Server.frozen."""
         return self._server.frozen()

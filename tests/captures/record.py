@@ -34,7 +34,7 @@ SCENARIOS = ("healthy", "stuck_commit", "stalled_lso", "old_format", "version_ne
 INCIDENTS = (
     "lagging", "evicted", "faulty_writers", "stale_readers", "troubled_broker", "lossy", "refused", "hung",
     "broker_gone", "share_groups", "streams_group", "unsure_writers", "always_refused",
-    "wrong_listener", "processes", "cut_off",
+    "wrong_listener", "processes", "cut_off", "readers",
 )  # fmt: skip
 """Scenarios that only the rules need: many incidents in one recording, each cluster with an id of its own."""
 INCIDENTS_DIR = HERE / "incidents"

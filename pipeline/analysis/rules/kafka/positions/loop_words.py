@@ -78,6 +78,12 @@ ALONE: Mapping[str, str] = {
         "the whole batch if the exception is about a codec or a checksum). Fix: limit how often one record is tried, "
         "write what fails to a dead letter topic, and install the codec that producers compress with."
     ),
+    SEEKS_BACK: (
+        "Now: nothing if {who} is meant to go back again and again. Else look in its log why it fails on the record "
+        f"at offset {{offset}} (`{_READ}`). No group holds its place, so no tool can move it: where the record may be "
+        "left out, let the application seek to {after}. Fix: limit how often one record is tried, and write what fails "
+        "to a dead letter topic."
+    ),
     EMPTY: _SEEK_ON,
     MARKERS: _SEEK_ON,
     BELOW: _SEEK_ON,

@@ -4,7 +4,8 @@ Meaning: it is alive, polls, may commit, and gets nowhere: what comes back is of
 Evidence: fetches of one client from the same offset, behind which the answers show records, for several times as long
 as it usually stays at one, without a commit beyond it. What comes back names the cause: the same records, nothing,
 batches without records, a part of a message. A reader of no known group that stays there on one connection, while the
-log grows, is found with less severity: it may read them again on purpose.
+log grows, is found with less severity: it may read them again on purpose. Who fetches further in between, and comes
+back to an offset that it had come to by reading on, seeks back after each failure.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from pipeline.analysis.tables import Row, Tables
 
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
+_AHEAD = 2
+"""Fetches that a library may send ahead before the application makes it go back."""
 _OFFSETS = 8
 """Offsets of a client and partition that are looked at, the latest."""
 _CANDIDATES = """
@@ -190,8 +193,17 @@ def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
 
 
 def _is_sought(loop: Loop) -> bool:
-    """Whether a reader of no known group goes where it likes: back from further on, or away to what was before."""
-    return not loop.place[-1] and (loop.beyond > 0 or loop.is_left)
+    """Whether a reader of no known group goes where it likes: away to what was before, or back to where it began.
+
+    Back to an offset that it came to by reading on goes who fails there: its library has fetched ahead by then.
+    """
+    returns = loop.has_moved and _is_each_time(loop.hits, loop.beyond)
+    return not loop.place[-1] and (loop.is_left or (loop.beyond > 0 and not returns))
+
+
+def _is_each_time(hits: Sequence[Fetch], beyond: int) -> bool:
+    """Whether it fetched further after most fetches from the offset, and came back."""
+    return 2 * beyond >= len(hits)
 
 
 def _is_later(one: Loop, other: Loop | None) -> bool:
@@ -232,6 +244,8 @@ def _loops(
     longest = max(runs, key=lambda run: run[0][-1].us - run[0][0].us)
     for hits, beyond, is_below in (longest, runs[-1])[: len(runs)]:
         read_on = None if is_below else _next(fetches, hits[-1].us, offset)
+        if beyond and _is_each_time(hits, beyond) and _fetches_after(fetches, hits[-1].us) <= _AHEAD:
+            read_on = None  # so far it did each time, and came back
         healed = _healed_us(commits, hits[-1].us, offset, read_on)
         stays = stays_us(fetches, hits[0].us, ill)
         on = None if healed or read_on is None else (read_on, fetches[-1].us)
@@ -276,6 +290,10 @@ def _next(fetches: Sequence[Fetch], after_us: int, offset: int) -> int | None:
     return next((one.us for one in fetches if one.us > after_us and (one.at or 0) > offset), None)
 
 
+def _fetches_after(fetches: Sequence[Fetch], after_us: int) -> int:
+    return sum(one.us > after_us and one.at is not None for one in fetches)
+
+
 def _healed_us(commits: Sequence[tuple[int, int, bool]], after_us: int, offset: int, read_on: int | None) -> int | None:
     """When a loop that ended at a time was over; None: it is not.
 
@@ -306,7 +324,7 @@ def _shape(loop: Loop, batches: Sequence[Row]) -> str:
     answered = [one for one in loop.hits if one.records is not None or one.next_offset is not None]
     useful = [one for one in answered if one.records and (one.next_offset or 0) > loop.offset]
     if 2 * len(useful) > len(answered):
-        return words.SEEKS_BACK if 2 * loop.beyond >= len(loop.hits) else words.SAME
+        return words.SEEKS_BACK if _is_each_time(loop.hits, loop.beyond) else words.SAME
     empty = [one for one in answered if one.next_offset is None]
     if 2 * len(empty) > len(answered):
         return words.CUT if any(row.size and row.last_offset is None for row in batches) else words.NOTHING

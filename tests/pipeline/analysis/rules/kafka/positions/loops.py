@@ -48,12 +48,15 @@ def records_again(_end: int) -> bytes:
     return records(AT, 3)
 
 
-def alone(*, grows: bool = True, further: bool = False, new_each: int = 0, heals: bool = False) -> Stage:
+def alone(
+    *, grows: bool = True, further: bool = False, ahead: bool = False, new_each: int = 0, heals: bool = False
+) -> Stage:
     """A reader without a group that gets on, then gets the same records again and again.
 
     Args:
         grows: whether more is written meanwhile.
         further: whether it reads further on in between, and goes back.
+        ahead: whether its library fetches further each time, before it goes back.
         new_each: after how many seconds each a new connection takes its place.
         heals: whether it goes on at last.
     """
@@ -66,6 +69,8 @@ def alone(*, grows: bool = True, further: bool = False, new_each: int = 0, heals
         if is_ill and new_each and second % new_each == 0:
             viewer = Client("viewer", "", 45_000 + second)
         stage.fetch(second + 0.5, viewer, (0, AT if is_ill else end - 3, end, records(AT if is_ill else end - 3, 3)))
+        if is_ill and ahead:
+            stage.fetch(second + 0.6, viewer, (0, end, end + 1, records(end, 1)))
         if is_ill and further and second % 10 == 0:
             stage.fetch(second + 0.6, viewer, (0, end, end, b""))
     return stage

@@ -139,6 +139,14 @@ def test_a_reader_without_a_group_is_seen_midway_and_may_go_on() -> None:
     assert (row["state"], row["severity"]) == ("resolved", "warning")
 
 
+@pytest.mark.parametrize("heals", [False, True])
+def test_a_reader_that_seeks_back_after_each_failure_fetches_ahead(heals: bool) -> None:
+    row = alone(ahead=True, heals=heals).findings()[ALONE]
+    assert (row["state"], row["severity"]) == ("resolved" if heals else "ongoing", "warning")
+    assert f"but goes back to {AT} each time" in row["summary"]
+    assert row["advice"].startswith("Now: nothing if viewer at 10.0.0.5 is meant to go back again and again.")
+
+
 @pytest.mark.parametrize("stage", [
     pytest.param(alone(grows=False), id="looks at what is there"),
     pytest.param(alone(further=True), id="goes back by itself"),
