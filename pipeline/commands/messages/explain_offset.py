@@ -94,16 +94,50 @@ class OffsetFollower:
         return self.describers.of_offset(item, place.topic, place.partition, place.offset)
 
 
+@dataclass(slots=True)
+class _Repeats:
+    """Prints messages, and of those that say the same again, one after the other on one connection, how many."""
+
+    lines: MessageLines
+    known: tuple[object, ...] = ()
+    number: int = 0
+    last: Decoded | None = None
+
+    def write(self, asked: Decoded | None, item: Decoded, statement: str) -> None:
+        """A message with what it says of the offset, and the request before it."""
+        frame = item.frame
+        key = (frame.client_ip, frame.client_port, frame.server_ip, frame.server_port, item.message.api_key, statement)
+        if key == self.known:
+            self.number, self.last = self.number + 1, item
+            return
+        self.end()
+        self.known = key
+        if asked is not None:
+            self.lines.write(asked)
+        self.lines.write(item, statement)
+
+    def end(self) -> None:
+        """What was not printed, in a line."""
+        if self.last is not None:
+            self.lines.write_more(self.number, self.last)
+        self.number, self.last = 0, None
+
+
 def show_offset(frames: Iterable[Frame], place: Place, failures: Failures, *, as_json: bool) -> tuple[int, int, str]:
     """Print what speaks of an offset; returns how many messages do, how many were looked at, and why none does."""
     follower, found = OffsetFollower(place, failures), 0
-    lines = MessageLines(Lines(), follower.describers)
+    repeats = _Repeats(MessageLines(Lines(), follower.describers))
+    asked: Decoded | None = None
     for item, statement in follower.follow(frames):
         found += 1
         with failures.of(item.number, item.frame.exchange_id):
             if as_json:
                 sys.stdout.buffer.write(json_line({**as_object(item), "says": statement}))
+            elif not statement:
+                asked = item
             else:
-                lines.write(item, statement)
+                repeats.write(asked, item, statement)
+                asked = None
+    repeats.end()
     sys.stdout.flush()
     return found, follower.count, follower.occurring.why_none()

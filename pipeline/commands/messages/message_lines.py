@@ -19,6 +19,10 @@ _ROOM = 48
 """Columns in which a question keeps its half beside an answer that is longer."""
 _LEAST = 10
 """Columns of a question that still show something."""
+_NAME = 15
+"""Columns that the name of a client has on a narrow terminal, in place of its address."""
+_MOST_NAMED = 10_000
+"""Connections whose clients' names are kept."""
 _STATUS_STYLES = {"ok": "green", "partial": "yellow", "redacted": "cyan"}
 
 
@@ -35,6 +39,7 @@ class MessageLines:
         width = lines.width or _WIDE
         self._is_wide, self._is_medium = width >= _WIDE, width >= _MEDIUM
         self._ends = 0
+        self._names: dict[tuple[Place, Place], str] = {}
         self._second, self._clock = -1, ""
 
     def write(self, item: Decoded, remark: str = "") -> None:
@@ -74,6 +79,11 @@ class MessageLines:
         if message.client_id and self._is_medium:
             yield f"{message.client_id!r} ", "magenta"
 
+    def write_more(self, number: int, last: Decoded) -> None:
+        """Write how many exchanges say the same as the one before, and when and where the last one was."""
+        until = f"the last at {self._time(last.frame.ts).rstrip()}, message {last.number}"
+        self._lines.write([(" " * 7, ""), (f"… {number:,} more that say the same, {until}", "dim")])
+
     def write_tcp(self, event: TcpEvent) -> None:
         """Write an event of TCP among the messages."""
         parts = [(" " * 7, ""), (self._time(event.ts), "")]
@@ -93,14 +103,20 @@ class MessageLines:
     def _places(self, item: Decoded) -> str:
         frame = item.frame
         client, server = (frame.client_ip, frame.client_port), (frame.server_ip, frame.server_port)
+        if item.message.client_id and not self._is_medium:
+            self._names[client, server] = printable(item.message.client_id)
+            if len(self._names) > _MOST_NAMED:
+                del self._names[next(iter(self._names))]
         return self._ends_of(client, server, is_request=frame.direction == "request")
 
     def _ends_of(self, client: Place, server: Place, *, is_request: bool) -> str:
-        ends = f"{client[0]}:{client[1]} {'→' if is_request else '←'}"
+        name = self._names.get((client, server))
+        host = client[0] if name is None else cut(name, _NAME)
+        ends = f"{host}:{client[1]} {'→' if is_request else '←'}"
         if self._is_medium:
             ends = f"{ends} {server[0]}:{server[1]}"
-        self._ends = max(self._ends, len(ends))
-        return f"{ends:<{self._ends}} "
+        self._ends = max(self._ends, columns_of(ends))
+        return f"{ends}{' ' * (self._ends - columns_of(ends))} "
 
 
 _LEAST_WAIT_US = 100_000

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table as Grid
 
 from pipeline.commands.sql.sql_catalog import in_plain_words, table_object, view_object
-from pipeline.commands.sql.sql_formats import write_json, write_markdown
+from pipeline.commands.sql.sql_formats import write_json, write_lines, write_markdown
 from pipeline.commands.sql.sql_table import show_table, sql_type
 from pipeline.config.common_options import Conf, whole_lake
 from pipeline.config.settings import load_settings
@@ -37,6 +37,7 @@ class Format(str, Enum):
     csv = "csv"
     parquet = "parquet"
     markdown = "markdown"
+    line = "line"
 
 
 def sql(
@@ -57,8 +58,9 @@ def sql(
 ) -> None:
     """Ask the lake in DuckDB's SQL: read-only, without a JVM.
 
-    All rows are read; a table shows the first and the last of them, and as many columns as the terminal has room for,
-    every other format all. CSV has each character as it is in a file or a pipe; on a terminal what would steer that is
+    All rows are read; a table shows the first and the last of them, and as many columns as the terminal has room for
+    (times, clients, apis, groups, topics and errors first), every other format all. `--format line` shows each row as
+    a line a column. CSV has each character as it is in a file or a pipe; on a terminal what would steer that is
     escaped. A query that takes more time, memory or temporary files than it may ends with an error instead, exit code
     2, and what was printed until then is not the whole answer. `wirelake tables` lists what can be asked, `wirelake
     describe TABLE` what its columns mean.
@@ -68,6 +70,8 @@ def sql(
       wirelake sql --lake demo-lake "FROM consumer_lag ORDER BY lag DESC"
 
       wirelake sql --lake demo-lake --csv "SELECT api_name, count(*) FROM silver.exchanges GROUP BY ALL"
+
+      wirelake sql --lake demo-lake --format line "FROM gold.incidents LIMIT 1"
 
       wirelake sql --lake demo-lake --format markdown "FROM latency" >> ticket.md
 
@@ -114,6 +118,9 @@ def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int) -> None:
             sys.stdout.flush()
         case Format.markdown:
             write_markdown(names, rows)
+        case Format.line:
+            with paged():
+                write_lines(names, rows)
         case _:
             with paged():
                 show_table(Lines(), names, [sql_type(field.type) for field in schema], rows, most)

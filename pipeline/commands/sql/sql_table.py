@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.dashboard.answers import cell
+from pipeline.commands.sql.sql_formats import shown as shown_value
 from pipeline.humanize import pluralize
 from pipeline.terminal.console import printable
 from pipeline.terminal.lines import Lines, columns_of, cut
@@ -26,6 +26,14 @@ _HIDDEN = "…"
 _EMPTY = frozenset({"NULL", "", "[]", "{}"})
 _LESSER = ("timestamp", "date", "blob", "struct")
 """Types of columns that give way to names and numbers, and so do"""
+_FIRST = frozenset(
+    {
+        *("ts", "first_ts", "minute", "hour", "client_id", "application", "client", "client_ip", "api_name", "command"),
+        *("group_id", "topic", "collection", "partition", "error_name", "error_names", "severity", "headline", "rule"),
+        *("summary", "lag", "latency_us"),
+    }
+)
+"""Columns that people look for: when, who, what was asked, of what, what went wrong, and how far behind or slow."""
 _ID = re.compile(r"[0-9a-f]{16}[0-9a-f-]*|NULL")
 _TYPES = {
     "string": "varchar", "large_string": "varchar", "int8": "tinyint", "int16": "smallint", "int32": "integer",
@@ -66,7 +74,7 @@ def show_table(
     for row in source:
         last.append(row)
         behind += 1
-    shown = [[_cell(value) for value in row] for row in (*first, *last)]
+    shown = [[shown_value(value) for value in row] for row in (*first, *last)]
     total = len(first) + behind
     hidden_rows = behind - len(last)
     is_number = [
@@ -79,18 +87,11 @@ def show_table(
         min(widest, max(map(columns_of, (heads[at], types[at], *(row[at] for row in shown)))))
         for at in range(len(names))
     ]
-    worth = [_worth(types[at], [row[at] for row in shown]) for at in range(len(names))]
+    worth = [_worth(names[at], types[at], [row[at] for row in shown]) for at in range(len(names))]
     kept = _fit(widths, lines.width, worth)
     _draw(lines, kept, widths, heads, types, shown, is_number, len(first) if hidden_rows else None)
     for text in _counts(total, len(shown), kept, heads):
         lines.write([(text, "dim")])
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    text = cell(value)
-    return printable(text.replace("T", " ", 1).removesuffix("Z") if hasattr(value, "hour") else text)
 
 
 def _fit(widths: list[int], width: int, worth: Sequence[int]) -> list[int | None]:
@@ -115,12 +116,14 @@ def _fit(widths: list[int], width: int, worth: Sequence[int]) -> list[int | None
     return kept
 
 
-def _worth(kind: str, cells: Sequence[str]) -> int:
-    """How much a column is worth: least if it is empty, then if it says the same in all rows, then by its type."""
+def _worth(name: str, kind: str, cells: Sequence[str]) -> int:
+    """How much a column is worth: least if it is empty, then if it says the same in all rows, then by name and type."""
     if all(cell in _EMPTY for cell in cells):
         return 0
     if len(cells) > 1 and len(set(cells)) == 1:
         return 1
+    if name in _FIRST:
+        return 4
     is_lesser = kind.startswith(_LESSER) or kind.endswith("[]") or all(map(_ID.fullmatch, cells))
     return 2 if is_lesser else 3
 
@@ -138,7 +141,7 @@ def _counts(total: int, rows: int, kept: list[int | None], heads: Sequence[str])
     if rows < total:  # how to see all stands there already
         yield f"{text}, {columns})"
     else:
-        yield f"{text}, {columns}: name those you want, or --format csv for all)"
+        yield f"{text}, {columns}: name those you want, or --format line for all)"
     yield f"not shown: {', '.join(hidden)}"
 
 

@@ -51,8 +51,8 @@ def test_of_one_row_no_column_is_always_the_same() -> None:
 @pytest.mark.parametrize(
     ("count", "most", "told"),
     [
-        (3, 40, "3 rows, 10 columns (6 shown: name those you want, or --format csv for all)"),
-        (1, 40, "1 row, 10 columns (5 shown: name those you want, or --format csv for all)"),
+        (3, 40, "3 rows, 10 columns (6 shown: name those you want, or --format line for all)"),
+        (1, 40, "1 row, 10 columns (5 shown: name those you want, or --format line for all)"),
         (9, 4, "9 rows (4 shown: --rows N, or --format csv for all), 10 columns (6 shown)"),
     ],
 )
@@ -60,3 +60,11 @@ def test_it_says_how_to_see_the_rest(count: int, most: int, told: str) -> None:
     (first, second) = shown(80, count, most)[1]
     assert second.startswith("not shown: ")
     assert first == told
+
+
+def test_what_people_look_for_stays() -> None:
+    names, types = ["agent_id", "size", "port", "api_name", "client_id", "error_name"], ["varchar"] * 6
+    rows = [(f"agent {n}", f"size {n}", f"port {n}", f"Fetch{n}", f"app-{n}", f"ERROR_{n}") for n in range(3)]
+    with contextlib.redirect_stdout(out := io.StringIO()):
+        show_table(Lines(42, colour=False), names, types, rows, 40)
+    assert out.getvalue().splitlines()[1].replace("│", " ").split() == ["api_name", "client_id", "error_name", "…"]

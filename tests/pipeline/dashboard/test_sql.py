@@ -53,6 +53,16 @@ def test_json_is_one_object_a_row(hand_made_lake: Path) -> None:
     }
 
 
+def test_a_line_a_column(hand_made_lake: Path) -> None:
+    query = "SELECT client_id, ts, NULL AS nothing FROM silver.exchanges WHERE exchange_id >= 'c1'"
+    out = run(f"{query} ORDER BY exchange_id LIMIT 2", "--lake", str(hand_made_lake), "--format", "line")
+    first, second = out.split("-- row 2\n")
+    assert first.splitlines() == [
+        "-- row 1", "client_id  =cmd()", "ts         2026-03-01 12:00:01", "nothing    NULL",
+    ]  # fmt: skip
+    assert len(second.splitlines()) == 3
+
+
 def test_csv_does_not_carry_formulas(hand_made_lake: Path) -> None:
     out = run(
         "SELECT client_id, -1 AS n, client_id AS client_id, NULL AS nothing, error_codes "
