@@ -45,7 +45,7 @@ MOST_JUDGING_S = 1.0
 _MOST_NOTED = 100
 """Notes that are remembered, so that they are not repeated."""
 
-_LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE", "over": "OVER"}
+_LABELS = {"new": "NEW", "again": "AGAIN", "worse": "WORSE", "root": "CAUSE", "resolved": "RESOLVED"}
 
 
 def follow_and_report(
@@ -172,7 +172,7 @@ class _ShowIncidents(_ShowText):
             row = change.row
             line = f"{moment(row['last_us'])[11:]} {_LABELS[change.kind]} "
             self._console.print()
-            if change.kind == "over":
+            if change.kind == "resolved":
                 self._console.print(Text(f"{line}{row['severity']} {printable(row['headline'])}", "dim"))
             else:
                 print_incident(row, findings, (), self._console, line, was=change.before)
@@ -191,7 +191,7 @@ class _ShowFindings(_ShowText):
         for change in changes:
             row = change.row
             line = f"{moment(row['last_us'])[11:]} {_LABELS[change.kind]} "
-            if change.kind == "over":
+            if change.kind == "resolved":
                 subject = printable(f"{row['rule']} {row['subject']}")
                 self._console.print(Padding(Text(f"{line}{row['severity']} {subject}", "dim"), (1, 0, 0, 0)))
             else:

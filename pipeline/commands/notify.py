@@ -130,7 +130,7 @@ class _Look:
         """Send what is new, and what waits; how many messages were taken, and whether all were."""
         changes = self._sent.changes(incidents)
         if self._shape is Shape.ALERTMANAGER:
-            self._wait(ended([one.row for one in changes if one.kind == "over"], self._page))
+            self._wait(ended([one.row for one in changes if one.kind == "resolved"], self._page))
             taken, is_all = self._send_alerts(is_open(incidents, self._page))
         else:
             make = MESSAGES[self._shape]

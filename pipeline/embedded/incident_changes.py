@@ -14,7 +14,7 @@ _MOST_GONE = 1_000
 _MOST_ROOTS = 100
 """Roots that an incident was reported with, that are known: the last ones."""
 
-IncidentKind = Literal["new", "again", "worse", "root", "over"]
+IncidentKind = Literal["new", "again", "worse", "root", "resolved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ReportedIncidents:
         for one in gone:
             if one.row["state"] != "resolved":
                 one.row = {**one.row, "state": "resolved"}
-                yield IncidentChange("over", one.row)
+                yield IncidentChange("resolved", one.row)
         self._last = [*reported, *gone[:_MOST_GONE]]
 
     def reported(self) -> list[tuple[Mapping[str, Any], list[str]]]:
@@ -102,7 +102,7 @@ def _change(row: Mapping[str, Any], before: list[_Reported], roots: Collection[s
         return IncidentChange("new", row)
     was_over = all(one.row["state"] == "resolved" for one in before)
     if row["state"] == "resolved":
-        return None if was_over else IncidentChange("over", row)
+        return None if was_over else IncidentChange("resolved", row)
     if was_over:
         return IncidentChange("again", row)
     others = [one for one in before if one.row["root_id"] != row["root_id"]]

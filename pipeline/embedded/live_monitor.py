@@ -137,7 +137,7 @@ class LiveMonitor:
         self._following.judge()
         at_us = self.last_us or 0
         for change in self._following.incident_changes():
-            if change.kind == "over":
+            if change.kind == "resolved":
                 self._news.pop(change.row["incident_id"], None)
             else:
                 self._news[change.row["incident_id"]] = change.kind, at_us

@@ -91,7 +91,7 @@ class Reported:
         for finding_id, row in before.items():
             if finding_id not in now:
                 if row["state"] != "resolved":
-                    yield Change("over", {**row, "state": "resolved"})
+                    yield Change("resolved", {**row, "state": "resolved"})
                 self._gone[finding_id] = {"state": "resolved", "severity": row["severity"]}
         for finding_id in list(self._gone)[: max(0, len(self._gone) - self.most)]:
             del self._gone[finding_id]

@@ -21,7 +21,7 @@ _WORDS = {
     "again": "comes again",
     "worse": "gets worse",
     "root": "has another cause than reported",
-    "over": "is over",
+    "resolved": "is over",
 }
 _MOST = 2_000
 """Characters of a text that is sent to a chat."""
@@ -57,7 +57,7 @@ def as_slack(change: IncidentChange, lake: str, page: str | None) -> dict[str, A
         f"*{_slack(row['severity']).upper()}* {_WORDS[change.kind]}: {_slack(row['headline'])}",
         _slack(row["impact"]),
     ]
-    if change.kind != "over":
+    if change.kind != "resolved":
         lines.append(f"*Now:* {_slack(row['immediate_action'])}")
     lines += (f"Reported before as: {_slack(before)}" for before in change.before)
     if page:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pipeline.analysis.rules.model import SEVERITIES
 
-Kind = Literal["new", "again", "worse", "over"]
+Kind = Literal["new", "again", "worse", "resolved"]
 
 
 def kind_of_change(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> Kind | None:
@@ -20,7 +20,7 @@ def kind_of_change(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> Ki
     if last is None:
         return "new"
     if row["state"] == "resolved":
-        return None if last["state"] == "resolved" else "over"
+        return None if last["state"] == "resolved" else "resolved"
     if last["state"] == "resolved":
         return "again" if row["state"] == "ongoing" else None
     return "worse" if SEVERITIES.index(row["severity"]) < SEVERITIES.index(last["severity"]) else None

@@ -170,11 +170,11 @@ def _growing(groups: Sequence[GroupNow]) -> str:
 def _incident(row: Mapping[str, Any], news: str, ended_us: int, width: int, most: int | None) -> Iterator[Text]:
     is_over = row["state"] == "resolved"
     style = "dim" if is_over else STYLES[row["severity"]]
-    label = "OVER" if is_over else _LABELS.get(news, "")
+    label = "RESOLVED" if is_over else _LABELS.get(news, "")
     # Of an unknown one nothing is known later than its last sign.
     until_us = ended_us if row["state"] == "ongoing" else row["last_us"]
     when = span((until_us - row["first_us"]) / 1e6)
-    before = f"{row['severity'].upper():8} {label:5} {when:>6}  "
+    before = f"{row['severity'].upper():8} {label:8} {when:>6}  "
     is_short = most == 1
     lines = _cut(printable(row["headline"]), width - len(before), most)
     for number, line in enumerate(lines):

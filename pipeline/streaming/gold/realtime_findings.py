@@ -168,7 +168,7 @@ def _news(found: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
     def is_news(row: Finding) -> bool:
         before = last.get(row["finding_id"])
         is_newer = before is None or row["last_us"] > before["last_us"]
-        return is_newer and kind_of_change(row, before) not in (None, "over")
+        return is_newer and kind_of_change(row, before) not in (None, "resolved")
 
     return [row for row in found if is_news(row)]
 

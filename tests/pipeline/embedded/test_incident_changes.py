@@ -28,10 +28,10 @@ def test_what_begins_gets_worse_ends_and_comes_again() -> None:
     assert kinds(row("a", "b")) == []
     assert kinds(row("a", "b", severity="critical")) == ["worse"]
     assert kinds(row("a", "b", state="unknown", severity="critical")) == []
-    assert kinds(row("a", "b", state="resolved", severity="critical")) == ["over"]
+    assert kinds(row("a", "b", state="resolved", severity="critical")) == ["resolved"]
     assert kinds(row("a", "b", state="resolved", severity="critical")) == []
     assert kinds(row("a", severity="critical")) == ["again"]
-    assert kinds() == ["over"]
+    assert kinds() == ["resolved"]
     assert kinds() == []
     assert kinds(row("c", state="resolved")) == ["new"]
 
@@ -54,7 +54,7 @@ def test_two_that_become_one_are_reported_as_one_and_part_in_silence() -> None:
     assert (change.kind, change.before) == ("root", ("about b",))
     assert list(reported.changes([row("a", "b")])) == []
     assert list(reported.changes([row("a"), row("b")])) == []
-    assert [one.kind for one in reported.changes([row("a"), row("b", state="resolved")])] == ["over"]
+    assert [one.kind for one in reported.changes([row("a"), row("b", state="resolved")])] == ["resolved"]
 
 
 def test_an_incident_whose_root_is_found_no_more_is_known_by_its_other_findings() -> None:

@@ -117,7 +117,7 @@ def test_findings_do_not_depend_on_cuts(cuts: list[float], judged: set[int]) -> 
     ended = {change.row["finding_id"]: change.kind for change in changes}
     over = {row["finding_id"] for row in found.findings.to_pylist() if row["state"] == "resolved"}
     assert {row["finding_id"] for row in found.findings.to_pylist()} <= set(ended)
-    assert all(ended[one] == "over" for one in over if sum(c.row["finding_id"] == one for c in changes) > 1)
+    assert all(ended[one] == "resolved" for one in over if sum(c.row["finding_id"] == one for c in changes) > 1)
 
 
 def row(state: str = "ongoing", severity: str = "warning", finding_id: str = "one") -> dict[str, Any]:
@@ -134,10 +134,10 @@ def test_each_change_is_reported_once() -> None:
     assert kinds(row()) == []
     assert kinds(row(severity="critical")) == ["worse"]
     assert kinds(row()) == []
-    assert kinds(row("resolved")) == ["over"]
+    assert kinds(row("resolved")) == ["resolved"]
     assert kinds(row("resolved")) == []
     assert kinds(row()) == ["again"]
-    assert kinds() == ["over"]
+    assert kinds() == ["resolved"]
     assert kinds() == []
     assert kinds(row("resolved", finding_id="two")) == ["new"]
     assert kinds(row("resolved", finding_id="two")) == []
@@ -184,7 +184,7 @@ def test_that_something_was_reported_is_known_for_a_while() -> None:
         assert [change.kind for change in reported.changes([row(finding_id=name)])][:1] == ["new"]
     list(reported.changes([]))
     assert [change.kind for change in reported.changes([row(finding_id="three")])] == ["again"]
-    assert [change.kind for change in reported.changes([row(finding_id="one")])] == ["new", "over"]
+    assert [change.kind for change in reported.changes([row(finding_id="one")])] == ["new", "resolved"]
 
 
 def renamed(rows: pa.Table, columns: tuple[str, ...], number: int) -> pa.Table:

@@ -75,7 +75,7 @@ def test_each_change_is_sent_once_over_restarts(there: Receiver, tmp_path: Path)
     assert kinds(there) == [
         ("new", "incident_id 1"), ("new", "incident_id 2"),
         ("worse", "incident_id 2"),
-        ("over", "incident_id 1"), ("over", "incident_id 2"),
+        ("resolved", "incident_id 1"), ("resolved", "incident_id 2"),
         ("again", "incident_id 1"),
     ]  # fmt: skip
     gone = there.taken[4][1]
@@ -96,7 +96,7 @@ def test_nothing_is_lost_or_sent_twice_while_the_receiver_is_down(there: Receive
     assert there.asked == 1 + posting.TRIES
     assert look(there, file).take([incident(1), incident(2), {**incident(3), "state": "resolved"}]) == (3, True)
     assert kinds(there) == [
-        ("new", "incident_id 1"), ("new", "incident_id 2"), ("new", "incident_id 3"), ("over", "incident_id 3"),
+        ("new", "incident_id 1"), ("new", "incident_id 2"), ("new", "incident_id 3"), ("resolved", "incident_id 3"),
     ]  # fmt: skip
 
 
@@ -204,7 +204,7 @@ def test_names_from_the_wire_call_nobody_in_slack() -> None:
 
 
 def test_json_holds_the_incident_and_what_happened_to_it() -> None:
-    message = as_json(IncidentChange("over", incident()), "lake", None)
+    message = as_json(IncidentChange("resolved", incident()), "lake", None)
     assert set(message) == {"change", "lake", "page", *COLUMNS}
     assert json.loads(json.dumps(message)) == message
 

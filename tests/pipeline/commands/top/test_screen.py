@@ -109,17 +109,17 @@ def test_what_is_known_no_more_grows_no_older() -> None:
     rows = [incident(0), incident(1, state="unknown"), incident(2, state="resolved")]
     late = now(incidents=[row | {"last_us": 50_000_000} for row in rows], last_us=60_000_000)
     lines = drawn(late, Shown("-", silent_s=36_000.0), 80).splitlines()
-    assert [line[13:22].strip() for line in lines if "trouble" in line] == ["20 s", "10 s", "10 s"]
+    assert [line[17:25].strip() for line in lines if "trouble" in line] == ["20 s", "10 s", "10 s"]
 
 
 def test_incidents_are_marked_when_they_begin_and_the_first_says_what_to_do() -> None:
     found = now(incidents=[incident(0), incident(1), incident(2, state="resolved", severity="warning")])
     lines = drawn(found, Shown("-", silent_s=0.0), 80).splitlines()
     assert "NEW" not in drawn(found, Shown("-"), 80)
-    assert "CRITICAL         20 s  trouble 0" in lines
-    assert "CRITICAL NEW     20 s  trouble 1" in lines
-    assert "WARNING  OVER    20 s  trouble 2" in lines
-    assert lines[lines.index("CRITICAL         20 s  trouble 0") + 1].split() == ["now", "Restart", "it."]
+    assert "CRITICAL            20 s  trouble 0" in lines
+    assert "CRITICAL NEW        20 s  trouble 1" in lines
+    assert "WARNING  RESOLVED   20 s  trouble 2" in lines
+    assert lines[lines.index("CRITICAL            20 s  trouble 0") + 1].split() == ["now", "Restart", "it."]
     assert sum("Restart it." in line for line in lines) == 1
     calm = [GroupNow("c", f"group {n}", lag=n) for n in range(20)]
     assert "No incident in what 20 groups and 30 clients do." in drawn(now(incidents=[], groups=calm), Shown("-"), 80)
@@ -187,7 +187,7 @@ def test_what_grows_fails_or_is_wrong_stands_out() -> None:
     for text, style in pieces:
         colour = style.color if isinstance(style, Style) else None
         by_colour.setdefault("" if colour is None else colour.name, []).append(text)
-    assert "CRITICAL         20 s" in by_colour["color(1)"]
+    assert "CRITICAL            20 s" in by_colour["color(1)"]
     assert {"+100/s", "5"} <= set(by_colour["color(3)"])
     assert "0" not in by_colour["color(3)"]
 
