@@ -46,9 +46,10 @@ Flat = Annotated[bool, typer.Option("--flat", help="Findings one by one, not the
 def findings(
     lake: Lake,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding.")] = False,
-    only_open: Annotated[
-        bool, typer.Option("--open", help="Only what is still ongoing when the capture ends.")
+    ongoing: Annotated[
+        bool, typer.Option("--ongoing", help="Only what is still ongoing, or may be, when the capture ends.")
     ] = False,
+    is_open: Annotated[bool, typer.Option("--open", hidden=True, help="The same as --ongoing.")] = False,
     flat: Flat = False,
     rule: Annotated[
         list[str] | None, typer.Option(help="Only incidents with a finding of it; several may be named.")
@@ -68,7 +69,7 @@ def findings(
 
       wirelake findings --lake demo-lake --json | jq 'select(.rule == "stuck_commit")'
 
-      wirelake findings --lake demo-lake --open || alert    # what is over does not count
+      wirelake findings --lake demo-lake --ongoing || alert    # what is resolved does not count
 
       wirelake findings --lake demo-lake --flat --rule stuck_commit --rule commit_regressed
     """
@@ -79,7 +80,7 @@ def findings(
         incidents, findings = read_incidents(lake)
     demand_judged(lake, has_findings=bool(findings))
     has_failed = warn_of_errors([*errors_of_lake(lake), *noted.errors], Console(stderr=True))
-    kept, rows = chosen(incidents, findings, rule or (), severity or (), only_open=only_open)
+    kept, rows = chosen(incidents, findings, rule or (), severity or (), only_ongoing=ongoing or is_open)
     if as_json:
         for row in rows:
             sys.stdout.buffer.write(json_line(row))

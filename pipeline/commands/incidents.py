@@ -219,7 +219,7 @@ def chosen(
     rules: Collection[str],
     severities: Collection[str],
     *,
-    only_open: bool,
+    only_ongoing: bool,
 ) -> tuple[list[Row], list[Row]]:
     """Incidents and findings of some rules and severities (empty: of all), or only those that are not over.
 
@@ -229,13 +229,13 @@ def chosen(
         row for row in incidents
         if (not rules or set(rules) & set(row["rules"]))
         and (not severities or row["severity"] in severities)
-        and not (only_open and row["state"] == "resolved")
+        and not (only_ongoing and row["state"] == "resolved")
     ]  # fmt: skip
     shown = [
         row for row in findings
         if (not rules or row["rule"] in rules)
         and (not severities or row["severity"] in severities)
-        and not (only_open and row["state"] == "resolved")
+        and not (only_ongoing and row["state"] == "resolved")
     ]  # fmt: skip
     return kept, shown
 

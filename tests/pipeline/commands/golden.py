@@ -48,7 +48,7 @@ PRINTED: dict[str, tuple[str, ...]] = {
     "diagnose_flat": ("diagnose", "incidents/evicted.pcap", "--flat"),
     "findings": ("findings", "--lake", "DIAGNOSED"),
     "findings_flat": ("findings", "--lake", "DIAGNOSED", "--flat"),
-    "findings_open": ("findings", "--lake", "DIAGNOSED", "--open", "--severity", "critical"),
+    "findings_open": ("findings", "--lake", "DIAGNOSED", "--ongoing", "--severity", "critical"),
     "findings_rule": ("findings", "--lake", "DIAGNOSED", "--rule", "poison_record"),
     "explain_hex": ("explain", "--hex", "00 12 00 00 00 00 00 07 00 04 64 65 6d 6f"),
     "capture_read": ("capture", "read", STUCK, "--landing", "NEW"),

@@ -41,7 +41,8 @@ def lake(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("option", "rules", "exit_code"), [([], ["stopped", "throttled"], 1), (["--open"], ["throttled"], 0)]
+    ("option", "rules", "exit_code"),
+    [([], ["stopped", "throttled"], 1), (["--ongoing"], ["throttled"], 0), (["--open"], ["throttled"], 0)],
 )
 def test_what_is_over_counts_unless_only_what_is_open_is_asked_for(
     lake: Path, option: list[str], rules: list[str], exit_code: int
@@ -135,7 +136,7 @@ def test_findings_of_an_older_release_have_incidents(tmp_path: Path) -> None:
 
 
 def test_a_finding_without_evidence_names_no_exchanges(lake: Path) -> None:
-    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--open", "--flat"])
+    done = CliRunner().invoke(app, ["findings", "--lake", str(lake), "--ongoing", "--flat"])
     assert "throttled" in done.stdout
     assert "exchanges" not in done.stdout
 
