@@ -230,6 +230,19 @@ def with_topics(rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index("topic"), "topic", named)
 
 
+_OF_WAITING = {
+    "request_ts": "ts", "request_size": "size", "request_status": "decode_status", "request_body": "body",
+    "request_embedded": "embedded", "request_flags": "flags", "request_header": "header",
+}  # fmt: skip
+WAITING = tuple(
+    name for name in EXCHANGES.column_names if _OF_WAITING.get(name, name) in PENDING_EXCHANGES.column_names
+    and name not in _OF_WAITING.values()
+)  # fmt: skip
+"""What rules may read of requests without an answer yet: what ``silver.pending_exchanges`` states of them, too."""
+WAITING_SQL = ", ".join(f"{_OF_WAITING[name]} AS {name}" if name in _OF_WAITING else name for name in WAITING)
+"""The same columns out of ``silver.pending_exchanges``."""
+
+
 def findings_of(derived: Derived, settings: RuleThresholds) -> Found:
     """Apply all rules to what was derived."""
     others = derived.of(DUPLICATE_FLOWS)
@@ -244,7 +257,7 @@ def findings_of(derived: Derived, settings: RuleThresholds) -> Found:
             "gaps": derived.of(GAPS),
             "connections": derived.of(CONNECTIONS),
             "commands": counted(derived.of(MONGO_COMMANDS), others),
-            "waiting": derived.pending,
+            "waiting": derived.pending.select(WAITING),
             "all_copies": others,
         },
         asked_often=True,

@@ -30,6 +30,8 @@ FINDINGS = {
     ("partition_dropped_from_commits", f"leavers/{TOPIC}-{LEFT_OUT}"),
     ("stalled", f"stubborn at 127.0.0.1/{TOPIC}-0"),
     ("offset_reset", f"payroll/{WAGES}"),
+    # For information: its member leaves with what it has left out.
+    ("stopped", f"leavers/{TOPIC}"),
 }
 _CALM: dict[str, Any] = {
     "auto.offset.reset": "earliest", "log_level": 0, "fetch.wait.max.ms": 4000, "fetch.min.bytes": 100_000,

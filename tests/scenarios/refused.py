@@ -61,8 +61,6 @@ FINDINGS = {
     # The same, or what follows from it, as other rules see it.
     ("auth_failed", "127.0.2.2:9092/clerk"),
     ("auth_failed", "127.0.2.2:9092/curious"),
-    ("commit_regressed", "early-birds/bookings-0"),
-    ("rewound", "early-birds/bookings-0"),
     ("oversized_or_tiny_batches", "photos/camera"),
     ("old_message_format", "receipts"),
 }

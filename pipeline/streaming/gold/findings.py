@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from pipeline.analysis.copies.copies import counted, counted_sql, waiting_sql
-from pipeline.analysis.derive import with_topics
+from pipeline.analysis.derive import WAITING_SQL, with_topics
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.run import Found, find_all
@@ -115,7 +115,5 @@ def _of_many(rows: LakeIO, lying: Mapping[str, TableScan], copies: pa.Table, bes
 
 
 _TOPIC = "coalesce(topic, topic_id) AS topic"
-_WAITING = """
-    SELECT * RENAME (ts AS request_ts, body AS request_body) FROM halves WHERE direction = 'request'
-"""
+_WAITING = f"SELECT {WAITING_SQL} FROM halves WHERE direction = 'request'"
 """Requests without an answer yet, named as exchanges name them."""

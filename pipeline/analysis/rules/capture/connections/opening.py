@@ -133,7 +133,7 @@ def _unreachable(
 
 def _elsewhere(server: str, failed: Sequence[Life], sources: Sources, known: Seen) -> Trouble | None:
     """That these clients reach a server by another address."""
-    return by_other_family(server, failed, sources, known) or at_other_address(server, failed, sources)
+    return by_other_family(server, failed, sources, known) or at_other_address(server, failed, sources, known)
 
 
 def _reported(

@@ -8,16 +8,16 @@ clients of the host connect, too. A broker that Metadata names by that address i
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from typing import Final
 
-from decoder.kafka.apis import ApiKey
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections.instead import LATE_US, Connected, Instead, sooner_than_chance
+from pipeline.analysis.rules.capture.connections.answered import answered
+from pipeline.analysis.rules.capture.connections.instead import LATE_US, Instead, sooner_than_chance
 from pipeline.analysis.rules.capture.connections.other_family import answers_not, attempts, details_of
-from pipeline.analysis.rules.capture.connections.shapes import Trouble, number_of, times_of
+from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble, number_of, times_of
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.tables import ADDRESS, numbers
 from pipeline.humanize import brief, some
 
 SHAPE: Final = "other-address"
@@ -28,28 +28,17 @@ ADVICE: Final = (
 )
 _SEVERAL: Final = 3
 """Attempts that show it: of fewer any other start may follow by chance."""
-_CONNECTED: Final = f"""
-    WITH of_hosts AS (
-        SELECT {ADDRESS["server"]} AS server, client_ip, connection_id, min(epoch_us(request_ts)) AS us,
-            count(*) FILTER (response_ts IS NOT NULL AND NOT (protocol = 'kafka' AND api_key IN {
-    numbers(ApiKey.METADATA, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE)
-})) AS work
-        FROM exchanges WHERE client_ip IN (SELECT unnest($hosts)) AND request_ts IS NOT NULL
-        GROUP BY server, client_ip, connection_id
-    )
-    SELECT server, client_ip, us FROM of_hosts
-    WHERE server <> $server AND work > 0 AND us BETWEEN $since AND $until ORDER BY us, server
-"""
 
 
-def at_other_address(server: str, failed: Sequence[Life], sources: Sources) -> Trouble | None:
+def at_other_address(server: str, failed: Sequence[Life], sources: Sources, known: Seen) -> Trouble | None:
     """That clients go on to another address at once; None: they do not, or it is not sure."""
     begun = sorted(one.began_us for one in failed if one.connections == 1)
     if len(begun) < max(len(failed), _SEVERAL) or _is_broker(server, sources):
         return None
     hosts = sorted({one.client_ip for one in failed})
-    rows = sources.tables.rows(_CONNECTED, hosts=hosts, server=server, since=begun[0], until=begun[-1] + LATE_US)
-    other = sooner_than_chance(begun, [Connected(row.us, row.client_ip, row.server) for row in rows])
+    found = answered(sources, known)
+    working = heapq.merge(*(found.of_host(host, begun[0], begun[-1] + LATE_US) for host in hosts))
+    other = sooner_than_chance(begun, [one for one in working if one.server != server])
     return None if other is None else _trouble(server, failed, hosts, other)
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from pipeline.analysis.lives import Life
-from pipeline.analysis.rules.capture.connections.instead import LATE_US, Connected, Instead, instead
+from pipeline.analysis.rules.capture.connections.answered import answered
+from pipeline.analysis.rules.capture.connections.instead import LATE_US, Instead, instead
 from pipeline.analysis.rules.capture.connections.shapes import (
     MOST_SHOWN,
     Seen,
@@ -21,7 +22,6 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     times_of,
 )
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.tables import ADDRESS
 from pipeline.humanize import brief, clock, pluralize, some
 
 SHAPE: Final = "other-family"
@@ -30,12 +30,6 @@ ADVICE: Final = (
     "address families (Kafka: a listener on [::]), open the port for both, or take the address that does not answer "
     "out of the name that clients use (DNS, /etc/hosts): each connection waits for it first."
 )
-_CONNECTED: Final = f"""
-    SELECT {ADDRESS["server"]} AS server, client_ip, min(epoch_us(request_ts)) AS us FROM exchanges
-    WHERE server_port = $port AND contains(server_ip, ':') = $is_ipv6
-    GROUP BY server, client_ip, connection_id
-    HAVING us BETWEEN $since AND $until AND count(response_ts) > 0
-"""
 
 
 def by_other_family(server: str, failed: Sequence[Life], sources: Sources, known: Seen) -> Trouble | None:
@@ -44,7 +38,9 @@ def by_other_family(server: str, failed: Sequence[Life], sources: Sources, known
     if len(begun) < len(failed):
         return None
     is_ipv6, port = ":" in failed[0].server_ip, failed[0].server_port
-    connected = _connected(known, sources, not is_ipv6, port, begun[0], begun[-1] + LATE_US)
+    connected = answered(sources, known).at_port(
+        port, is_ipv6=not is_ipv6, since_us=begun[0], until_us=begun[-1] + LATE_US
+    )
     other = instead(begun, connected)
     return None if other is None else _trouble(server, failed, other)
 
@@ -82,18 +78,3 @@ def details_of(failed: Sequence[Life], other: Instead) -> dict[str, object]:
         "hosts": sorted({one.client_ip for one in failed}), "other": other.server, "wait_us": other.wait_us,
         "connections": [one.connection_id for one in failed][:MOST_SHOWN],
     }  # fmt: skip
-
-
-def _connected(
-    known: Seen, sources: Sources, is_ipv6: bool, port: int, since_us: int, until_us: int
-) -> list[Connected]:
-    """Connections of a family to a port that were accepted, in order of time."""
-    found = sources.tables.rows(_CONNECTED, port=port, is_ipv6=is_ipv6, since=since_us, until=until_us)
-    asked = [Connected(row.us, row.client_ip, row.server) for row in found]
-    silent = [
-        Connected(one.began_us, one.client_ip, one.server)
-        for one in known.lives
-        if one.opened == "yes" and one.how == "other" and one.server_port == port
-        and (":" in one.server_ip) == is_ipv6 and since_us <= one.began_us <= until_us
-    ]  # fmt: skip
-    return sorted([*asked, *silent])

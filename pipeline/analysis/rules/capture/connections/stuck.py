@@ -53,6 +53,7 @@ def _last(sources: Sources, ids: Sequence[str], half: str) -> list[Row]:
     """
     is_stuck = "response_ts IS NULL" if half == "request" else "response_ts IS NOT NULL"
     which = "arg_min" if half == "request" else "arg_max"
+    waiting_size = "request_size" if half == "request" else "NULL"
     return sources.tables.rows(
         f"""
         WITH asked AS (
@@ -62,7 +63,7 @@ def _last(sources: Sources, ids: Sequence[str], half: str) -> list[Row]:
             FROM exchanges WHERE connection_id IN (SELECT unnest($ids)) AND request_ts IS NOT NULL
             UNION ALL
             SELECT connection_id, {ADDRESS["server"]}, coalesce(client_id, ''), client_ip, exchange_id, request_ts,
-                NULL, {half}_size, coalesce(api_name, 'a request'), true
+                NULL, {waiting_size}, coalesce(api_name, 'a request'), true
             FROM waiting WHERE connection_id IN (SELECT unnest($ids)) AND request_ts IS NOT NULL
         ), stuck AS (
             SELECT connection_id, server, client_ip AS host, max(client_id) AS client,

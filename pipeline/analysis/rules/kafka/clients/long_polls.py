@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from decoder.fields import natural, parsed
@@ -19,7 +18,7 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.connection_churn import POLL_ADVICE, ConnectionChurn
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import finds
-from pipeline.analysis.tables import ADDRESS, Row, numbers
+from pipeline.analysis.tables import ADDRESS, numbers
 from pipeline.humanize import clock, first_of, pluralize, seconds
 
 _LEAST_US: Final = 5_000_000
@@ -27,30 +26,49 @@ _LEAST_US: Final = 5_000_000
 _SPREAD: Final = 1.5
 """The longest wait is at most so many times the shortest: a timeout, and the pause before the client connects again."""
 _MOST: Final = 10_000
-_POLLS: Final = numbers(ApiKey.FETCH, ApiKey.SHARE_FETCH)
-_ASKED: Final = (
-    "exchange_id, connection_id, request_ts, client_id, client_ip, server_ip, server_port, api_name, request_body"
-)
-_QUERY: Final = f"""
+_HELD: Final = numbers(ApiKey.FETCH, ApiKey.SHARE_FETCH)
+"""Requests that a broker holds until there is something to answer."""
+_ASKED: Final = f"""
+    exchange_id, connection_id, request_ts, coalesce(nullif(client_id, ''), '?') AS client, client_ip AS host,
+    {ADDRESS["server"]} AS server, coalesce(api_name, 'Fetch') AS api
+"""
+_POLLS: Final = f"""
     WITH ended AS (
         SELECT connection_id, epoch_us(last_ts) AS ended_us FROM connections
         WHERE 'client' IN (closed_by, reset_by) AND counted_connection_id IS NULL
-    ), asked AS (
+    ), held AS (
         SELECT {_ASKED} FROM exchanges
-        WHERE api_key IN {_POLLS} AND (status = 'unanswered' OR latency_us >= {_LEAST_US})
-        UNION ALL SELECT {_ASKED} FROM waiting WHERE api_key IN {_POLLS}
-    ), polls AS (
-        SELECT * FROM asked JOIN ended USING (connection_id) WHERE request_ts IS NOT NULL
+        WHERE api_key IN {_HELD} AND (status = 'unanswered' OR latency_us >= {_LEAST_US})
+        UNION ALL SELECT {_ASKED} FROM waiting WHERE api_key IN {_HELD}
+    ), last AS (
+        SELECT * FROM held JOIN ended USING (connection_id) WHERE request_ts IS NOT NULL
         QUALIFY row_number() OVER (PARTITION BY connection_id ORDER BY request_ts DESC, exchange_id) = 1
         ORDER BY request_ts DESC, exchange_id LIMIT {_MOST}
     ), later AS (
-        SELECT connection_id FROM exchanges AS x JOIN polls AS p USING (connection_id) WHERE x.request_ts > p.request_ts
+        SELECT connection_id FROM exchanges AS x JOIN last AS l USING (connection_id) WHERE x.request_ts > l.request_ts
     )
-    SELECT {ADDRESS["server"]} AS server, coalesce(nullif(client_id, ''), '?') AS client, client_ip AS host,
-        coalesce(api_name, 'Fetch') AS api, epoch_us(request_ts) AS us, ended_us, exchange_id, request_body
-    FROM polls ANTI JOIN later USING (connection_id) ORDER BY us, exchange_id
+    SELECT * FROM last ANTI JOIN later USING (connection_id)
 """
 """Of connections that their client ended the last request, if that is one that a broker may hold."""
+_GIVEN_UP: Final = f"""
+    WITH bodies AS (
+        SELECT exchange_id, request_body FROM exchanges SEMI JOIN polls USING (exchange_id)
+        UNION ALL SELECT exchange_id, request_body FROM waiting SEMI JOIN polls USING (exchange_id)
+    ), again AS (
+        SELECT server, client, host, epoch_us(request_ts) AS next_us
+        FROM (
+            SELECT {_ASKED} FROM exchanges WHERE api_key IN {_HELD}
+            UNION ALL SELECT {_ASKED} FROM waiting WHERE api_key IN {_HELD}
+        ) SEMI JOIN polls USING (server, client, host)
+    )
+    SELECT p.server, p.client, p.host, p.api, epoch_us(p.request_ts) AS us, least(p.ended_us, a.next_us) AS closed_us,
+        p.exchange_id, b.request_body
+    FROM polls AS p JOIN bodies AS b ON b.exchange_id = p.exchange_id ASOF LEFT JOIN again AS a
+        ON a.server = p.server AND a.client = p.client AND a.host = p.host
+            AND epoch_us(p.request_ts) + {_LEAST_US} <= a.next_us
+    ORDER BY us, p.exchange_id
+"""
+"""When the client asked again: on another connection, for that was the last request of this one."""
 
 
 class GivenUp(NamedTuple):
@@ -88,17 +106,14 @@ def find(sources: Sources, settings: ConnectionChurn.Thresholds) -> Iterator[Fin
 
 
 def _given_up(sources: Sources) -> Iterator[tuple[str, str, str, GivenUp]]:
-    """By cluster, client and host. Who asks the same on another connection has given up by then."""
-    by_client: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in sources.tables.rows(_QUERY):
-        by_client[row.server, row.client, row.host].append(row)
-    for (server, client, host), rows in by_client.items():
-        for row, after in zip_longest(rows, rows[1:]):
-            closed_us = min(row.ended_us, row.ended_us if after is None else after.us)
-            wait_us = (natural(parsed(row.request_body), "maxWaitMs") or 0) * 1000
-            one = GivenUp(row.us, closed_us, wait_us, server, row.api, row.exchange_id)
-            if _LEAST_US <= one.waited_us < wait_us:
-                yield sources.facts.cluster_at(server, row.us), client, host, one
+    """With cluster, client and host. Who asks the same on another connection has given up by then."""
+    if not sources.tables.keep("polls", _POLLS):
+        return
+    for row in sources.tables.rows(_GIVEN_UP):
+        wait_us = (natural(parsed(row.request_body), "maxWaitMs") or 0) * 1000
+        one = GivenUp(row.us, row.closed_us, wait_us, row.server, row.api, row.exchange_id)
+        if _LEAST_US <= one.waited_us < wait_us:
+            yield sources.facts.cluster_at(row.server, row.us), row.client, row.host, one
 
 
 def _one_after_the_other(some: Iterable[GivenUp]) -> list[GivenUp]:

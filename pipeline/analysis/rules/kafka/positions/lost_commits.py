@@ -92,7 +92,7 @@ _OTHERWISE = f"""
     WHERE api_key IN {numbers(ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE)}
         OR (api_key IN {numbers(ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)} AND status <> 'paired')
     UNION ALL
-    SELECT epoch_us(ts), request_body FROM waiting
+    SELECT epoch_us(request_ts), request_body FROM waiting
     WHERE api_key IN {numbers(ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)}
 """
 """What may have set groups back as well: what is deleted, and commits whose answers are not known."""
