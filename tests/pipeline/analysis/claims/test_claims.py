@@ -30,7 +30,7 @@ RECORDINGS = (
     "one_way", "tls_closed", "tls_unanswered", "rejected", "no_route", "rejected_amid_work", "deaf",
     "connections_wait", "queue_full", "login_lacking", "name_lacking_tls12", "other_family_dropped",
     "loops_alone", "left_out", "left_out_of_group", "lost_commits", "given_to_nobody_seen",
-    "fetched_uncommitted", "polls", "readers",
+    "fetched_uncommitted", "polls", "readers", "set_back",
 )  # fmt: skip
 """Together they show every rule."""
 of_each_recording = pytest.mark.parametrize(

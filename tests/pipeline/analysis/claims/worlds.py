@@ -38,6 +38,7 @@ from tests.pipeline.analysis.rules.connections.test_full import stalls
 from tests.pipeline.analysis.rules.connections.test_mongodb import asks
 from tests.pipeline.analysis.rules.connections.test_stuck import sends
 from tests.pipeline.analysis.rules.kafka.positions import left_stages
+from tests.pipeline.analysis.rules.kafka.positions.back_stages import set_back
 from tests.pipeline.analysis.rules.kafka.positions.beyond_stages import beyond, commits_beyond
 from tests.pipeline.analysis.rules.kafka.positions.loops import alone, loops, records_again
 from tests.pipeline.analysis.rules.kafka.positions.lost_stages import restarted
@@ -271,6 +272,7 @@ MADE: dict[str, Callable[[], bytes]] = {
     "left_out": lambda: left_stages.leaves_out().pcap(),
     "left_out_of_group": lambda: left_stages.leaves_out(group=left_stages.GROUP, seconds=120).pcap(),
     "fetched_uncommitted": lambda: owner_stages.left_out(seconds=110, fetches=True).pcap(),
+    "set_back": lambda: set_back().pcap(),
     "lost_commits": lambda: restarted(commits=5, skips=1, seconds=66, stated=150).pcap(),
     "given_to_nobody_seen": lambda: gives_away().pcap(),
     "polls": lambda: pcap(packets(*polls())),
