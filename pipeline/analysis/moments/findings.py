@@ -91,12 +91,16 @@ def _silence(one: Finding) -> Iterator[Moment]:
     """What did not come until the end of a finding that goes on: no exchange shows it."""
     if one.state == "resolved" or not rule_named(one.rule).is_silence:
         return
-    place = one.topic if one.partition is None else f"{one.topic}-{one.partition}"
     if one.group_id and one.topic:
-        since = f"has not committed {place} since {clock(one.first_us)} UTC"
+        since = f"has not committed {_named_place(one)} since {clock(one.first_us)} UTC"
         yield Moment(one.last_us, f"group {one.group_id}", f"{since}, as far as was captured")
     elif (transaction := transaction_of(one)) is not None:
         yield Moment(one.last_us, f"transaction {transaction}", "has not ended, as far as was captured")
+
+
+def _named_place(one: Finding) -> str:
+    """The topic that a finding is about, or the partition."""
+    return f"{one.topic}" if one.partition is None else f"{one.topic}-{one.partition}"
 
 
 def _hosts(seen: Read) -> dict[str, frozenset[str]]:
@@ -146,8 +150,7 @@ def _of_exchange(one: Finding, exchange_id: str, seen: Read, name: Name) -> Mome
     if found:
         return next((moment for moment in found if moment.is_refused), found[0])
     if row is not None and row.api_name == _FETCH and one.topic and row.status != LOST and not row.error_names:
-        place = one.topic if one.partition is None else f"{one.topic}-{one.partition}"
-        return replace(of_exchange(row, name), does=f"fetches, and gets nothing of {place}")
+        return replace(of_exchange(row, name), does=f"fetches, and gets nothing of {_named_place(one)}")
     return None if row is None else of_exchange(row, name)
 
 

@@ -304,8 +304,10 @@ def _topic(one: Known) -> tuple[object, ...]:
     return one.row["cluster"], one.group, one.row.get("topic")
 
 
-def not_committed(records: int) -> str:
-    """``1 record is not committed``, ``2,000 records are not committed``."""
+def not_committed(records: int | None) -> str:
+    """``1 record is not committed``, ``2,000 records are not committed``; without a number where none is known."""
+    if not records:
+        return "records are not committed"
     return f"{pluralize(records, 'record')} {'is' if records == 1 else 'are'} not committed"
 
 

@@ -59,15 +59,11 @@ def sooner_than_chance(begun: Sequence[int], connected: Sequence[Connected]) -> 
     Nine in ten follow within half of the usual time between two of these connections: by chance they would not.
     """
     found = _in_pairs(begun, connected, LATE_US)
-    if len(found) < _MOST_ATTEMPTS * len(begun) or len(connected) < len(found) or len(connected) < 2:
+    if len(found) < _MOST_ATTEMPTS * len(begun) or len(connected) < 2:
         return None
     usual_us = (connected[-1].us - connected[0].us) // (len(connected) - 1)
-    waits = sorted(wait_us for wait_us, _ in found)
-    wait_us = waits[(len(waits) - 1) * 9 // 10]
-    if wait_us > usual_us // 2:
-        return None
-    servers = Counter(one.server for _, one in found)
-    return Instead(servers.most_common(1)[0][0], wait_us, is_soon=wait_us <= _SOON_US)
+    other = _shown_by(found)
+    return None if other.wait_us > usual_us // 2 else other
 
 
 def _soon(begun: Sequence[int], connected: Sequence[Connected]) -> Instead | None:
@@ -99,6 +95,10 @@ def _instead(
     hosts = {one.host for _, one in found}
     if not found or len(found) < _MOST_CONNECTIONS * sum(one.host in hosts for one in connected):
         return None
+    return _shown_by(found, is_soon=is_soon)
+
+
+def _shown_by(found: Sequence[tuple[int, Connected]], *, is_soon: bool = False) -> Instead:
     waits = sorted(wait_us for wait_us, _ in found)
     servers = Counter(one.server for _, one in found)
     return Instead(servers.most_common(1)[0][0], waits[(len(waits) - 1) * 9 // 10], is_soon)

@@ -38,8 +38,8 @@ def _dropped(case: Case) -> str:
     if _still_fetches(case):
         it = "them" if " " in case.places else "it"
         fetches = f"still fetches {case.places} but no longer commits {it}"
-        behind = not_committed(case.records) if case.records else "records are not committed"
-        return f"{by} {case.group} {fetches}, although it commits the topic's other partitions: {behind}"
+        others = "although it commits the topic's other partitions"
+        return f"{by} {case.group} {fetches}, {others}: {not_committed(case.records)}"
     return f"{by} {case.group} no longer commits {case.places}, but still commits the topic's other partitions: {waits}"
 
 

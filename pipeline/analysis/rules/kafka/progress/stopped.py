@@ -40,8 +40,7 @@ def _stopped(case: Case) -> str:
         places = case.details.get("places") or [case.places]
         return f"{case.who} of group {case.group} no longer commits {listed(places)}: {waits} there"
     if _still_fetches(case):
-        behind = not_committed(case.records) if case.records else "records are not committed"
-        return f"{case.members} still fetches {case.places}, but has stopped committing: {behind}"
+        return f"{case.members} still fetches {case.places}, but has stopped committing: {not_committed(case.records)}"
     return f"{case.members} has stopped committing on {case.places}: {waits}"
 
 
