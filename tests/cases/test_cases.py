@@ -130,7 +130,7 @@ JUDGED = [
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "120"})
 
 
 @pytest.mark.parametrize("case", JUDGED, ids=lambda case: case.path)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
+
+Found = TypeVar("Found")
 
 _PATIENCE_SECONDS = 60
 _LOOK_SECONDS = 0.1
@@ -88,11 +90,28 @@ def wait_until_drawn(browser: WebDriver) -> None:
 
 
 def click(browser: WebDriver, selector: str, text: str) -> None:
-    """Click the first such element, once it is there."""
+    """Click the first such element, once it is there; one that is replaced meanwhile is looked for again."""
     from selenium.webdriver.common.by import By  # noqa: PLC0415
 
+    def clicked() -> None:
+        next(e for e in browser.find_elements(By.CSS_SELECTOR, selector) if text in e.text).click()
+
     wait_for(browser, selector, text)
-    next(e for e in browser.find_elements(By.CSS_SELECTOR, selector) if text in e.text).click()
+    again_when_replaced(clicked)
+
+
+def again_when_replaced(act: Callable[[], Found]) -> Found:
+    """Look for an element and act on it, once more where the page has drawn it anew in between."""
+    from selenium.common.exceptions import StaleElementReferenceException  # noqa: PLC0415
+
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return act()
+        except StaleElementReferenceException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_SECONDS)
 
 
 def wait_for_address(browser: WebDriver, part: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from tests.pipeline.dashboard.web.apps import PAGES
 from tests.pipeline.dashboard.web.browser.browsing import (
     DONE,
+    again_when_replaced,
     as_at_first,
     wait_for,
     wait_for_address,
@@ -150,7 +151,7 @@ def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: W
     browser.get(f"{served.url}/?times=local")
     wait_for(browser, "[data-testid=stCaptionContainer]", "since 2026-11-21 05:51:18 CET")
     assert "All times are Europe/Berlin." in wait_for(browser, "[data-testid=stSidebar]", "Lake as of")
-    link = browser.find_element("partial link text", "What happened").get_attribute("href")
+    link = again_when_replaced(lambda: browser.find_element("partial link text", "What happened").get_attribute("href"))
     assert parse_qs(urlsplit(link or "").query)["times"] == ["local"]
 
 
@@ -160,7 +161,12 @@ def test_a_name_is_looked_for_from_any_page(browser: WebDriver, served: Served, 
 
     browser.get(f"{served.url}/{page}?protocol=Kafka")
     wait_until_drawn(browser)
-    browser.find_element("css selector", "input[aria-label='Search for a name']").send_keys("billing-2", Keys.ENTER)
+
+    def searched() -> None:
+        field = browser.find_element("css selector", "input[aria-label='Search for a name']")
+        field.send_keys("billing-2", Keys.ENTER)
+
+    again_when_replaced(searched)
     wait_for(browser, "h1", "Search")
     wait_for(browser, "a", "billing-2")
     query = parse_qs(urlsplit(wait_for_address(browser, "/search")).query)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from tests.pipeline.dashboard.web.browser.browsing import (
+    again_when_replaced,
     click,
     wait_for,
     wait_for_address,
@@ -44,8 +45,12 @@ def points(browser: WebDriver, member: str) -> list[tuple[str | None, str | None
 
     wait_for(browser, _POINTS.format(member))
     wait_until_drawn(browser)  # a picture that is drawn anew has other points
-    found = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))
-    return [(one.get_attribute("fill"), one.get_attribute("aria-label")) for one in found]
+
+    def found() -> list[tuple[str | None, str | None]]:
+        elements = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))
+        return [(one.get_attribute("fill"), one.get_attribute("aria-label")) for one in elements]
+
+    return again_when_replaced(found)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +95,15 @@ def test_a_click_on_a_commit_opens_its_exchange(
 
     browser.get(f"{served.url}/partitions?{urlencode({'range': 'all', **place})}")
     points(browser, member)
-    point = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))[-1]
-    words = point.get_attribute("aria-label") or ""
+
+    def opened() -> str:
+        point = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))[-1]
+        words = point.get_attribute("aria-label") or ""
+        ActionChains(browser).move_to_element(point).click().perform()
+        return words
+
+    words = again_when_replaced(opened)
     assert f"commit: {outcome}" in words
-    ActionChains(browser).move_to_element(point).click().perform()
     address = wait_for_address(browser, "exchange=")
     (exchange,) = parse_qs(urlsplit(address).query)["exchange"]
     assert exchange in words
@@ -106,9 +116,13 @@ def test_a_drag_looks_closer_and_stands_in_the_address(browser: WebDriver, serve
 
     browser.get(f"{served.url}/partitions?{urlencode(_PLACE)}")
     points(browser, "billing-1")
-    plot = browser.find_element(By.CSS_SELECTOR, _CHART)
-    drag = ActionChains(browser).move_to_element_with_offset(plot, 0, 40).click_and_hold()
-    drag.move_by_offset(100, 0).move_by_offset(100, 0).pause(0.3).release().perform()
+
+    def drag() -> None:
+        plot = browser.find_element(By.CSS_SELECTOR, _CHART)
+        held = ActionChains(browser).move_to_element_with_offset(plot, 0, 40).click_and_hold()
+        held.move_by_offset(100, 0).move_by_offset(100, 0).pause(0.3).release().perform()
+
+    again_when_replaced(drag)
     address = wait_for_address(browser, "from=")
     query = parse_qs(urlsplit(address).query)
     assert query["range"] == ["from … to"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipeline.dashboard.sql import query
-from tests.pipeline.dashboard.web.browser.browsing import click, wait_for, wait_for_address
+from tests.pipeline.dashboard.web.browser.browsing import again_when_replaced, click, wait_for, wait_for_address
 from tests.pipeline.dashboard.web.browser.served import Served
 
 if TYPE_CHECKING:
@@ -36,9 +36,14 @@ def test_from_the_evidence_of_a_finding_to_its_connection_and_into_an_exchange(
     click(browser, "[data-testid=stMain] a", "Its connection as a sequence")
     wait_for(browser, "h1", "Sequence")
     wait_for(browser, "[data-testid=stVegaLiteChart] svg", "payments-2 @24")
-    step = browser.find_elements(By.CSS_SELECTOR, _STEPS)[2]
-    said = step.get_attribute("aria-label") or ""
-    ActionChains(browser).move_to_element(step).click().perform()
+
+    def opened() -> str:
+        step = browser.find_elements(By.CSS_SELECTOR, _STEPS)[2]
+        words = step.get_attribute("aria-label") or ""
+        ActionChains(browser).move_to_element(step).click().perform()
+        return words
+
+    words = again_when_replaced(opened)
     wait_for_address(browser, "/exchanges?")
     assert "OffsetCommit" in wait_for(browser, "h2", "OffsetCommit")
-    assert "payments" in said
+    assert "payments" in words
