@@ -26,12 +26,14 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.job import run_stream
+from pipeline.streaming.silver.bodies import frame_with_bodies
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, pair_apart
 from pipeline.streaming.silver.stated import statement_frame
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table, snapshot
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import append
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import EXCHANGES, FRAMES, TABLES
 
 ROUNDS = 2
@@ -156,7 +158,8 @@ def copy(spark: SparkSession, lake: Lake, target: Lake) -> Cost:
 def parts(spark: SparkSession, landing: Path, lake: Lake) -> dict[str, Cost]:
     """What these tables take besides writing them, each step alone. ``pair`` and ``extract`` read their input anew."""
     landed = spark.read.parquet(f"{landing}/date=*")
-    frames, exchanges = (read_table(spark, lake, table) for table in (FRAMES, EXCHANGES))
+    frames = read_table(spark, lake, FRAMES)
+    exchanges = frame_with_bodies(LakeIO(spark, lake), TableScan(EXCHANGES))
     halves = frames.select(*HALF_COLUMNS)
     steps = {
         "read": [read_table(spark, lake, table) for table in TABLES.values()],

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from decoder.model import FrameFlags
 from pipeline.analysis.facts import Fact, Facts
-from pipeline.analysis.fit import schema_of
+from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.pairing import exchanges, halves_of
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements
@@ -58,7 +58,7 @@ class Bundle:
 def bundle_of(complete: pa.Table, known: Facts) -> Bundle:
     """What completed exchanges hold, named by the clusters and topic names that are known."""
     kafka = KafkaStatements.of(complete)
-    rows = {EXCHANGES.full_name: complete}
+    rows = {EXCHANGES.full_name: fit(complete, EXCHANGES)}
     for part, table in TABLES.items():
         work = partial(kafka.table, part, known)
         rows[table.full_name] = attempt(f"table {table.full_name}", work, schema_of(table).empty_table)
@@ -74,7 +74,7 @@ def paired_certainly(halves: pa.Table, settings: StreamSettings) -> tuple[pa.Tab
         halves: rows of ``bronze.frames``, each frame once.
         settings: how long halves wait.
     """
-    paired = exchanges(halves, settings.response_timeout, settings.abandon_timeout)
+    paired = exchanges(halves, settings.response_timeout, settings.abandon_timeout, copies_texts=False)
     is_certain = _is_certain(paired)
     return paired.filter(is_certain), halves_of(paired.filter(pc.invert(is_certain)), halves)
 

@@ -38,6 +38,7 @@ from pipeline.tables import (
     CONNECTIONS,
     DUPLICATE_FLOWS,
     EXCHANGES,
+    EXCHANGES_WITH_BODIES,
     FETCH_SESSIONS,
     FRAMES,
     GAPS,
@@ -60,8 +61,8 @@ class Derived:
     """What was derived.
 
     Attributes:
-        tables: by their full name in the lake.
-        pending: rows of ``silver.exchanges`` of which the other half may still come, of no copy.
+        tables: by their full name in the lake; beside ``silver.exchanges`` stand the same exchanges with their bodies.
+        pending: exchanges with their bodies of which the other half may still come, of no copy.
         facts: clusters and topic names.
     """
 
@@ -83,7 +84,7 @@ class Gathered:
     """What was taken from frames, without what follows from all of it.
 
     Attributes:
-        exchanges: completed ones, rows of ``silver.exchanges``.
+        exchanges: completed ones, with their bodies.
         pending: those of which the other half may still come.
         events, batches, states: what the completed ones of Kafka state: rows of ``silver.offset_events``,
             ``record_batches`` and ``state_events``.
@@ -175,7 +176,8 @@ def _read_by_rules(gathered: Gathered, settings: StreamSettings, *, only_looked_
     events, batches, states = (counted(rows, others) for rows in (gathered.events, gathered.batches, gathered.states))
     found = (
         (GAPS, gaps),
-        (EXCHANGES, complete),
+        (EXCHANGES, fit(complete, EXCHANGES)),
+        (EXCHANGES_WITH_BODIES, complete),
         (OFFSET_EVENTS, gathered.events),
         (RECORD_BATCHES, gathered.batches),
         (STATE_EVENTS, gathered.states),
@@ -232,10 +234,10 @@ def with_topics(rows: pa.Table) -> pa.Table:
 
 _OF_WAITING = {
     "request_ts": "ts", "request_size": "size", "request_status": "decode_status", "request_body": "body",
-    "request_embedded": "embedded", "request_flags": "flags", "request_header": "header",
+    "request_embedded": "embedded", "request_flags": "flags", "request_header": "header", "request_seq": "seq",
 }  # fmt: skip
 WAITING = tuple(
-    name for name in EXCHANGES.column_names if _OF_WAITING.get(name, name) in PENDING_EXCHANGES.column_names
+    name for name in EXCHANGES_WITH_BODIES.column_names if _OF_WAITING.get(name, name) in PENDING_EXCHANGES.column_names
     and name not in _OF_WAITING.values()
 )  # fmt: skip
 """What rules may read of requests without an answer yet: what ``silver.pending_exchanges`` states of them, too."""
@@ -248,7 +250,7 @@ def findings_of(derived: Derived, settings: RuleThresholds) -> Found:
     others = derived.of(DUPLICATE_FLOWS)
     tables = Tables(
         {
-            "exchanges": counted(derived.of(EXCHANGES), others),
+            "exchanges": counted(derived.of(EXCHANGES_WITH_BODIES), others),
             "events": with_topics(counted(derived.of(OFFSET_EVENTS), others)),
             "batches": with_topics(counted(derived.of(RECORD_BATCHES), others)),
             "states": counted(derived.of(STATE_EVENTS), others),

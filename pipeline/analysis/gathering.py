@@ -24,7 +24,7 @@ from pipeline.analysis.statements.exchanges import placed
 from pipeline.config.settings import StreamSettings
 from pipeline.lake.arrow import with_plain_texts
 from pipeline.tables import (
-    EXCHANGES,
+    EXCHANGES_WITH_BODIES,
     FRAMES,
     GAPS,
     MONGO_COMMANDS,
@@ -50,7 +50,7 @@ Limit = Literal["rows", "halves", "connections", "names"]
 """Of what there was too much: something was dropped that may still have mattered."""
 
 TABLES = {
-    "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
+    "exchanges": EXCHANGES_WITH_BODIES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "commands": MONGO_COMMANDS, "handshakes": MONGO_HANDSHAKES, "gaps": GAPS,
 }  # fmt: skip
 """Where rows of each part of :class:`pipeline.analysis.derive.Gathered` belong."""
@@ -180,7 +180,7 @@ class Gathering:
 
 def _nothing() -> Gathered:
     tables = {name: fit(pa.table({}), table) for name, table in TABLES.items()}
-    return Gathered(pending=fit(pa.table({}), EXCHANGES), facts=Facts(), **tables)
+    return Gathered(pending=fit(pa.table({}), EXCHANGES_WITH_BODIES), facts=Facts(), **tables)
 
 
 def _placed(kept: Gathered, facts: Facts) -> Gathered:

@@ -21,6 +21,8 @@ CONTEXT = (
     "api_key", "api_name", "api_version", "correlation_id",
 )  # fmt: skip
 """What both halves state, or one of them."""
+_OF_HALVES = (("ts", "ts"), ("size", "size"), ("decode_status", "status"), ("flags", "flags"), ("seq", "seq"))
+"""Columns of a frame that an exchange has of each half, and what they are called there."""
 CLOCK_COLUMNS = ["connection_id", "direction", "seq", "ts", "flags"]
 CLAMPED = int(FrameFlags.TIME_CLAMPED)
 _LONG_AGO = -(2**62)
@@ -83,7 +85,7 @@ def matched(frames: pa.Table, clocks: pa.Table, answer_us: int, abandon_us: int)
     latency = _latency(its, requests, responses)
     rows["latency_us"], rows["service_us"] = latency.arrow(pa.int64()), _service(frames, its, responses, latency)
     for half, places in (("request", requests), ("response", responses)):
-        for column, name in (("ts", "ts"), ("size", "size"), ("decode_status", "status"), ("flags", "flags")):
+        for column, name in _OF_HALVES:
             rows[f"{half}_{name}"] = at_places(whole_array(frames.column(column)), places)
     rows["status"] = chosen(_STATUSES, status)
     return Matched(requests, responses, pa.table(rows), status == _PENDING)

@@ -17,15 +17,16 @@ its service begins when the response before has left. Only the agent sees all of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.columns import Bools, Ints
-from decoder.protocols import names_of, protocols
+from decoder.columns import Bools
+from decoder.protocols import protocols
+from pipeline.analysis.bodies import Bring, texts_of, way_of, with_texts
 from pipeline.analysis.columns.nullable import Numbers, at_places, bounds_of, truths
 from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.errors import response_errors
@@ -34,21 +35,17 @@ from pipeline.analysis.hours import span_us
 from pipeline.analysis.matching import CLAMPED, CLOCK_COLUMNS, CONTEXT, matched
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
-from pipeline.lake.arrow import arrow_array, fits_one_array, in_one_array, int_values, pointing_to, taken
-from pipeline.tables import EXCHANGES
+from pipeline.lake.arrow import arrow_array, int_values
+from pipeline.tables import EXCHANGES_WITH_BODIES
 
 _ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
 _CLOCK = ", ".join(CLOCK_COLUMNS)
 _CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
-_KEEP_HEADERS = names_of(lambda protocol: protocol.keeps_headers)
 _SLIM = (
     *CONTEXT, "exchange_id", "direction", "seq", "ts", "ts_end", "flags", "size", "idle_us", "client_id",
     "decode_status",
 )  # fmt: skip
 """What halves are matched by. Texts of bodies stay out of it: they are taken once both halves are found."""
-_TEXTS = ("body", "embedded", "header")
-_Bring = Callable[[pa.ChunkedArray, pa.Array], pa.ChunkedArray]
-"""Gives values of a column of texts by row number; a row that is null gives null."""
 
 
 def exchanges(
@@ -59,7 +56,7 @@ def exchanges(
     *,
     copies_texts: bool = True,
 ) -> pa.Table:
-    """Rows of ``silver.exchanges``, and behind them those whose ``status`` is ``pending``.
+    """Exchanges with their bodies, and behind them those whose ``status`` is ``pending``.
 
     Args:
         frames: rows of ``bronze.frames``; each frame once. Should an exchange id repeat in one direction, the first
@@ -71,45 +68,28 @@ def exchanges(
     """
     before = frames.slice(0, 0) if earlier is None else earlier
     clocks = pa.concat_tables([some.select(CLOCK_COLUMNS) for some in (frames, before)])
-    bring = taken if copies_texts or not all(fits_one_array(frames.column(name)) for name in _TEXTS) else pointing_to
+    bring = way_of(frames, copies_texts=copies_texts)
 
     def pair(some: pa.Table) -> pa.Table:
         return _paired(some, clocks, response_timeout, abandon_timeout, bring)
 
-    found = by_parts(f"table {EXCHANGES.full_name}", pair, frames, "connection_id")
-    return pa.concat_tables(found) if found else schema_of(EXCHANGES).empty_table()
+    found = by_parts(f"table {EXCHANGES_WITH_BODIES.full_name}", pair, frames, "connection_id")
+    return pa.concat_tables(found) if found else schema_of(EXCHANGES_WITH_BODIES).empty_table()
 
 
 def _paired(
-    frames: pa.Table, clocks: pa.Table, response_timeout: timedelta, abandon_timeout: timedelta, bring: _Bring
+    frames: pa.Table, clocks: pa.Table, response_timeout: timedelta, abandon_timeout: timedelta, bring: Bring
 ) -> pa.Table:
     found = matched(frames.select(_SLIM), clocks, span_us(response_timeout), span_us(abandon_timeout))
     order = np.argsort(found.is_pending, kind="stable")
     rows = found.rows
     if found.is_pending.any():
         rows = rows.take(Numbers.all_known(order).arrow(pa.int64()))
-    texts = _texts_of(rows, frames, {"request": found.requests[order], "response": found.responses[order]}, bring)
+    texts = texts_of(rows, frames, {"request": found.requests[order], "response": found.responses[order]}, bring)
     paired = rows.append_column("response_body", texts["response_body"])
     for name, errors in zip(("error_codes", "error_names"), _errors_of(paired), strict=True):
         rows = rows.append_column(name, errors)
-    rows = fit(rows, EXCHANGES)
-    for name, column in texts.items():
-        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
-    return rows
-
-
-def _texts_of(
-    rows: pa.Table, frames: pa.Table, halves: Mapping[str, Ints], bring: _Bring
-) -> dict[str, pa.ChunkedArray]:
-    """The texts of both halves, which are in these frames; -1 for none."""
-    columns = {}
-    keeps_header = truths(pc.is_in(rows.column("protocol"), arrow_array(_KEEP_HEADERS, pa.string())))
-    for name in _TEXTS:
-        texts = in_one_array(frames.column(name))
-        for half, places in halves.items():
-            is_wanted = (places >= 0) & keeps_header if name == "header" else places >= 0
-            columns[f"{half}_{name}"] = bring(texts, Numbers(places, is_wanted).arrow(pa.int64()))
-    return columns
+    return with_texts(fit(rows, EXCHANGES_WITH_BODIES), texts)
 
 
 def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
@@ -122,7 +102,7 @@ def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
     places = np.where(doubtful, np.cumsum(doubtful), 0)
     for number, name in enumerate(("error_codes", "error_names")):
         lists = [[], *(None if one is None else [error[number] for error in one] for one in read)]
-        yield at_places(arrow_array(lists, schema_of(EXCHANGES).field(name).type), places)
+        yield at_places(arrow_array(lists, schema_of(EXCHANGES_WITH_BODIES).field(name).type), places)
 
 
 def may_have_errors(paired: pa.Table) -> Bools:

@@ -232,6 +232,10 @@ class Tables:
         """The same as an Arrow table."""
         return self._connection.sql(sql, params=parameters or None).to_arrow_table()
 
+    def reader(self, sql: str, rows: int) -> pa.RecordBatchReader:
+        """The same in batches of so many rows, for results that need not be in memory. Ask nothing else meanwhile."""
+        return self._connection.sql(sql).to_arrow_reader(rows)
+
     def close(self) -> None:
         """Free what is held; the connection, which takes a while to make, waits for whoever needs one next."""
         if self._reads_files:

@@ -20,10 +20,10 @@ from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.clusters import of_cluster
 from pipeline.dashboard.opened import Marks, marks_of, opened_table
 from pipeline.dashboard.read_only import read_only
-from pipeline.dashboard.views import views
+from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake
 from pipeline.lake.delta_reader import OpenTable, open_table
-from pipeline.tables import TABLES, Table
+from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, TABLES, Table
 
 _MOST_ANSWERS = 200
 """Answers that are kept: a picture's are some hundred kilobytes."""
@@ -127,9 +127,16 @@ class Lake:
             raise no_lake(self.place)
         for view in asked:
             try:
-                self.connection.execute(f"CREATE OR REPLACE VIEW {view.name} AS {view.sql}")
+                self.connection.execute(f"CREATE OR REPLACE VIEW {view.name} AS {self._sql_of(view)}")
             except duckdb.CatalogException:
                 continue  # a table that it needs is not there yet
+
+    def _sql_of(self, view: View) -> str:
+        """The query of a view; in lakes of layout 2 exchanges hold their bodies themselves."""
+        held = self._opened.get("silver_exchanges")
+        if view.name == EXCHANGES_WITH_BODIES.name and held is not None and "request_body" in held.schema.names:
+            return f"FROM {EXCHANGES.full_name}"
+        return view.sql
 
     def _attach(self, name: str, opened: Callable[[str, Table], OpenTable | None]) -> bool:
         table = TABLES[name]

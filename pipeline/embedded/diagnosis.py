@@ -15,6 +15,7 @@ from pipeline.analysis.derive import Derived, Wanted, derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
 from pipeline.analysis.frames.effort import pays_for_kernel
+from pipeline.analysis.frames.order import by_connection
 from pipeline.analysis.incidents.incidents import incidents_table, judged
 from pipeline.analysis.lives import UNSPOKEN, lives
 from pipeline.analysis.rules.run import findings_table
@@ -95,7 +96,7 @@ def diagnose(landed: Landed, settings: StreamSettings, wanted: Wanted = "all") -
         wanted: which tables.
     """
     with noting() as noted:
-        derived = derive(decoded(landed.frames), landed.gaps, settings, wanted)
+        derived = derive(decoded(landed.frames, in_order=wanted == "all"), landed.gaps, settings, wanted)
         if noted.errors and landed.frames.num_rows and not derived.of(EXCHANGES).num_rows + derived.pending.num_rows:
             _demand_exchanges(noted.errors)
         found = findings_of(derived, settings.findings)
@@ -113,13 +114,20 @@ def _demand_exchanges(errors: Iterable[InternalError]) -> None:
         raise MemoryError
 
 
-def decoded(landed: pa.Table, *, by_kernel: bool | None = None) -> pa.Table:
-    """Rows of ``bronze.frames`` from landed ones; None: by the kernel if that pays."""
+def decoded(landed: pa.Table, *, by_kernel: bool | None = None, in_order: bool = False) -> pa.Table:
+    """Rows of ``bronze.frames`` from landed ones.
+
+    Args:
+        landed: rows of the landing zone.
+        by_kernel: whether compiled code decodes them; None: if that pays.
+        in_order: frames of a connection beside each other, for tables that are written.
+    """
     codec = Codec()
     by_kernel = pays_for_kernel(landed) if by_kernel is None else by_kernel
+    pieces = landed.combine_chunks().to_batches(_DECODED_AT_ONCE)
     batches = [
         one
-        for batch in landed.combine_chunks().to_batches(_DECODED_AT_ONCE)
+        for batch in (by_connection(pieces) if in_order else pieces)
         for one in decode_batch(codec, batch, by_kernel=by_kernel)
     ]
     rows = pa.Table.from_batches(batches) if batches else landed

@@ -14,6 +14,7 @@ from random import Random
 
 import pyarrow as pa
 
+from pipeline.analysis.bodies import with_bodies_sql
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US
@@ -21,16 +22,17 @@ from pipeline.analysis.minutes import api_latency
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements
 from pipeline.quality.model import Ask
 from pipeline.quality.relations import once, view_of
-from pipeline.tables import API_LATENCY, EXCHANGES, MONGO_COMMANDS, Table
+from pipeline.tables import API_LATENCY, EXCHANGES, EXCHANGES_WITH_BODIES, FRAMES, MONGO_COMMANDS, Table
 
 SAMPLED = 20_000
 """Exchanges of an hour whose bodies are read again; hours that are as small are read as a whole."""
-READS = (EXCHANGES, MONGO_COMMANDS, API_LATENCY, *TABLES.values())
-"""Tables that are compared, and the one that they are derived from."""
+READS = (EXCHANGES, FRAMES, MONGO_COMMANDS, API_LATENCY, *TABLES.values())
+"""Tables that are compared, and those that they are derived from."""
 
 _HOUR_OF = f"floor(unix_micros(ts) / {HOUR_US})"
 _SAMPLE = f"""
-    FROM silver_exchanges WHERE {_HOUR_OF} = {{hour}} AND status <> 'pending' ORDER BY exchange_id LIMIT {SAMPLED}
+    FROM silver_exchanges WHERE {_HOUR_OF} = {{hour}} AND status <> 'pending'
+    ORDER BY exchange_id LIMIT {SAMPLED}
 """
 
 
@@ -73,7 +75,7 @@ def derived_again(ask: Ask, hour: int) -> Iterator[Again]:
         hour: since the epoch, by the ``ts`` of exchanges.
     """
     sample = _SAMPLE.format(hour=hour)
-    exchanges = fit(ask(f"SELECT * {sample}"), EXCHANGES)
+    exchanges = fit(ask(with_bodies_sql(f"(SELECT * {sample})", view_of(FRAMES))), EXCHANGES_WITH_BODIES)
     kafka = KafkaStatements.of(exchanges)
     commands, _ = mongodb_statements(exchanges)
     stated = [(table, kafka.table(part, Facts())) for part, table in TABLES.items()]

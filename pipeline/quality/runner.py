@@ -120,7 +120,9 @@ def check_relations(
             )
             for relation in relations
         ]  # fmt: skip
-        return found + (reconcile_again(source, ask, run, since) if samples and "gold" not in waits else [])
+        if not samples or "gold" in waits:
+            return found
+        return found + reconcile_again(source, ask, run, _later(since, kept_from))  # out of bodies, which frames have
 
 
 def _later(one: date | None, other: date | None) -> date | None:

@@ -36,6 +36,7 @@ from pipeline.tables.ops import CHANGE_LOG, INTERNAL_ERRORS, LANDING_FILES, QUAL
 from pipeline.tables.silver import (
     DUPLICATE_FLOWS,
     EXCHANGES,
+    EXCHANGES_WITH_BODIES,
     OFFSET_EVENTS,
     PENDING_EXCHANGES,
     RECORD_BATCHES,
@@ -62,6 +63,7 @@ __all__ = [
     "DERIVED_DAYS",
     "DUPLICATE_FLOWS",
     "EXCHANGES",
+    "EXCHANGES_WITH_BODIES",
     "FETCH_SESSIONS",
     "FINDINGS",
     "FRAMES",

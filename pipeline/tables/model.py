@@ -11,10 +11,11 @@ DERIVED_DAYS = 180
 """Of silver and gold alike: gold is derived from silver, also anew when a late frame arrives."""
 OPS_DAYS = 90
 
-LAYOUT = 2
+LAYOUT = 3
 """How tables lie in a lake: it grows where an older release would misread what this one writes, or undo it.
 
-Layout 2 has other names of some tables, columns and values; those of layout 1 are the ``former`` ones below.
+Layout 2 has other names of some tables, columns and values; those of layout 1 are the ``former`` ones below. In
+layout 3 ``silver.exchanges`` names its frames, and does not hold their bodies a second time.
 """
 LAYOUT_PROPERTY = "wirelake.layout"
 """Property of each table that states it; a table without is of layout 1."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.tables.bronze import DATE, FRAMES
 from pipeline.tables.model import DERIVED_DAYS, Table, optional, required
 
@@ -55,16 +57,8 @@ EXCHANGES = Table(
         optional("error_names", "array<string>", "Their names, in the same order"),
         optional("request_status", "string", "decode_status of the request"),
         optional("response_status", "string", "decode_status of the response"),
-        optional("request_body", "string", "JSON of the request's body"),
-        optional("response_body", "string", "JSON of the response's body"),
-        optional("request_embedded", "string", "JSON array: the messages inside bytes fields of the request"),
-        optional("response_embedded", "string", "JSON array: the messages inside bytes fields of the response"),
         optional("request_flags", "int", "flags of the request's frame, as in bronze.frames"),
         optional("response_flags", "int", "flags of the response's frame"),
-        optional(
-            "request_header", "string", "MongoDB: JSON of the request's header; null: all of it stands in columns"
-        ),
-        optional("response_header", "string", "MongoDB: JSON of the response's header"),
         optional(
             "service_us",
             "bigint",
@@ -72,6 +66,13 @@ EXCHANGES = Table(
             "the last byte of the request, or of the response before it if that came later, to the first byte of the "
             "response, microseconds; null if that response was lost",
         ),
+        optional(
+            "request_seq",
+            "bigint",
+            "seq of the request's frame in bronze.frames: with connection_id, the day of request_ts and the direction "
+            "the key of its row, which has the body",
+        ),
+        optional("response_seq", "bigint", "seq of the response's frame, likewise"),
     ),
     key=("exchange_id",),
     partition_by=("date",),
@@ -83,6 +84,24 @@ EXCHANGES = Table(
     keep_days=DERIVED_DAYS,
     cluster_by=("api_key", "client_id"),
 )
+
+BODIES = (
+    optional("request_body", "string", "JSON of the request's body"),
+    optional("response_body", "string", "JSON of the response's body"),
+    optional("request_embedded", "string", "JSON array: the messages inside bytes fields of the request"),
+    optional("response_embedded", "string", "JSON array: the messages inside bytes fields of the response"),
+    optional("request_header", "string", "MongoDB: JSON of the request's header; null: all of it stands in columns"),
+    optional("response_header", "string", "MongoDB: JSON of the response's header"),
+)
+"""What the frames of an exchange hold, which stands in ``bronze.frames`` alone."""
+
+EXCHANGES_WITH_BODIES = replace(
+    EXCHANGES,
+    name="exchanges_with_bodies",
+    comment="A request together with its response, and the bodies of both",
+    columns=(*EXCHANGES.columns, *BODIES),
+)
+"""Exchanges while they are derived, and as the view ``exchanges_with_bodies`` gives them; no table of a lake."""
 
 DUPLICATE_FLOWS = Table(
     "silver",

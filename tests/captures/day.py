@@ -28,7 +28,7 @@ from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
-from pipeline.tables import EXCHANGES
+from pipeline.tables import EXCHANGES_WITH_BODIES
 from tests.captures.matrix import PAGE, write
 from tests.captures.simulation.conversation import PARTS, Conversation
 from tests.captures.simulation.life import Life, prefix_of
@@ -214,7 +214,7 @@ def _most_memory() -> int:
 
 def _together(pieces: Sequence[dict[str, pa.Table]], facts: Facts) -> Gathered:
     tables = {part: pa.concat_tables([piece[part] for piece in pieces]).combine_chunks() for part in PARTS}
-    return Gathered(pending=fit(pa.table({}), EXCHANGES), facts=facts, **tables)
+    return Gathered(pending=fit(pa.table({}), EXCHANGES_WITH_BODIES), facts=facts, **tables)
 
 
 _PREFIX = re.compile(r"team(\d+)\.")

@@ -17,7 +17,14 @@ from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.stats import CaptureStats
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import (
+    EXCHANGES,
+    EXCHANGES_WITH_BODIES,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    STATE_EVENTS,
+)
 from tests.captures.begun.cuts import BEGIN, END, NOT_FOUND, Cut, alarms_of, cuts_in, cuts_of, rows_of, table
 from tests.captures.begun.reasons import Silent, Whole, reason_of
 from tests.captures.matrix import PAGE
@@ -94,7 +101,7 @@ def whole(*exchanges_s: float, **more: Any) -> Silent:
     ids = [f"e{number}" for number in range(len(exchanges_s))]
     tables = {
         one.full_name: schema_of(one).empty_table()
-        for one in (EXCHANGES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS, MONGO_HANDSHAKES)
+        for one in (EXCHANGES, EXCHANGES_WITH_BODIES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS, MONGO_HANDSHAKES)
     }
     empty = tables[EXCHANGES.full_name]
     columns: dict[str, Any] = {name: pa.nulls(len(ids), empty.schema.field(name).type) for name in empty.column_names}

@@ -5,7 +5,8 @@ That part has no quoted identifiers (columns are qualified instead: ``t.offset``
 the result), which DuckDB learns as macros.
 
 The two engines define functions of their own each in another way, so what views share is text: ``{lag}`` and
-``{lag_read_committed}`` stand for how far behind a group ``g`` is, on a log ``l`` that may have gone on since.
+``{lag_read_committed}`` stand for how far behind a group ``g`` is, on a log ``l`` that may have gone on since;
+``{with_bodies}`` for exchanges joined with their frames.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from pipeline.analysis.bodies import with_bodies_sql
 from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL
 
 if TYPE_CHECKING:
@@ -28,7 +30,10 @@ _LAG_READ_COMMITTED = f"""CASE
   WHEN l.last_stable_offset < l.last_stable_high_watermark AND l.last_stable_offset >= g.committed_offset
     THEN {_LAG_HELD}
 END"""
-_SHARED = {"lag": _LAG_NOW, "lag_read_committed": _LAG_READ_COMMITTED, "lag_seconds": LAG_SECONDS_SQL}
+_SHARED = {
+    "lag": _LAG_NOW, "lag_read_committed": _LAG_READ_COMMITTED, "lag_seconds": LAG_SECONDS_SQL,
+    "with_bodies": with_bodies_sql("silver.exchanges", "bronze.frames"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

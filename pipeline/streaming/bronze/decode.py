@@ -53,9 +53,11 @@ def write_decoded(
     folder, umask = lake.path(FRAMES), current_umask()
 
     def write(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        from pipeline.analysis.frames.order import by_connection  # noqa: PLC0415 - on the worker only
+
         os.umask(umask)
         with TableWriter(folder, FRAMES) as writer:
-            for batch in decoder(batches_of(frames, types)):
+            for batch in decoder(by_connection(batches_of(frames, types))):
                 yield from lines_of(writer.add(_dated(batch)))
             yield from lines_of(writer.close())
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.analysis.copies.copies import counted, counted_sql, waiting_sql
 from pipeline.analysis.derive import WAITING_SQL, with_topics
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import first_hour, span_us
+from pipeline.analysis.rules.kafka.exchange_symptoms import SymptomThresholds, without_bodies
 from pipeline.analysis.rules.run import Found, find_all
-from pipeline.analysis.rules.thresholds import RuleThresholds
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import InFiles, Tables
 from pipeline.streaming.gold.realtime_findings import RealtimeFindings
+from pipeline.streaming.silver.bodies import exchanges_with_bodies, together
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import day_of
@@ -23,6 +29,7 @@ from pipeline.tables import (
     CONNECTIONS,
     DUPLICATE_FLOWS,
     EXCHANGES,
+    EXCHANGES_WITH_BODIES,
     GAPS,
     MONGO_COMMANDS,
     OFFSET_EVENTS,
@@ -35,7 +42,7 @@ from pipeline.tables import (
 
 
 def refresh_findings(
-    rows: LakeIO, facts: Facts, settings: RuleThresholds, first_us: int, ahead: RealtimeFindings
+    rows: LakeIO, facts: Facts, settings: SymptomThresholds, first_us: int, ahead: RealtimeFindings
 ) -> int:
     """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
@@ -63,14 +70,14 @@ _ALL = {
     "connections": CONNECTIONS,
 }  # fmt: skip
 """By the names that rules know them by (see pipeline.analysis.rules.model.Sources)."""
-_OF_EXCHANGES = ("exchanges", "events", "batches", "states", "commands")
-"""Of a connection that was seen several times, one copy counts."""
+_STATED = ("events", "batches", "states", "commands")
+"""What exchanges state: of a connection that was seen several times, one copy counts."""
 _NAMED = ("events", "batches")
 _FEW = 1_000_000
 """Rows of all these that are read at once: half a gigabyte, for some fifty queries go over them."""
 
 
-def _find_all(rows: LakeIO, facts: Facts, settings: RuleThresholds, since_us: int) -> Found:
+def _find_all(rows: LakeIO, facts: Facts, settings: SymptomThresholds, since_us: int) -> Found:
     """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on.
 
     A lake on this machine is read without Spark: at once if that is little, else file by file as rules ask, for a day
@@ -83,32 +90,57 @@ def _find_all(rows: LakeIO, facts: Facts, settings: RuleThresholds, since_us: in
     copies = rows.read(TableScan(DUPLICATE_FLOWS, from_day=day_of(since_us)))
     beside = {"all_copies": copies, "halves": rows.read(TableScan(PENDING_EXCHANGES))}
     found = rows.collect_if_small(lying, _FEW)
-    tables = _of_few(found, copies, beside) if found is not None else _of_many(rows, lying, copies, beside)
-    try:
+    with ExitStack() as held:
+        if found is not None:
+            pieces = _looked_at(rows, lying["exchanges"], copies, settings, found["exchanges"])
+            tables = _of_few({**found, "exchanges": together(pieces)}, copies, beside)
+        else:
+            folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="wirelake-")))
+            exchanges = _in_file(folder / "exchanges.parquet", _looked_at(rows, lying["exchanges"], copies, settings))
+            tables = _of_many(rows, lying, exchanges, copies, beside)
+        held.callback(tables.close)
         tables.view("all_waiting", _WAITING)
         tables.view("waiting", waiting_sql("all_waiting", "all_copies"))
         return find_all(tables, facts, settings)
-    finally:
-        tables.close()
+
+
+def _looked_at(
+    rows: LakeIO, wanted: TableScan, copies: pa.Table, settings: SymptomThresholds, held: pa.Table | None = None
+) -> Iterator[pa.Table]:
+    """Exchanges without copies, with the bodies that rules look into, some at a time; ``held``: they are in memory."""
+    for some in exchanges_with_bodies(rows, wanted, held):
+        yield without_bodies(counted(some, copies), settings)
+
+
+def _in_file(path: Path, pieces: Iterable[pa.Table]) -> InFiles:
+    """The same in a file: of a day of traffic they need not fit into memory."""
+    with pq.ParquetWriter(path, schema_of(EXCHANGES_WITH_BODIES), compression="zstd") as file:
+        for some in pieces:
+            file.write_table(some)
+    return InFiles([str(path)], "FROM read_parquet($paths)")
 
 
 def _of_few(found: Mapping[str, pa.Table], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
     """In memory. Copies are left out at once: each of many queries would do it again."""
     tables = Tables(beside, asked_often=True)
     for name, some in found.items():
-        once = counted(some, copies) if name in _OF_EXCHANGES else some
+        once = counted(some, copies) if name in _STATED else some
         tables.add(name, with_topics(once) if name in _NAMED else once)
     return tables
 
 
-def _of_many(rows: LakeIO, lying: Mapping[str, TableScan], copies: pa.Table, beside: Mapping[str, pa.Table]) -> Tables:
+def _of_many(
+    rows: LakeIO, lying: Mapping[str, TableScan], exchanges: InFiles, copies: pa.Table, beside: Mapping[str, pa.Table]
+) -> Tables:
     """Where they lie."""
-    read = side_by_side(*(partial(rows.scan, one) for one in lying.values()))
+    others = {name: one for name, one in lying.items() if name != "exchanges"}
+    read = side_by_side(*(partial(rows.scan, one) for one in others.values()))
     tables = Tables(
-        {**beside, **{f"all_{name}": some for name, some in zip(lying, read, strict=True)}}, asked_often=True
+        {**beside, "exchanges": exchanges, **{f"all_{name}": some for name, some in zip(others, read, strict=True)}},
+        asked_often=True,
     )
-    for name in lying:
-        has_copies = copies.num_rows and name in _OF_EXCHANGES
+    for name in others:
+        has_copies = copies.num_rows and name in _STATED
         chosen = counted_sql(f"all_{name}", "all_copies") if has_copies else f"SELECT * FROM all_{name}"
         tables.view(name, f"SELECT * REPLACE ({_TOPIC}) FROM ({chosen})" if name in _NAMED else chosen)
     return tables

@@ -26,16 +26,17 @@ from pipeline.analysis.rules.changes import kind_of_change
 from pipeline.analysis.rules.run import Found, finding_rows, findings_table
 from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
+from pipeline.streaming.silver.bodies import exchanges_with_bodies, together
 from pipeline.streaming.silver.mongo import handshakes_of
 from pipeline.streaming.storage.lake_io import LakeIO, same_rows
 from pipeline.streaming.storage.table_scan import TableScan
-from pipeline.tables import FINDINGS, GAPS, INCIDENTS, MONGO_HANDSHAKES
+from pipeline.tables import EXCHANGES, FINDINGS, GAPS, INCIDENTS, MONGO_HANDSHAKES
 
 MOST_EXCHANGES = 20_000
 """Judged at once: a second of work."""
 _BACK_US = 300_000_000
 """Of a job that has just begun so much of what silver holds is looked at, µs."""
-_READ = {name: table for name, table in TABLES.items() if table is not MONGO_HANDSHAKES}
+_READ = {**{name: table for name, table in TABLES.items() if table is not MONGO_HANDSHAKES}, "exchanges": EXCHANGES}
 """Handshakes are read with the commands that they name, however long before them they came."""
 
 
@@ -156,6 +157,9 @@ class RealtimeFindings:
         held = rows.collect_if_small(wanted)
         if held is None or held["exchanges"].num_rows > MOST_EXCHANGES:
             since_us, held = first_us, {name: getattr(new, name) for name in _READ}
+        else:
+            pieces = exchanges_with_bodies(rows, wanted["exchanges"], held["exchanges"])
+            held["exchanges"] = together(pieces)
         recent = Gathering(self._settings, MOST_EXCHANGES, since_us)
         recent.take(replace(new, **held))
         return recent

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 
 import pyarrow as pa
@@ -80,16 +81,15 @@ def backfill_days(
     # What agents stated of these days is taken in again with the news.
     delete_rows(spark, lake, CONNECTIONS, F.col("date").between(F.lit(first), F.lit(last)))
     progress("pairing requests and responses")
-    _exchanges(rows, first, last, settings)
-    progress("deriving offset events")
-    # An answer that came after midnight is an event of the next day.
-    around = TableScan(EXCHANGES, from_day=first - _DAY, before_day=last + _DAY)
-    here = rows.collect_if_small({"around": around})
-    if here is not None:
-        _statements(rows, stated_here(gathered_here(here["around"], load_facts(rows))), first, last, progress)
-    else:
-        with stated_apart(rows.frame(around)) as stated:
-            _statements(rows, stated, first, last, progress)
+    with _exchanges(rows, first, last, settings) as complete:
+        progress("deriving offset events")
+        # An answer that came after midnight is an event of the next day.
+        around = _of_days(complete, first - _DAY, last)
+        if isinstance(around, pa.Table):
+            _statements(rows, stated_here(gathered_here(around, load_facts(rows))), first, last, progress)
+        else:
+            with stated_apart(around) as stated:
+                _statements(rows, stated, first, last, progress)
 
 
 def _statements(rows: LakeIO, stated: Stated, first: date, last: date, progress: Callable[[str], None]) -> None:
@@ -128,21 +128,33 @@ def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None
         )
 
 
-def _exchanges(rows: LakeIO, first: date, last: date, settings: StreamSettings) -> None:
-    """Pair the frames of these days; those of the days around them may hold their other halves."""
+@contextmanager
+def _exchanges(rows: LakeIO, first: date, last: date, settings: StreamSettings) -> Iterator[Made]:
+    """Pair the frames of these days and write what they are; those of the days around may hold their other halves.
+
+    Gives all completed exchanges with their bodies, also of the day before and the day after.
+    """
     since = TableScan(FRAMES, from_day=first - _DAY, columns=HALF_COLUMNS)
     here = rows.collect_if_small({"since": since})
     waiting = rows.read(TableScan(PENDING_EXCHANGES))
-    complete: Made
-    still: Made
     if here is not None:
         frames = here["since"]
         is_near = pc.less_equal(frames.column("date"), pa.scalar(last + _DAY))
         complete, still = pair_here(frames.filter(is_near), settings, frames)
-    else:
-        frame = rows.frame(since)
-        paired = pair_apart(rows, frame.where(F.col("date") <= F.lit(last + _DAY)), frame, settings)
-        complete, still = complete_of(paired), waiting_of(paired)
+        _replace(rows, complete, still, waiting, first, last)
+        yield complete
+        return
+    frame = rows.frame(since)
+    paired = pair_apart(rows, frame.where(F.col("date") <= F.lit(last + _DAY)), frame, settings).persist()
+    try:
+        _replace(rows, complete_of(paired), waiting_of(paired), waiting, first, last)
+        yield complete_of(paired)
+    finally:
+        paired.unpersist()
+
+
+def _replace(rows: LakeIO, complete: Made, still: Made, waiting: pa.Table, first: date, last: date) -> None:
+    """Write the exchanges of these days, and the halves that wait in place of those that waited."""
     rows.replace_dates(_of_days(complete, first, last), EXCHANGES, first, last)
     ours = rows.as_arrow(_of_days(still, first, last), PENDING_EXCHANGES.columns)
     is_ours = _is_between(waiting, first, last)

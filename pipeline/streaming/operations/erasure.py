@@ -54,9 +54,6 @@ _ONLY_COLUMN = ("connection_id",)
 _TEXTS = {
     FRAMES.full_name: ("header", "body", "embedded"),
     GAPS.full_name: ("life",),
-    EXCHANGES.full_name: tuple(
-        f"{s}_{part}" for s in ("request", "response") for part in ("header", "body", "embedded")
-    ),
 }
 _MERGED = (
     GAPS,

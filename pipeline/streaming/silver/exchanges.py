@@ -17,14 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.pairing import HALF, completed, exchanges, halves_of, newest, pending, with_halves
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.storage.lake_io import LakeIO
-from pipeline.tables import EXCHANGES, PENDING_EXCHANGES, Column
+from pipeline.tables import EXCHANGES_WITH_BODIES, PENDING_EXCHANGES, Column
 
 HALF_COLUMNS = PENDING_EXCHANGES.column_names
 CLOCKS = ["connection_id", "direction", "seq", "ts", "flags"]
 """What :func:`pipeline.analysis.pairing.newest` reads."""
 _CLOCKS = tuple(column for column in PENDING_EXCHANGES.columns if column.name in CLOCKS)
 _PAIRED = (
-    *EXCHANGES.columns,
+    *EXCHANGES_WITH_BODIES.columns,
     *(Column(f"{HALF}{column.name}", column.type, "") for column in PENDING_EXCHANGES.columns),
 )
 _ID = "coalesce(exchange_id, concat_ws('/', connection_id, direction, seq))"
@@ -32,7 +32,7 @@ _ID = "coalesce(exchange_id, concat_ws('/', connection_id, direction, seq))"
 
 
 def pair_here(halves: pa.Table, settings: StreamSettings, clocks: pa.Table | None = None) -> tuple[pa.Table, pa.Table]:
-    """Complete rows of ``silver.exchanges``, and the halves that still wait.
+    """Completed exchanges with their bodies, and the halves that still wait.
 
     Args:
         halves: with the columns of ``silver.pending_exchanges``.
@@ -67,8 +67,8 @@ def pair_apart(rows: LakeIO, halves: DataFrame, frames: DataFrame, settings: Str
 
 
 def complete_of(paired: DataFrame) -> DataFrame:
-    """Rows of ``silver.exchanges``."""
-    return paired.where("status <> 'pending'").select(*EXCHANGES.column_names)
+    """Completed exchanges with their bodies."""
+    return paired.where("status <> 'pending'").select(*EXCHANGES_WITH_BODIES.column_names)
 
 
 def waiting_of(paired: DataFrame) -> DataFrame:

@@ -1,9 +1,9 @@
-"""Carries a lake of layout 1 over: its tables get the folders, columns and values of today.
+"""Carries a lake of an earlier layout over: its tables get the folders, columns and values of today.
 
 Each step can be done again after a crash: a table is moved as a whole, with its log, so that checkpoints and
 transaction ids go on; columns are renamed in one commit that writes the rows anew; and the property that states the
-layout is set last (:mod:`pipeline.streaming.storage.lake`). Only small tables are rewritten: ``gold.findings`` and
-``gold.incidents``.
+layout is set last (:mod:`pipeline.streaming.storage.lake`). Rewritten are small tables, ``gold.findings`` and
+``gold.incidents``, and ``silver.exchanges`` (:mod:`pipeline.streaming.storage.bodies_once`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.fit import fit
 from pipeline.lake.delta_writer import writer_properties
 from pipeline.lake.former_layout import column_sql, current_rows, is_former, name_in
-from pipeline.tables import TABLES, Table
+from pipeline.streaming.storage.bodies_once import give_up_bodies, give_up_bodies_here
+from pipeline.tables import EXCHANGES, TABLES, Table
 
 _LOG = "_delta_log"
 
 
 def carry_over(spark: SparkSession, root: str, *, is_local: bool) -> None:
-    """Carry over what a lake still has of layout 1; of any other lake nothing is written.
+    """Carry over what a lake still has of an earlier layout; of any other lake nothing is written.
 
     Args:
         spark: the session.
@@ -40,6 +41,10 @@ def carry_over(spark: SparkSession, root: str, *, is_local: bool) -> None:
             (_move_here if is_local else _move)(spark, f"{root}/{table.former.path}", f"{root}/{table.path}")
         if any(column.has_former for column in table.columns):
             (_rename_here if is_local else _rename)(spark, f"{root}/{table.path}", table)
+    if is_local:
+        give_up_bodies_here(root)
+    elif DeltaTable.isDeltaTable(spark, f"{root}/{EXCHANGES.path}"):
+        give_up_bodies(spark, root)
 
 
 def _move_here(_spark: SparkSession, former: str, current: str) -> None:

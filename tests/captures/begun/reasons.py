@@ -20,13 +20,20 @@ from pipeline.analysis.rules.churning import _SPREAD_US
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.rule import edges
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import (
+    EXCHANGES,
+    EXCHANGES_WITH_BODIES,
+    MONGO_COMMANDS,
+    MONGO_HANDSHAKES,
+    OFFSET_EVENTS,
+    STATE_EVENTS,
+)
 
 Row = dict[str, Any]
 Key = tuple[str, str]
 """Rule and subject of a finding."""
 
-_TABLES = (EXCHANGES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS, MONGO_HANDSHAKES)
+_TABLES = (EXCHANGES, EXCHANGES_WITH_BODIES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS, MONGO_HANDSHAKES)
 _END_US = 1_000_000
 """What heals it comes so shortly before its end."""
 LASTING = frozenset({
@@ -63,7 +70,7 @@ _REPEATED_AFTER = """
 """
 """Repeats after the cut of which the first attempt follows it too. A connection's only message is not recognised."""
 _ACCEPTED = f"""
-    SELECT count(*) FROM silver_exchanges
+    SELECT count(*) FROM silver_exchanges_with_bodies
     WHERE api_key IN ({int(ApiKey.SHARE_FETCH)}, {int(ApiKey.SHARE_ACKNOWLEDGE)})
         AND epoch_us(request_ts) > $2 AND epoch_us(request_ts) <= $3
         AND contains(request_body, '"groupId":"' || $1 || '"')

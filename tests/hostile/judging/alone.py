@@ -17,7 +17,7 @@ from pipeline.analysis.descriptions import halves
 from pipeline.analysis.errors import response_errors
 from pipeline.analysis.statements import kafka, mongodb
 from pipeline.lake.arrow import arrow_array, arrow_schema
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES
+from pipeline.tables import EXCHANGES_WITH_BODIES, MONGO_COMMANDS, MONGO_HANDSHAKES
 from tests.hostile.judging.bodies import EXTREMES, NAMES, places
 from tests.hostile.judging.documents import VALUES, keys_of, with_key
 from tests.hostile.judging.tally import Tally
@@ -136,7 +136,7 @@ _OTHERS = (*mongodb.CONTEXT, *mongodb.FROM_HANDSHAKE)
 def _exchanges(pair: Pair, messages: list[tuple[Message | None, Message | None]]) -> pa.Table:
     """What readers of statements get of exchanges."""
     count = len(messages)
-    columns: dict[str, list[Any]] = {column.name: [None] * count for column in EXCHANGES.columns}
+    columns: dict[str, list[Any]] = {column.name: [None] * count for column in EXCHANGES_WITH_BODIES.columns}
     columns |= {
         "exchange_id": [str(number) for number in range(count)], "connection_id": ["c"] * count,
         "ts": [1_770_000_000_000_000] * count, "api_key": [pair.api_key] * count,
@@ -145,7 +145,7 @@ def _exchanges(pair: Pair, messages: list[tuple[Message | None, Message | None]]
     for side, number in (("request", 0), ("response", 1)):
         for name, values in _texts([one[number] for one in messages]):
             columns[f"{side}_{name}"] = values
-    schema = arrow_schema(EXCHANGES.columns)
+    schema = arrow_schema(EXCHANGES_WITH_BODIES.columns)
     table = pa.table({field.name: arrow_array(columns[field.name], field.type) for field in schema})
     server = arrow_array(["10.0.0.1:9092"] * count, pa.string())
     times = table.column("ts").cast(pa.int64())

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline.analysis.fit import schema_of
 from pipeline.embedded.diagnosis import decoded
 from pipeline.lake.arrow import arrow_array
-from pipeline.tables import EXCHANGES, FRAMES
+from pipeline.tables import EXCHANGES_WITH_BODIES, FRAMES
 from tests.hostile import mutate
 from tests.hostile.judging import columns, documents
 from tests.hostile.judging.bodies import EXTREMES, integer_fields, mutated, with_field
@@ -123,7 +123,7 @@ def exchange_rows(source: Random, path: Path, tally: Tally) -> Rows:
     rate = source.choice(RATES)
     rows = paired_rows(frames)
     tally.bodies += rows.num_rows
-    rows = columns.mutated(source, rows, EXCHANGES.columns, rate)
+    rows = columns.mutated(source, rows, EXCHANGES_WITH_BODIES.columns, rate)
     if source.random() < 0.5:
         rows = with_texts(rows, lambda _, text: mutated(source, text) if source.random() < rate else text, _HALVES)
     return rows, gaps

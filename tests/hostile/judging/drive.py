@@ -35,7 +35,7 @@ from pipeline.embedded.diagnosis import Diagnosis, looked_at
 from pipeline.embedded.lake import write_lake
 from pipeline.embedded.live_monitor import LiveMonitor
 from pipeline.lake.arrow import int_values
-from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, INCIDENTS, LANDING_COLUMNS
+from pipeline.tables import EXCHANGES_WITH_BODIES, FINDINGS, FRAMES, INCIDENTS, LANDING_COLUMNS
 from pipeline.terminal.console import Console, json_line
 from pipeline.terminal.lines import Lines
 from tests.hostile.judging.tally import Tally
@@ -124,7 +124,7 @@ def _watch(frames: pa.Table, gaps: pa.Table, what: str, tally: Tally) -> None:
 
 def _describe(derived: Derived, what: str, tally: Tally) -> None:
     describers = ProtocolDescribers()
-    for row in derived.of(EXCHANGES).to_pylist():
+    for row in derived.of(EXCHANGES_WITH_BODIES).to_pylist():
         if row["protocol"] not in protocols():
             continue
         describer, (request, response) = describers.of(row["protocol"]), halves(row)

@@ -10,7 +10,7 @@ from pipeline.analysis.tables import Tables
 from pipeline.tables import (
     CONNECTIONS,
     DUPLICATE_FLOWS,
-    EXCHANGES,
+    EXCHANGES_WITH_BODIES,
     GAPS,
     MONGO_COMMANDS,
     OFFSET_EVENTS,
@@ -22,9 +22,9 @@ from pipeline.tables import (
 from tests.pipeline.rows import arrow
 
 NAMED = {
-    "exchanges": EXCHANGES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
+    "exchanges": EXCHANGES_WITH_BODIES, "events": OFFSET_EVENTS, "batches": RECORD_BATCHES, "states": STATE_EVENTS,
     "timeline": OFFSET_TIMELINE, "transactions": TRANSACTIONS, "gaps": GAPS, "commands": MONGO_COMMANDS,
-    "waiting": EXCHANGES, "all_copies": DUPLICATE_FLOWS, "connections": CONNECTIONS,
+    "waiting": EXCHANGES_WITH_BODIES, "all_copies": DUPLICATE_FLOWS, "connections": CONNECTIONS,
 }  # fmt: skip
 """The tables of the lake by the names that rules know them by."""
 

@@ -34,7 +34,7 @@ def test_the_lake_says_what_decode_says(name: str) -> None:
     tables = diagnose(read_inputs([capture]), StreamSettings()).tables
     ours = ProtocolDescribers()
     ours.note_topics(tables["silver.topics"].to_pylist())
-    rows = {row["exchange_id"]: row for row in tables["silver.exchanges"].to_pylist()}
+    rows = {row["exchange_id"]: row for row in tables["silver.exchanges_with_bodies"].to_pylist()}
     assert len(lines) > 100
     assert {name: described(rows[name], ours) for name in lines} == lines
 

@@ -19,7 +19,7 @@ from pipeline.commands.findings import what_was_looked_at
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded, diagnose
 from pipeline.embedded.inputs import Landed, read_inputs
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_EVENTS
 from tests.paths import CAPTURES
 from tests.pipeline.rows import T0, arrow, row
 
@@ -101,14 +101,14 @@ def beat(
     regex = {"subscribedTopicRegex": values.pop("regex", None)}
     ts = T0 + timedelta(seconds=at)
     return row(
-        EXCHANGES, exchange_id=f"e{at}", protocol="kafka", api_key=68, api_version=1, ts=ts, request_ts=ts,
+        EXCHANGES_WITH_BODIES, exchange_id=f"e{at}", protocol="kafka", api_key=68, api_version=1, ts=ts, request_ts=ts,
         response_ts=ts, server_ip="k", server_port=9092, client_ip="10.0.0.1", client_port=4000,
         request_body=json.dumps({**asked, **regex}), response_body=json.dumps(answer), **values,
     )  # fmt: skip
 
 
 def exchanges_of(*beats: dict[str, Any]) -> pa.Table:
-    return arrow(EXCHANGES, beats)
+    return arrow(EXCHANGES_WITH_BODIES, beats)
 
 
 def by_beats(*beats: dict[str, Any], facts: Facts | None = None) -> dict[str, str]:

@@ -27,8 +27,9 @@ def rows(lake: Path, sql: str) -> list[dict[str, Any]]:
 
 def test_the_views_state_what_they_answer() -> None:
     assert NAMES == [
-        "breaking_clients", "consumer_lag", "errors", "exchanges_with_pending", "failed_connections", "latency",
-        "open_transactions", "partition_owners", "stuck_partitions", "timeline_by_minute",
+        "breaking_clients", "consumer_lag", "errors", "exchanges_with_bodies", "exchanges_with_pending",
+        "failed_connections", "latency", "open_transactions", "partition_owners", "stuck_partitions",
+        "timeline_by_minute",
     ]  # fmt: skip
     assert [view.name for view in views() if len(view.question) < 30] == []
 

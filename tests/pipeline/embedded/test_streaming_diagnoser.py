@@ -21,7 +21,7 @@ from pipeline.embedded.diagnosis import Diagnosis, decoded, diagnose
 from pipeline.embedded.finding_retention import remembered
 from pipeline.embedded.inputs import Landed, read_inputs
 from pipeline.embedded.streaming_diagnoser import Change, Reported, StreamingDiagnoser
-from pipeline.tables import EXCHANGES, FRAMES, PENDING_EXCHANGES
+from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, FRAMES, PENDING_EXCHANGES
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules.incidents import RECORDINGS, recordings
 
@@ -98,7 +98,7 @@ def test_however_it_is_cut_it_ends_as_a_diagnosis_of_all_of_it(name: str) -> Non
         assert {known[other] for other in set(known) - DECLARED[name]} <= {"info"}
     for table, rows in expected.tables.items():
         if table not in {FRAMES.full_name, PENDING_EXCHANGES.full_name}:  # frames are not kept, nor halves as they came
-            without = BODIES if table == EXCHANGES.full_name else set[str]()
+            without = BODIES if table == EXCHANGES_WITH_BODIES.full_name else set[str]()
             assert in_any_order(found.tables[table], without) == in_any_order(rows, without), table
     assert found.looked == expected.looked
     assert following.frames == landed(PCAPS[name]).frames.num_rows
@@ -225,8 +225,8 @@ def test_bodies_stay_only_where_a_rule_looks_into_them() -> None:
     rows = landed(PCAPS["stuck_commit"])
     gathering = Gathering(STREAM)
     gathering.add(decoded(rows.frames), rows.gaps)
-    kept = derive_from(gathering.kept, STREAM).of(EXCHANGES)
-    full = whole(PCAPS["stuck_commit"]).derived.of(EXCHANGES)
+    kept = derive_from(gathering.kept, STREAM).of(EXCHANGES_WITH_BODIES)
+    full = whole(PCAPS["stuck_commit"]).derived.of(EXCHANGES_WITH_BODIES)
     assert kept.num_rows == full.num_rows
     for column in ("request_body", "response_body"):
         assert kept.column(column).null_count == full.column(column).null_count

@@ -10,7 +10,6 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.facts import Facts
-from pipeline.analysis.fit import fit
 from pipeline.analysis.news import of_all
 from pipeline.analysis.rules.kafka import groundwork
 from pipeline.analysis.safety.guard import noting
@@ -20,10 +19,12 @@ from pipeline.streaming import refresh
 from pipeline.streaming.gold import findings, minutes, realtime_findings
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.silver import batches
+from pipeline.streaming.silver.bodies import exchanges_with_bodies, together
 from pipeline.streaming.silver.stated import gathered_here
 from pipeline.streaming.storage.internal_errors import noting_steps
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import (
     API_LATENCY,
     ASSIGNMENTS,
@@ -109,8 +110,9 @@ def test_steps_of_a_refresh_cost_themselves(
 def test_a_look_ahead_that_fails_leaves_it_to_the_refresh(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchanges = fit(DeltaTable(str(lake / EXCHANGES.path)).to_pyarrow_table(), EXCHANGES)
-    of_lake, looking = LakeIO(spark, Lake.at(lake)), realtime_findings.RealtimeFindings(StreamSettings())
+    of_lake = LakeIO(spark, Lake.at(lake))
+    exchanges = together(exchanges_with_bodies(of_lake, TableScan(EXCHANGES)))
+    looking = realtime_findings.RealtimeFindings(StreamSettings())
     monkeypatch.setattr(realtime_findings, "findings_of", fails)
     with noting() as noted:
         looking.look(of_lake, gathered_here(exchanges, Facts()))

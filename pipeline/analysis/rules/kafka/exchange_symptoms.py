@@ -30,7 +30,7 @@ from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, SERVICE_US, Row, Tables, numbers
 from pipeline.lake.arrow import int_values, plain_texts
-from pipeline.tables import EXCHANGES
+from pipeline.tables import EXCHANGES_WITH_BODIES
 
 
 class SymptomThresholds(RuleThresholds):
@@ -121,7 +121,7 @@ def without_bodies(exchanges: pa.Table, settings: SymptomThresholds) -> pa.Table
     """Exchanges without the bodies that no rule looks into: an empty object stands for each, where there was one.
 
     Args:
-        exchanges: rows of ``silver.exchanges``; texts may point to others (:func:`pipeline.lake.arrow.pointing_to`).
+        exchanges: with their bodies; texts may point to others (:func:`pipeline.lake.arrow.pointing_to`).
         settings: the latency that is a symptom.
     """
     names = [f"{half}_{part}" for half in _HALVES_ASKED for part in ("body", "embedded", "header")]
@@ -135,7 +135,7 @@ def without_bodies(exchanges: pa.Table, settings: SymptomThresholds) -> pa.Table
         tables.close()
     for name, texts in less.items():
         exchanges = exchanges.set_column(exchanges.schema.get_field_index(name), name, texts)
-    return fit(exchanges, EXCHANGES)
+    return fit(exchanges, EXCHANGES_WITH_BODIES)
 
 
 def _places(tables: Tables, asked: str, **parameters: object) -> Ints:

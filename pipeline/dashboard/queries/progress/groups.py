@@ -79,7 +79,7 @@ WITH entered AS (
   WHERE {_HERE} AND (kind = 'join' OR kind = 'assignment' AND group_protocol <> 'classic') AND member_id <> ''
 )
 SELECT e.member_id, max(regexp_extract(x.request_body, '"(?:groupInstanceId|instanceId)":"([^"\\\\]+)"', 1)) AS instance
-FROM entered AS e JOIN silver.exchanges AS x ON x.exchange_id = e.exchange_id
+FROM entered AS e JOIN exchanges_with_bodies AS x ON x.exchange_id = e.exchange_id
 WHERE x.date BETWEEN $first_day - INTERVAL 1 DAY AND $last_day
   AND x.api_key IN {numbers(ApiKey.JOIN_GROUP, *HEARTBEATS)}
 GROUP BY e.member_id

@@ -49,7 +49,7 @@ WHERE date BETWEEN $first_day AND $last_day AND minute BETWEEN date_trunc('minut
 _EXCHANGES = f"""
 SELECT protocol, api_key, ts, response_ts, exchange_id, client_id, client_ip, server_ip, server_port, error_codes,
        request_body, CASE WHEN api_key <> {ApiKey.SHARE_GROUP_HEARTBEAT} THEN response_body END AS response_body
-FROM silver.exchanges
+FROM exchanges_with_bodies
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end AND protocol = 'kafka'
   AND api_key IN {SHARE_APIS}
 ORDER BY ts DESC LIMIT $most

@@ -19,7 +19,8 @@ MOST_NAMES = 300
 _LEAST_WAIT_US = 1000
 """Shorter waiting is not shown."""
 _MOST_BODY = 200_000
-"""Characters of a body that is read to put an exchange in words."""
+"""Bytes of a body that is read to put an exchange in words."""
+_ANY_LENGTH = 2**62
 
 LIST_COLUMNS = """
   ts, api_name, api_version, client_id, latency_us, service_us, error_names, status, request_size, response_size,
@@ -45,12 +46,20 @@ GROUP BY name ORDER BY n DESC, name LIMIT $most
 
 _SPOKEN = f"""
 SELECT {LIST_COLUMNS}, date, api_key, request_ts, response_ts, request_flags, response_flags, request_status,
-  response_status, request_header, response_header,
-  CASE WHEN strlen(request_body) <= $longest THEN request_body END AS request_body,
-  CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
+  response_status
 FROM silver.exchanges
 """  # noqa: S608 - our own text
-_BODIES = ("request_header", "response_header", "request_body", "response_body")
+# Bodies are sought for those that are shown alone.
+_SAID = """
+SELECT exchange_id, request_header, response_header, request_embedded, response_embedded,
+  CASE WHEN strlen(request_body) <= $longest THEN request_body END AS request_body,
+  CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
+FROM exchanges_with_bodies
+WHERE date BETWEEN $first AND $last AND list_contains($ids::VARCHAR[], exchange_id)
+"""
+_NOTHING = dict.fromkeys(
+    f"{half}_{text}" for half in ("request", "response") for text in ("header", "body", "embedded")
+)
 _TOPICS = "SELECT topic, topic_id FROM silver.topics LIMIT 10000"
 
 # An id does not contain its time: looking for it in all of them must not read their bodies.
@@ -103,16 +112,25 @@ def spoken(
     with suppress(NotThereYetError):
         describers.note_topics(ask_rows(connection, _TOPICS))
     sql = f"{_SPOKEN} WHERE {where} ORDER BY ts DESC, exchange_id DESC LIMIT $most"
-    rows = ask_rows(connection, sql, scope, most=most, longest=_MOST_BODY, **values)
+    rows = ask_rows(connection, sql, scope, most=most, **values)
+    said = _said(connection, rows, _MOST_BODY)
     for row in rows:
-        row["words"] = described(row, describers)
-        for name in _BODIES:
-            del row[name]
+        row["words"] = described({**row, **said.get(row["exchange_id"], _NOTHING)}, describers)
     return rows
 
 
+def _said(connection: duckdb.DuckDBPyConnection, rows: list[dict[str, Any]], longest: int) -> dict[str, dict[str, Any]]:
+    """Texts of exchanges by their id, bodies of so many bytes at most; of frames that have expired there are none."""
+    if not rows:
+        return {}
+    days = [row["date"] for row in rows]
+    ids = [row["exchange_id"] for row in rows]
+    found = rows_if_there(connection, _SAID, ids=ids, first=min(days), last=max(days), longest=longest)
+    return {row["exchange_id"]: row for row in found}
+
+
 def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None = None) -> dict[str, Any] | None:
-    """All of one exchange, with both bodies; None if there is none of this id.
+    """All of one exchange, with both bodies as long as their frames are kept; None if there is none of this id.
 
     Args:
         connection: to the lake.
@@ -125,7 +143,7 @@ def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | 
     same = " AND ".join(f"{name} IS NULL" if where[name] is None else f"{name} = ${name}" for name in where)
     sql = f"SELECT * FROM silver.exchanges WHERE {same} AND exchange_id = $exchange_id LIMIT 1"  # noqa: S608 - our own text
     found = ask_rows(connection, sql, exchange_id=exchange_id, **where)
-    return found[0] if found else None
+    return {**found[0], **_said(connection, found, _ANY_LENGTH).get(exchange_id, _NOTHING)} if found else None
 
 
 def _place(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ from pipeline.analysis.tables import ADDRESS, Tables
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs
-from pipeline.tables import EXCHANGES, FRAMES, GAPS, MONGO_COMMANDS
+from pipeline.tables import EXCHANGES_WITH_BODIES, FRAMES, GAPS, MONGO_COMMANDS
 from tests.paths import CAPTURES
 from tests.pipeline.analysis.rules import old_server
 from tests.pipeline.analysis.rules.connections.doors import doors, each, packets
@@ -180,7 +180,7 @@ class World:
         """Exchanges by a condition."""
         if where not in self._shown:
             tables = Tables(
-                {"found": self.derived.of(EXCHANGES), "asked": self.derived.pending,
+                {"found": self.derived.of(EXCHANGES_WITH_BODIES), "asked": self.derived.pending,
                  "commands": self.derived.of(MONGO_COMMANDS)}
             )  # fmt: skip
             try:

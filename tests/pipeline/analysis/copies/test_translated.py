@@ -22,7 +22,15 @@ from pipeline.analysis.hours import HOUR_US
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.tables import CLIENTS, DUPLICATE_FLOWS, EXCHANGES, GAPS, MONGO_COMMANDS, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import (
+    CLIENTS,
+    DUPLICATE_FLOWS,
+    EXCHANGES_WITH_BODIES,
+    GAPS,
+    MONGO_COMMANDS,
+    OFFSET_EVENTS,
+    STATE_EVENTS,
+)
 from tests.captures.seen_again import (
     Again,
     Packet,
@@ -180,7 +188,8 @@ def exchanges(connection: str, times: Iterable[int], **more: Any) -> list[dict[s
     more = {"agent_id": "one", "client_ip": "10.1.0.1", "client_port": 40_000, "client_id": "app", **more}
     return [
         row(
-            EXCHANGES, exchange_id=f"{connection}-{n}", connection_id=connection, flow_id=f"flow-{connection}",
+            EXCHANGES_WITH_BODIES, exchange_id=f"{connection}-{n}", connection_id=connection,
+            flow_id=f"flow-{connection}",
             ts=T0 + timedelta(microseconds=us), correlation_id=n, api_key=12, api_version=4, request_size=80,
             response_size=16, status="paired", protocol="kafka", server_ip="10.2.0.1", server_port=9092, **more,
         )
@@ -206,7 +215,7 @@ def found(some: list[dict[str, Any]], states: list[dict[str, Any]]) -> list[dict
         schema_of(MONGO_COMMANDS).empty_table(),
     )
     copies: list[dict[str, Any]] = all_copies(
-        pa.Table.from_pylist(some, schema_of(EXCHANGES)), statements, schema_of(GAPS).empty_table()
+        pa.Table.from_pylist(some, schema_of(EXCHANGES_WITH_BODIES)), statements, schema_of(GAPS).empty_table()
     ).to_pylist()
     return copies
 
@@ -305,7 +314,7 @@ def test_servers_of_two_clusters_are_not_one(clusters: tuple[str, str], copies: 
 
 def test_however_many_are_alike_there_are_no_more_pairs_than_exchanges() -> None:
     some = [one for n in range(300) for one in exchanges(f"c{n:03}", RHYTHM, client_port=30_000 + n)]
-    rows = pa.Table.from_pylist(some, schema_of(EXCHANGES))
+    rows = pa.Table.from_pylist(some, schema_of(EXCHANGES_WITH_BODIES))
     counted = alike(rows)
     assert counted.num_rows <= rows.num_rows + 300
     assert candidates(counted).num_rows == 300

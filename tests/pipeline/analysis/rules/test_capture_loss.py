@@ -6,7 +6,7 @@ from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.incidents.losses import OF_UNKNOWN
 from pipeline.analysis.rules.capture import loss
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES, GAPS
+from pipeline.tables import DUPLICATE_FLOWS, EXCHANGES_WITH_BODIES, GAPS
 from tests.pipeline.analysis.incidents.made import found as made
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
@@ -19,7 +19,7 @@ def test_files_that_were_lost_and_packets_that_were_dropped_are_reported() -> No
         row(GAPS, agent_id="a", connection_id="interface:eth0:a:1", seq=5, bytes_lost=0),
         row(GAPS, agent_id="a", connection_id="a connection without exchanges", bytes_lost=1),
     ]
-    found = loss.find(sources(gaps=gaps, exchanges=[row(EXCHANGES)]), finding_settings())
+    found = loss.find(sources(gaps=gaps, exchanges=[row(EXCHANGES_WITH_BODIES)]), finding_settings())
     of_connection, of_file, of_interface = found
     assert (of_connection.subject, of_connection.cluster) == ("a/connections without exchanges", "")
     assert "lost 1 byte in 1 place of 1 connection without any exchange" in of_connection.summary
@@ -40,7 +40,7 @@ def test_a_copy_and_another_protocol_are_no_loss_of_unknown_connections() -> Non
 
 def test_what_was_under_way_when_the_capture_began_is_no_loss() -> None:
     midway = row(GAPS, agent_id="a", connection_id="late", bytes_lost=5888, method="midway segment_start")
-    exchanges = [row(EXCHANGES, connection_id="late")]
+    exchanges = [row(EXCHANGES_WITH_BODIES, connection_id="late")]
     assert loss.find(sources(gaps=[midway], exchanges=exchanges), finding_settings()) == []
     lost = row(GAPS, agent_id="a", connection_id="late", bytes_lost=7, seq=3, method="segment_start")
     (found,) = loss.find(sources(gaps=[midway, lost], exchanges=exchanges), finding_settings())

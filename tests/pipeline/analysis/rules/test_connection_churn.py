@@ -12,7 +12,7 @@ import pytest
 from decoder.model import FrameFlags
 from pipeline.analysis.rules import churning
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS
+from pipeline.tables import EXCHANGES_WITH_BODIES, MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -23,7 +23,10 @@ METADATA, VERSIONS, PRODUCE, FETCH = 3, 18, 0, 1
 def exchange(n: float, connection: str, api_key: int, **more: Any) -> Row:
     where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.9", "client_id": "app"}
     when = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"{n:09.3f}{connection}"}
-    return row(EXCHANGES, **where | when | {"connection_id": connection, "api_key": api_key, "error_codes": []} | more)
+    return row(
+        EXCHANGES_WITH_BODIES,
+        **where | when | {"connection_id": connection, "api_key": api_key, "error_codes": []} | more,
+    )
 
 
 def kafka(n: float, number: int, *apis: int, **more: Any) -> Iterator[Row]:

@@ -10,6 +10,7 @@ import yaml
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.rule import all_rules, settings_of
 from pipeline.analysis.rules.settings import finding_settings, finding_settings_model
+from pipeline.dashboard.sql import connect_tables
 from tests.paths import ROOT
 from tests.pipeline.analysis.incidents.golden import FOLDER
 from tests.pipeline.analysis.sources import NAMED
@@ -38,6 +39,19 @@ def test_a_page_states_what_it_means_rests_on_advises_and_leaves_alone(rule: str
         assert f"**{part}** " in page
     links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)]+)\)", page)
     assert {link.removesuffix(".md") for link in links} <= set(PAGES)
+
+
+def test_queries_on_pages_name_tables_and_columns_that_there_are() -> None:
+    queries = [query for page in PAGES.values() for query in re.findall(r"`((?:SELECT|FROM|WITH)\s[^`]+)`", page)]
+    assert len(queries) > 5
+    with connect_tables({}) as connection:
+        for query in queries:
+            connection.execute(f"EXPLAIN {query.replace('…', '') if quoted(query) else query.replace('…', 'NULL')}")
+
+
+def quoted(query: str) -> bool:
+    """Whether what a reader fills in stands within quotes."""
+    return "…" not in re.sub("'[^']*'", "", query)
 
 
 def test_headlines_on_pages_are_told_of_recordings() -> None:

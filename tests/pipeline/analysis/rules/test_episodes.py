@@ -23,7 +23,7 @@ from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, NO_SESSIO
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, RECORD_BATCHES
+from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_EVENTS, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, arrow, row
 
@@ -75,7 +75,7 @@ TRAFFIC = [
 
 def fetch(seconds: float, client: str, port: int = 1) -> Row:
     when = {"ts": T0 + timedelta(seconds=seconds), "exchange_id": f"{client}{seconds}"}
-    return row(EXCHANGES, api_key=1, client_id=client, server_ip="b", server_port=port, **when)
+    return row(EXCHANGES_WITH_BODIES, api_key=1, client_id=client, server_ip="b", server_port=port, **when)
 
 
 def batch(seconds: float, subject: str, sequence: int, offset: int | None, partition: int = 0, **more: Any) -> Row:
@@ -100,7 +100,8 @@ FETCHES = [
     *(fetch(n / 1000, "reads of many", port) for n in range(100) for port in range(12)),
 ]
 FETCHES += [
-    row(EXCHANGES, client_id="c", client_ip=one.client_ip, exchange_id=one.exchange_id, connection_id=one.client_ip,
+    row(EXCHANGES_WITH_BODIES, client_id="c", client_ip=one.client_ip, exchange_id=one.exchange_id,
+        connection_id=one.client_ip,
         ts=T0 + timedelta(microseconds=one.us - T0_US))
     for one in SYMPTOMS
     if one.rule in (INTRODUCED, "fenced_producer")
@@ -322,6 +323,6 @@ def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
 @pytest.mark.parametrize("api", NAMING, ids=lambda api: api.name)
 def test_an_accepted_request_keeps_the_name_that_its_refusals_are_compared_by(api: ApiKey) -> None:
     bodies = {"request_body": '{"groupId":"g"}', "response_body": '{"errorCode":0,"groups":[]}'}
-    accepted = row(EXCHANGES, protocol="kafka", api_key=int(api), status="paired", error_codes=[], **bodies)
-    (kept,) = without_bodies(arrow(EXCHANGES, [accepted]), finding_settings()).to_pylist()
+    accepted = row(EXCHANGES_WITH_BODIES, protocol="kafka", api_key=int(api), status="paired", error_codes=[], **bodies)
+    (kept,) = without_bodies(arrow(EXCHANGES_WITH_BODIES, [accepted]), finding_settings()).to_pylist()
     assert kept["request_body"] == bodies["request_body"]

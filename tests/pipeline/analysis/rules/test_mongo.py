@@ -19,7 +19,7 @@ from pipeline.analysis.rules.mongodb import commands, cursors, judged
 from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW
 from pipeline.analysis.rules.mongodb.cursors import LeftOpen, leak
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, GAPS, MONGO_COMMANDS
+from pipeline.tables import EXCHANGES_WITH_BODIES, GAPS, MONGO_COMMANDS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -372,7 +372,7 @@ def test_how_long_the_server_asks_to_wait_is_stated() -> None:
     failing = [error(n, 16500, error_name="RequestRateTooLarge") for n in range(12)]
     message = '{"ok":0.0,"code":16500,"errmsg":"Error=16500, RetryAfterMs=%d, Details=429"}'
     replies = [
-        row(EXCHANGES, exchange_id=one["exchange_id"], protocol="mongodb", response_body=message % (30 + n))
+        row(EXCHANGES_WITH_BODIES, exchange_id=one["exchange_id"], protocol="mongodb", response_body=message % (30 + n))
         for n, one in enumerate(failing[:3])
     ]
     (found,) = played(failing, exchanges=replies)

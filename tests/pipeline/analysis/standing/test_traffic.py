@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
 from pipeline.analysis.standing.window import Window
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS, STATE_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, MONGO_COMMANDS, STATE_EVENTS
 from tests.pipeline.rows import T0, arrow, row
 
 BEGIN_US = int(T0.timestamp() * 1e6)
@@ -15,7 +15,7 @@ BEGIN_US = int(T0.timestamp() * 1e6)
 
 def asked(at_s: float, api_key: int, api_name: str, **values: Any) -> dict[str, Any]:
     return row(
-        EXCHANGES, ts=T0 + timedelta(seconds=at_s), api_key=api_key, api_name=api_name, request_size=10,
+        EXCHANGES_WITH_BODIES, ts=T0 + timedelta(seconds=at_s), api_key=api_key, api_name=api_name, request_size=10,
         response_size=90, **{"client_id": "app", "client_ip": "10.0.0.1", "connection_id": "k", **values},
     )  # fmt: skip
 
@@ -28,7 +28,7 @@ def commanded(at_s: float, command: str, **values: Any) -> dict[str, Any]:
 
 
 def now(*exchanges: dict[str, Any], commands: tuple[Any, ...] = (), states: tuple[Any, ...] = ()) -> TrafficNow:
-    tables = arrow(EXCHANGES, exchanges), arrow(STATE_EVENTS, states), arrow(MONGO_COMMANDS, commands)
+    tables = arrow(EXCHANGES_WITH_BODIES, exchanges), arrow(STATE_EVENTS, states), arrow(MONGO_COMMANDS, commands)
     return traffic_now(*tables, Window(BEGIN_US, BEGIN_US + 60_000_000))
 
 

@@ -13,7 +13,7 @@ from decoder.fields import parsed
 from decoder.kafka.facts.exchanges import cluster_addresses, cluster_id, topic_ids
 from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.statements.exchanges import KafkaStatements, placed
-from pipeline.tables import EXCHANGES, STATE_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, STATE_EVENTS
 from tests.pipeline.rows import T0, arrow, row
 
 METADATA = 3
@@ -42,9 +42,10 @@ SMALL = {**WHOLE, "topics": [topic(n) for n in range(2)]}
 
 def exchanges(*bodies: str) -> pa.Table:
     return arrow(
-        EXCHANGES,
+        EXCHANGES_WITH_BODIES,
         [
-            row(EXCHANGES, exchange_id=f"e{n}", api_key=METADATA, api_version=12, response_body=body, request_body="{}",
+            row(EXCHANGES_WITH_BODIES, exchange_id=f"e{n}", api_key=METADATA, api_version=12, response_body=body,
+                request_body="{}",
                 server_ip="10.0.0.9", server_port=9092)
             for n, body in enumerate(bodies)
         ],

@@ -12,13 +12,13 @@ from decoder.model import FrameFlags
 from pipeline.analysis.frames.plain import decode_row
 from pipeline.analysis.statements.mongodb import FROM_HANDSHAKE, command_values, handshake_values, statements
 from pipeline.lake.arrow import arrow_schema
-from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES
+from pipeline.tables import EXCHANGES_WITH_BODIES, MONGO_COMMANDS, MONGO_HANDSHAKES
 from tests.hostile.invariants import CODEC
 from tests.hostile.mongodb import MongodbMutator
 
-_HALVES = [c for c in EXCHANGES.columns if c.name.endswith(("_header", "_body", "_flags"))]
+_HALVES = [c for c in EXCHANGES_WITH_BODIES.columns if c.name.endswith(("_header", "_body", "_flags"))]
 _CONTEXT = ["exchange_id", "latency_us"]
-_SCHEMA = arrow_schema([c for c in EXCHANGES.columns if c in _HALVES or c.name in _CONTEXT])
+_SCHEMA = arrow_schema([c for c in EXCHANGES_WITH_BODIES.columns if c in _HALVES or c.name in _CONTEXT])
 Row = dict[str, Any]
 
 

@@ -16,7 +16,7 @@ from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.tables import Tables
 from pipeline.config.settings import StreamSettings
 from pipeline.tables import (
-    EXCHANGES,
+    EXCHANGES_WITH_BODIES,
     GAPS,
     MONGO_COMMANDS,
     MONGO_HANDSHAKES,
@@ -81,8 +81,8 @@ def _derived(held_from: int | None) -> Derived:
 
 
 _EMPTY = {
-    "exchanges": EXCHANGES, "pending": EXCHANGES, "batches": RECORD_BATCHES, "commands": MONGO_COMMANDS,
-    "handshakes": MONGO_HANDSHAKES, "gaps": GAPS,
+    "exchanges": EXCHANGES_WITH_BODIES, "pending": EXCHANGES_WITH_BODIES, "batches": RECORD_BATCHES,
+    "commands": MONGO_COMMANDS, "handshakes": MONGO_HANDSHAKES, "gaps": GAPS,
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.fit import fit
 from pipeline.analysis.pairing import completed, exchanges
 from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
@@ -184,8 +185,9 @@ def test_a_task_gives_the_same_in_pieces_and_leaves_halves_in_files(
     left = spilled.written(PENDING_EXCHANGES)
     assert left.rows > in_pieces.written(PENDING_EXCHANGES).rows
     rest = exchanges(left.read(), settings.response_timeout, settings.abandon_timeout, spilled.noted("clocks"))
-    together = pa.concat_tables([spilled.written(EXCHANGES).read(), completed(rest)])
-    assert sorted(map(repr, together.to_pylist())) == sorted(map(repr, completed(whole).to_pylist()))
+    together = pa.concat_tables([spilled.written(EXCHANGES).read(), fit(completed(rest), EXCHANGES)])
+    wanted = fit(completed(whole), EXCHANGES)
+    assert sorted(map(repr, together.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pipeline.config.settings import StreamSettings
 from pipeline.streaming.silver.exchanges import complete_of, pair_apart, pair_here, waiting_of
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.lake_io import LakeIO, frame_of
-from pipeline.tables import EXCHANGES, PENDING_EXCHANGES
+from pipeline.tables import EXCHANGES_WITH_BODIES, PENDING_EXCHANGES
 from tests.pipeline.analysis.test_pairing import CONVERSATION, half, table
 
 pytestmark = pytest.mark.spark
@@ -31,5 +31,5 @@ def test_here_and_apart_the_same_halves_find_each_other(spark: SparkSession, tmp
     frame = frame_of(spark, halves, PENDING_EXCHANGES.columns)
     paired = pair_apart(LakeIO(spark, Lake.at(tmp_path)), frame, frame, settings)
     assert complete.num_rows > 0 < waiting.num_rows
-    assert content(fit(complete_of(paired).toArrow(), EXCHANGES)) == content(complete)
+    assert content(fit(complete_of(paired).toArrow(), EXCHANGES_WITH_BODIES)) == content(complete)
     assert content(fit(waiting_of(paired).toArrow(), PENDING_EXCHANGES)) == content(waiting)

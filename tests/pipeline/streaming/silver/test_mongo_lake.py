@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 _BOTH = """
-SELECT x, m FROM silver.exchanges AS x JOIN silver.mongo_commands AS m ON x.exchange_id = m.exchange_id
+SELECT x, m FROM exchanges_with_bodies AS x JOIN silver.mongo_commands AS m ON x.exchange_id = m.exchange_id
 WHERE x.agent_id = '{}'
 """
 _PIECES = 4

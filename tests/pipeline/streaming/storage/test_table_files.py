@@ -173,15 +173,15 @@ def encodings(file: Path, column: str) -> set[str]:
 
 
 def test_both_writers_hold_differences_of_times_and_no_dictionary_of_what_differs(tmp_path: Path) -> None:
-    lake, some = Lake.at(tmp_path / "lake"), [row(EXCHANGES) for _ in range(3)]
-    write_lake(tmp_path / "lake", {EXCHANGES.full_name: arrow(EXCHANGES, some)})
-    append_here(arrow(EXCHANGES, some), lake, EXCHANGES)
-    commit_files(written(tmp_path / "lake", EXCHANGES, some), lake, EXCHANGES)
-    files = list((tmp_path / "lake" / EXCHANGES.path).rglob("*.parquet"))
+    lake, some = Lake.at(tmp_path / "lake"), [row(FRAMES) for _ in range(3)]
+    write_lake(tmp_path / "lake", {FRAMES.full_name: arrow(FRAMES, some)})
+    append_here(arrow(FRAMES, some), lake, FRAMES)
+    commit_files(written(tmp_path / "lake", FRAMES, some), lake, FRAMES)
+    files = list((tmp_path / "lake" / FRAMES.path).rglob("*.parquet"))
     assert len(files) == 3
     for file in files:
-        assert "DELTA_BINARY_PACKED" in encodings(file, "request_ts")
-        assert not encodings(file, "request_body") & {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
+        assert "DELTA_BINARY_PACKED" in encodings(file, "ts_end")
+        assert not encodings(file, "body") & {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
         assert encodings(file, "api_name") & {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}
         assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "ZSTD"
-    assert DeltaTable(str(tmp_path / "lake" / EXCHANGES.path)).to_pyarrow_table().num_rows == 9
+    assert DeltaTable(str(tmp_path / "lake" / FRAMES.path)).to_pyarrow_table().num_rows == 9

@@ -13,7 +13,7 @@ import orjson
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups.coming_and_going import steps
 from pipeline.analysis.rules.model import Sources
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, OFFSET_TIMELINE, STATE_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_EVENTS, OFFSET_TIMELINE, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -32,7 +32,8 @@ def _exchange(
     api_key: int, asked: float, answered: float, who: str, connection: str, request: Row, response: Row
 ) -> Row:
     return row(
-        EXCHANGES, exchange_id=f"x{next(_NUMBERS):05}", connection_id=connection, api_key=api_key, client_id=who,
+        EXCHANGES_WITH_BODIES, exchange_id=f"x{next(_NUMBERS):05}", connection_id=connection, api_key=api_key,
+        client_id=who,
         client_ip="10.0.0.9", client_port=4000, server_ip="10.0.0.1", server_port=9092, ts=at(asked),
         request_ts=at(asked), response_ts=at(answered), request_body=orjson.dumps(request).decode(),
         response_body=orjson.dumps(response).decode(), error_codes=[],

@@ -14,7 +14,7 @@ from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, GAPS
+from pipeline.tables import EXCHANGES_WITH_BODIES, GAPS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
@@ -39,7 +39,7 @@ def asked(at: float, api: str, latency_s: float | None, connection: str = "c", *
         "request_ts": ts, "latency_us": latency_us, "status": "unanswered" if latency_us is None else "paired",
         "exchange_id": f"{connection}/{at:09.3f}/{api}", "request_body": "{}", "response_body": "{}", **answer,
     }  # fmt: skip
-    return row(EXCHANGES, **{**values, **more})
+    return row(EXCHANGES_WITH_BODIES, **{**values, **more})
 
 
 def usual(api: str, times: int = 40, latency_s: float = 0.002, **more: Any) -> list[Row]:

@@ -13,7 +13,7 @@ from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES
+from pipeline.tables import EXCHANGES_WITH_BODIES
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
@@ -26,7 +26,7 @@ AGAIN = ("old", "10.0.0.1", "another connection")
 def asked(n: float, api: tuple[int, str], by: tuple[str, str, str], code: int = 0) -> Row:
     ts, (client_id, host, connection) = T0 + timedelta(seconds=n), by
     return row(
-        EXCHANGES, api_key=api[0], api_name=api[1], api_version=9, client_id=client_id, client_ip=host,
+        EXCHANGES_WITH_BODIES, api_key=api[0], api_name=api[1], api_version=9, client_id=client_id, client_ip=host,
         connection_id=connection, server_ip="b", server_port=1, ts=ts, request_ts=ts, latency_us=1000,
         response_ts=ts + timedelta(milliseconds=1), exchange_id=f"{connection}/{n:09.1f}",
         request_body=json.dumps({"transactionalId": "tx"} if api != METADATA else {}), response_body='{"errorCode": 0}',

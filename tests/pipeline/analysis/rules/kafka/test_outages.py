@@ -15,7 +15,7 @@ from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, wave
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.statements.new_groups import group_statements
-from pipeline.tables import EXCHANGES, GAPS, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, GAPS, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
@@ -49,7 +49,7 @@ def exchange(n: float, api_key: int, codes: list[int], request: Row, response: R
     when = {"request_ts": T0 + timedelta(seconds=n), "response_ts": T0 + timedelta(seconds=n)}
     where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.7", "client_id": "asker"}
     bodies = {"request_body": json.dumps(request), "response_body": json.dumps(response)}
-    return row(EXCHANGES, **at(n) | when | where | bodies, api_key=api_key, error_codes=codes)
+    return row(EXCHANGES_WITH_BODIES, **at(n) | when | where | bodies, api_key=api_key, error_codes=codes)
 
 
 def look(rule: Any, **rows: list[Row]) -> list[Finding]:

@@ -19,7 +19,7 @@ from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS, STATE_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_EVENTS, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -220,7 +220,7 @@ def answered(at: float, api: str, key: int, codes: Sequence[int] = (), **more: A
     ts = T0 + timedelta(seconds=at)
     where = {"server_ip": "b", "server_port": 1, "client_ip": "10.0.0.1", "client_id": "app", "protocol": "kafka"}
     what = {"api_name": api, "api_key": key, "error_codes": list(codes), "status": "paired"}
-    return row(EXCHANGES, **{**where, **what, "ts": ts, "response_ts": ts, **more})
+    return row(EXCHANGES_WITH_BODIES, **{**where, **what, "ts": ts, "response_ts": ts, **more})
 
 
 def turned_away(times: Sequence[float], what: str = "SASL_AUTHENTICATION_FAILED") -> list[Shown]:

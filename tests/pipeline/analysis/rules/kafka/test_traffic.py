@@ -8,14 +8,14 @@ import pytest
 
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.kafka.clients.traffic import newest_versions
-from pipeline.tables import EXCHANGES
+from pipeline.tables import EXCHANGES_WITH_BODIES
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import row
 
 
 def offered(*answers: object) -> dict[int, int]:
     exchanges = [
-        row(EXCHANGES, api_key=18, server_ip="10.0.0.1", server_port=9092, exchange_id=f"e{number}",
+        row(EXCHANGES_WITH_BODIES, api_key=18, server_ip="10.0.0.1", server_port=9092, exchange_id=f"e{number}",
             response_body=json.dumps(answer, separators=(",", ":")))
         for number, answer in enumerate(answers)
     ]  # fmt: skip

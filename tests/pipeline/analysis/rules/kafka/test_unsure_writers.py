@@ -12,7 +12,7 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules.kafka.producers import duplicate_write, hanging_transaction
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, RECORD_BATCHES, TRANSACTIONS
+from pipeline.tables import EXCHANGES_WITH_BODIES, RECORD_BATCHES, TRANSACTIONS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
@@ -47,7 +47,7 @@ class Sent:
         times = {"ts": T0 + timedelta(seconds=n), "request_ts": T0 + timedelta(seconds=n)}
         answered = None if took is None else T0 + timedelta(seconds=n + took)
         self.exchange = row(
-            EXCHANGES, exchange_id=name, connection_id=connection, client_ip="10.0.0.9", api_key=0,
+            EXCHANGES_WITH_BODIES, exchange_id=name, connection_id=connection, client_ip="10.0.0.9", api_key=0,
             server_ip=more.get("server_ip", "10.0.0.1"), response_ts=answered, error_codes=more.get("codes", []),
             **times,
         )  # fmt: skip
@@ -126,12 +126,12 @@ def taken(n: float, name: str = "tx-1", timeout: int = 600, **more: Any) -> Row:
     body = json.dumps({"transactionalId": name, "transactionTimeoutMs": timeout * 1000})
     where = {"server_ip": "10.0.0.1", "server_port": 9092, "client_ip": "10.0.0.9", "client_id": "import"}
     values = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"i{n}", "api_key": 22, "request_body": body}
-    return row(EXCHANGES, **values | where | more)
+    return row(EXCHANGES_WITH_BODIES, **values | where | more)
 
 
 def asked(end: float) -> Row:
     """The EndTxn that ends a transaction."""
-    return row(EXCHANGES, exchange_id=f"x{end}", api_key=26, ts=T0)
+    return row(EXCHANGES_WITH_BODIES, exchange_id=f"x{end}", api_key=26, ts=T0)
 
 
 FAST = [ended(-10 * n, -10 * n + 1, "committed", client_id="other", first_exchange_id=f"o{n}") for n in range(1, 4)]

@@ -10,7 +10,7 @@ import pytest
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.tables import API_LATENCY, EXCHANGES
+from pipeline.tables import API_LATENCY, EXCHANGES_WITH_BODIES
 from tests.decoder.kafka import encode
 from tests.pipeline.capture.wire import T0, Flow, prefixed
 
@@ -82,7 +82,7 @@ def _rules(diagnosis: Diagnosis) -> set[str]:
 
 
 def _times(diagnosis: Diagnosis, name: str) -> list[tuple[int, int]]:
-    rows = diagnosis.derived.of(EXCHANGES).to_pylist()
+    rows = diagnosis.derived.of(EXCHANGES_WITH_BODIES).to_pylist()
     return [(row["latency_us"], row["service_us"]) for row in rows if row["api_name"] == name]
 
 

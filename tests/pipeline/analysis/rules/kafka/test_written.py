@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.analysis.rules.kafka.producers import written
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, RECORD_BATCHES
+from pipeline.tables import EXCHANGES_WITH_BODIES, RECORD_BATCHES
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -24,7 +24,7 @@ def batch(n: float, **more: Any) -> dict[str, Any]:
 
 def produce(n: float, status: str) -> dict[str, Any]:
     at = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n}"}
-    return row(EXCHANGES, protocol="kafka", api_key=0, status=status, server_ip="b", server_port=9092, **at)
+    return row(EXCHANGES_WITH_BODIES, protocol="kafka", api_key=0, status=status, server_ip="b", server_port=9092, **at)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,9 @@ def test_a_trouble_begins_and_ends_with_its_own_batches() -> None:
 
 def fetched(n: float, version: int | None) -> dict[str, Any]:
     at = {"ts": T0 + timedelta(seconds=n), "exchange_id": f"e{n}", "api_version": version}
-    return row(EXCHANGES, protocol="kafka", api_key=1, status="paired", server_ip="b", server_port=9092, **at)
+    return row(
+        EXCHANGES_WITH_BODIES, protocol="kafka", api_key=1, status="paired", server_ip="b", server_port=9092, **at
+    )
 
 
 READ = {"source": "fetch", "client_id": "r"}

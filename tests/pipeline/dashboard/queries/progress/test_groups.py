@@ -14,7 +14,7 @@ from pipeline.dashboard.queries.progress.rebalances import classic_rebalances, r
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
-from pipeline.tables import ASSIGNMENTS, EXCHANGES, OFFSET_TIMELINE, STATE_EVENTS, TABLES
+from pipeline.tables import ASSIGNMENTS, EXCHANGES, FRAMES, OFFSET_TIMELINE, STATE_EVENTS, TABLES
 from tests.pipeline.dashboard.conftest import MAX, at
 from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import row, write
@@ -100,10 +100,19 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         EXCHANGES.full_name: [
             *(row(EXCHANGES, exchange_id=f"x{n}", ts=at(n)) for n in (0, 300)),
             row(
-                EXCHANGES, exchange_id="join55a", api_key=11, ts=at(50), request_ts=at(50),
-                request_body='{"groupId":"g","groupInstanceId":"till-7"}',
+                EXCHANGES, exchange_id="join55a", connection_id="j", api_key=11, ts=at(50), request_ts=at(50),
+                request_seq=1,
             ),
-            row(EXCHANGES, exchange_id="join55b", api_key=11, ts=at(54), request_ts=at(54), request_body="{}"),
+            row(
+                EXCHANGES, exchange_id="join55b", connection_id="j", api_key=11, ts=at(54), request_ts=at(54),
+                request_seq=2,
+            ),
+        ],
+        FRAMES.full_name: [
+            row(FRAMES, connection_id="j", direction="request", seq=number, ts=at(seconds), body=body)
+            for number, seconds, body in (
+                (1, 50, '{"groupId":"g","groupInstanceId":"till-7"}'), (2, 54, "{}"),
+            )
         ],
     }  # fmt: skip
     for name, table in TABLES.items():

@@ -17,6 +17,7 @@ from pipeline.dashboard.sql import connect
 from pipeline.tables import (
     API_LATENCY,
     EXCHANGES,
+    FRAMES,
     MONGO_COMMANDS,
     MONGO_HANDSHAKES,
     MONGO_MINUTES,
@@ -57,11 +58,19 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
         folder, EXCHANGES,
         [
             _exchange("c", 10, api_name="OffsetCommit", api_key=8, api_version=8, client_id="Billing-1",
-                      request_body=_COMMITTED, response_body=_REFUSED, error_codes=[22],
+                      request_ts=at(10), response_ts=at(11), request_seq=3, response_seq=4, error_codes=[22],
                       error_names=["ILLEGAL_GENERATION"], latency_us=9000),
             _exchange("f", 20, client_ip="10.0.0.2"), _exchange("i", 30), _exchange("t", 40, api_name="EndTxn"),
             _exchange("m", 50, api_name="find", **mongo), _exchange("n", 60, api_name="insert", **mongo),
             _exchange("6", 70, client_ip="fe80::1", status="unanswered", latency_us=None, response_size=None),
+        ],
+    )  # fmt: skip
+    halves = [("request", 10, 3, _COMMITTED), ("response", 11, 4, _REFUSED)]
+    write(
+        folder, FRAMES,
+        [
+            row(FRAMES, connection_id="on c", direction=direction, ts=at(seconds), seq=seq, body=body)
+            for direction, seconds, seq, body in halves
         ],
     )  # fmt: skip
     payments = {"topic": "payments", "partition": 2}

@@ -12,7 +12,7 @@ from decoder.kafka.apis import KafkaError
 from pipeline.analysis.rules.kafka.groups import refused_joins
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES
+from pipeline.tables import EXCHANGES_WITH_BODIES
 from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, at, member
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
@@ -29,7 +29,9 @@ def knock(seconds: float, code: int, who: str = "new", **more: object) -> Row:
 def asks(who: str, code: int, *names: str, session_s: int = 10) -> Row:
     body = {"groupId": "g", "sessionTimeoutMs": session_s * 1000, "protocols": [{"name": name} for name in names]}
     codes = [int(code)] if code else []
-    return row(EXCHANGES, client_id=who, api_key=JOIN, request_body=orjson.dumps(body).decode(), error_codes=codes)
+    return row(
+        EXCHANGES_WITH_BODIES, client_id=who, api_key=JOIN, request_body=orjson.dumps(body).decode(), error_codes=codes
+    )
 
 
 def found(states: Sequence[Row], exchanges: Sequence[Row] = (), seen_s: float | None = None) -> list[Finding]:

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.analysis.rules.kafka.progress import lagging
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, OFFSET_TIMELINE
+from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_TIMELINE
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -58,7 +58,9 @@ def silence(coordinator_until: int) -> list[Any]:
     ]
     ends = [at(n, "produced", group_id="", high_watermark=10 * n) for n in range(121)]
     of = {"server_ip": "10.0.0.1", "server_port": 9092, "protocol": "kafka"}
-    exchanges = [row(EXCHANGES, exchange_id=one["exchange_id"], request_ts=one["ts"], **of) for one in commits]
+    exchanges = [
+        row(EXCHANGES_WITH_BODIES, exchange_id=one["exchange_id"], request_ts=one["ts"], **of) for one in commits
+    ]
     made = sources(timeline=[*commits, *ends], exchanges=exchanges)
     heard = {"10.0.0.1:9092": _T0_US + coordinator_until * _S}
     made = replace(made, ends={"C": _T0_US + 120 * _S}, server_ends=heard)

@@ -13,7 +13,7 @@ from pipeline.analysis.rules.kafka.rebalances import waits as slow_rebalance
 from pipeline.analysis.rules.kafka.rebalances.held_up import members_of
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES
+from pipeline.tables import EXCHANGES_WITH_BODIES
 from tests.pipeline.analysis.rules.kafka.group_rows import JOIN, Row, at, member
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import row
@@ -26,7 +26,7 @@ def joins(who: str, generation: int, asked: float, answered: float) -> Pair:
     state = member("join", answered, who, generation=generation)
     times = {"ts": at(asked), "request_ts": at(asked), "response_ts": at(answered)}
     times |= {"latency_us": int((answered - asked) * 1_000_000)}
-    return state, row(EXCHANGES, exchange_id=state["exchange_id"], api_key=JOIN, **times)
+    return state, row(EXCHANGES_WITH_BODIES, exchange_id=state["exchange_id"], api_key=JOIN, **times)
 
 
 def beats(who: str, generation: int, seconds: float, code: int = 0) -> Pair:
@@ -40,7 +40,7 @@ def waits(who: str, asked: float, *, new: bool = False, limit_s: float = 300, ag
     asked_at = {"ts": at(asked), "request_ts": at(asked), "status": "pending", "exchange_id": f"w{agent}{who}{asked}"}
     asked_at |= {"flow_id": who, "correlation_id": int(asked)}
     request = {"request_body": orjson.dumps(body).decode(), "client_id": who, "api_key": JOIN}
-    return None, row(EXCHANGES, **where, **asked_at, **request)
+    return None, row(EXCHANGES_WITH_BODIES, **where, **asked_at, **request)
 
 
 def goes(who: str, seconds: float) -> Pair:

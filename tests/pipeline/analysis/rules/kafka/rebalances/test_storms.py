@@ -18,7 +18,7 @@ from pipeline.analysis.rules.kafka.rebalances.storms import Life, Round, explain
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import SEVERITIES, Finding
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, OFFSET_TIMELINE, STATE_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_TIMELINE, STATE_EVENTS
 from tests.pipeline.analysis.sources import sources
 from tests.pipeline.rows import T0, row
 
@@ -76,7 +76,9 @@ class Group:
         what = {"kind": kind, "group_id": self.name, "member_id": member, "group_protocol": protocol}
         ts = T0 + timedelta(seconds=at)
         self.states.append(row(STATE_EVENTS, **by, **what, ts=ts, generation=self.generation, error_code=0))
-        self.exchanges.append(row(EXCHANGES, exchange_id=number, ts=ts, request_ts=ts - timedelta(seconds=takes)))
+        self.exchanges.append(
+            row(EXCHANGES_WITH_BODIES, exchange_id=number, ts=ts, request_ts=ts - timedelta(seconds=takes))
+        )
 
     def _show(self, at: float, member: str, what: str) -> None:
         client, host, _ = self.members[member]

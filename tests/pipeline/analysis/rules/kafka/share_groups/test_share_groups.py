@@ -14,7 +14,7 @@ from pipeline.analysis.rules.kafka.share_groups.share_groups import silences, su
 from pipeline.analysis.rules.kafka.share_groups.share_states import Delivery, SharePlace, deliveries, starts_moved
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.settings import finding_settings
-from pipeline.tables import EXCHANGES, OFFSET_EVENTS
+from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_EVENTS
 from tests.pipeline.analysis.sources import tables
 from tests.pipeline.rows import T0, row
 
@@ -35,7 +35,7 @@ def share(n: float, api_key: int, request: Row, response: Row, group: str = "g",
     asked = json.dumps({"groupId": group, "memberId": "m", **request}, separators=(",", ":"))
     bodies = {"request_body": asked, "response_body": json.dumps(response, separators=(",", ":"))}
     values = {**at(n), "api_key": api_key, "response_ts": T0 + timedelta(seconds=n), "error_codes": []}
-    return row(EXCHANGES, **values | where | bodies | more)
+    return row(EXCHANGES_WITH_BODIES, **values | where | bodies | more)
 
 
 def got(n: float, first: int, last: int, count: int = 1) -> Row:

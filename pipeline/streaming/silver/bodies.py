@@ -1,0 +1,72 @@
+"""Exchanges of the lake with what their frames hold: ``silver.exchanges`` joined with ``bronze.frames``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pipeline.analysis.bodies import with_bodies_sql
+from pipeline.analysis.fit import fit, schema_of
+from pipeline.analysis.tables import Some, Tables
+from pipeline.streaming.storage.lake_io import LakeIO
+from pipeline.streaming.storage.table_scan import TableScan
+from pipeline.tables import EXCHANGES_WITH_BODIES, FRAMES
+
+AT_ONCE = 50_000
+"""Exchanges whose bodies are in memory together."""
+_BY_SECOND = """
+    SELECT floor(epoch_us(ts) / 1000000)::BIGINT AS second, count(*) AS rows FROM exchanges GROUP BY ALL ORDER BY second
+"""
+_OF_SPAN = """
+    (SELECT * FROM exchanges
+    WHERE ts >= make_timestamptz({begin_us}) AND ts < make_timestamptz({end_us}))
+"""
+
+
+def exchanges_with_bodies(rows: LakeIO, wanted: TableScan, exchanges: Some | None = None) -> Iterator[pa.Table]:
+    """Exchanges with their bodies, some at a time, in the order of time.
+
+    Args:
+        rows: of the lake.
+        wanted: rows of ``silver.exchanges``.
+        exchanges: the same, where they are in memory already.
+    """
+    if not rows.lake.is_local:
+        yield fit(frame_with_bodies(rows, wanted).toArrow(), EXCHANGES_WITH_BODIES)
+        return
+    held = rows.scan(wanted) if exchanges is None else exchanges
+    tables = Tables({"exchanges": held, "frames": rows.scan(TableScan(FRAMES))})
+    try:
+        for begin_us, end_us in _spans(tables):
+            some = with_bodies_sql(_OF_SPAN.format(begin_us=begin_us, end_us=end_us), "frames")
+            yield fit(tables.table(some), EXCHANGES_WITH_BODIES)
+    finally:
+        tables.close()
+
+
+def together(pieces: Iterable[pa.Table]) -> pa.Table:
+    """All of them as one table."""
+    return pa.concat_tables([schema_of(EXCHANGES_WITH_BODIES).empty_table(), *pieces])
+
+
+def _spans(tables: Tables) -> Iterator[tuple[int, int]]:
+    """Spans of time with some :data:`AT_ONCE` exchanges each, µs since the epoch; the end is exclusive."""
+    span: tuple[int, int] | None = None
+    held = 0
+    for row in tables.rows(_BY_SECOND):
+        if span is not None and held + row.rows > AT_ONCE:
+            yield span
+            span, held = None, 0
+        begin_us = row.second * 1_000_000
+        span, held = (begin_us if span is None else span[0], begin_us + 1_000_000), held + row.rows
+    if span is not None:
+        yield span
+
+
+def frame_with_bodies(rows: LakeIO, wanted: TableScan) -> DataFrame:
+    """The same as Spark reads them."""
+    both = {"exchanges": rows.frame(wanted), "frames": rows.frame(TableScan(FRAMES))}
+    found: DataFrame = rows.spark.sql(with_bodies_sql("{exchanges}", "{frames}"), **both)
+    return found

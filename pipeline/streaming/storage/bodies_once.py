@@ -1,0 +1,92 @@
+"""Carries a lake of layout 2 over: ``silver.exchanges`` gives its bodies up and names the frames that have them.
+
+All rows are written anew in one commit, the columns with it: after a crash either all of it is done or nothing.
+Exchanges whose frames maintenance has dropped name none, and their bodies go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+
+from pipeline.analysis.fit import schema_of
+from pipeline.analysis.tables import InFiles, Some, Tables
+from pipeline.lake.arrow import arrow_type
+from pipeline.lake.delta_reader import open_table
+from pipeline.lake.delta_writer import writer_properties
+from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, FRAMES, Table
+
+_BODIES = set(EXCHANGES_WITH_BODIES.column_names) - set(EXCHANGES.column_names)
+_NUMBERS = ("request_seq", "response_seq")
+_ROWS_AT_ONCE = 50_000
+_WITH_FRAMES = """
+    WITH numbers AS (
+        SELECT coalesce(exchange_id, concat_ws('/', connection_id, direction, seq)) AS frame_id, direction,
+            min(seq) AS number
+        FROM {frames} GROUP BY coalesce(exchange_id, concat_ws('/', connection_id, direction, seq)), direction
+    )
+    SELECT {columns},
+        CASE WHEN x.request_ts IS NOT NULL THEN q.number END AS request_seq,
+        CASE WHEN x.response_ts IS NOT NULL THEN r.number END AS response_seq
+    FROM {exchanges} AS x
+    LEFT JOIN numbers AS q
+        ON q.frame_id = regexp_replace(x.exchange_id, '/late$', '') AND q.direction = 'request'
+    LEFT JOIN numbers AS r
+        ON r.frame_id = regexp_replace(x.exchange_id, '/late$', '') AND r.direction = 'response'
+"""
+"""Of Spark and DuckDB alike. A response that came too late is an exchange of its own, whose id has a suffix."""
+
+
+def give_up_bodies_here(lake: str) -> None:
+    """Carry over ``silver.exchanges`` of a lake on this machine, if it is there and holds bodies."""
+    place = f"{lake}/{EXCHANGES.path}"
+    if not DeltaTable.is_deltatable(place) or not _BODIES & {one.name for one in DeltaTable(place).schema().fields}:
+        return
+    schema = pa.schema(
+        pa.field(one.name, arrow_type(one.type), one.nullable, {"comment": one.comment}) for one in EXCHANGES.columns
+    )
+    tables = Tables({"exchanges": _lying(lake, EXCHANGES), "frames": _lying(lake, FRAMES)})
+    try:
+        sql = _WITH_FRAMES.format(exchanges="exchanges", frames="frames", columns=_columns(EXCHANGES.column_names))
+        found = tables.reader(sql, _ROWS_AT_ONCE)
+        rows = (batch.select(schema.names).cast(schema) for batch in found)
+        write_deltalake(
+            place, pa.RecordBatchReader.from_batches(schema, rows), mode="overwrite", schema_mode="overwrite",
+            partition_by=list(EXCHANGES.partition_by), writer_properties=writer_properties(EXCHANGES),
+        )  # fmt: skip
+    finally:
+        tables.close()
+
+
+def give_up_bodies(spark: SparkSession, lake: str) -> None:
+    """Carry over ``silver.exchanges`` of a lake in an object store likewise."""
+    place = f"{lake}/{EXCHANGES.path}"
+    held = spark.read.format("delta").load(place)
+    if not _BODIES & set(held.columns):
+        return
+    frames = spark.read.format("delta").load(f"{lake}/{FRAMES.path}")
+    sql = _WITH_FRAMES.format(exchanges="{exchanges}", frames="{frames}", columns=_columns(held.columns))
+    columns = (F.col(one.name).alias(one.name, metadata={"comment": one.comment}) for one in EXCHANGES.columns)
+    rows = spark.sql(sql, exchanges=held, frames=frames).select(*columns)
+    writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    writer.partitionBy(*EXCHANGES.partition_by).save(place)
+
+
+def _columns(held: Collection[str]) -> str:
+    """All columns but the numbers of frames; those that the files of an older release lack are null."""
+    return ", ".join(
+        f"x.{one.name}" if one.name in held else f"CAST(NULL AS {one.type}) AS {one.name}"
+        for one in EXCHANGES.columns
+        if one.name not in _NUMBERS
+    )
+
+
+def _lying(lake: str, table: Table) -> Some:
+    found = open_table(lake, table)
+    if found is None:
+        return schema_of(table).empty_table()
+    return found.dataset if found.files is None else InFiles(found.files.paths, found.rows_sql(table, found.files))
