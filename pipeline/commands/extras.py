@@ -21,6 +21,7 @@ NEEDED = {
     "sql": "sql",
     "backfill": "spark",
     "maintain": "spark",
+    "migrate": "spark",
     "demo": "spark,quality",
     "setup": "spark",
 }

@@ -108,7 +108,7 @@ def backfill(
         from pipeline.streaming.operations.requests import check_days  # noqa: PLC0415 - loads a part of Spark
 
         check_days(*days)
-    _demand_lake(place, FRAMES)
+    demand_lake(place, FRAMES)
     with spark_session("wirelake backfill", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_backfill  # noqa: PLC0415 - loads Spark
 
@@ -148,7 +148,7 @@ def maintain(
         from pipeline.streaming.operations.requests import check_names  # noqa: PLC0415 - loads a part of Spark
 
         check_names(wanted)
-    _demand_lake(place, FRAMES)
+    demand_lake(place, FRAMES)
     with spark_session("wirelake maintain", settings) as spark, steps() as report:
         from pipeline.streaming.job import run_maintenance  # noqa: PLC0415 - loads Spark
 
@@ -196,7 +196,7 @@ def check(
     """
     settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")
-    _demand_lake(place)
+    demand_lake(place)
     with spark_session("wirelake check", settings) as spark, steps() as report:
         report("loading Great Expectations")
         from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
@@ -208,7 +208,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _demand_lake(place: str, needed: Table | None = None) -> None:
+def demand_lake(place: str, needed: Table | None = None) -> None:
     """Before a JVM starts: see pipeline.streaming.places.check_made."""
     with needs_spark():
         from pipeline.streaming.places import check_made  # noqa: PLC0415 - loads a part of Spark

@@ -37,6 +37,7 @@ _GROUPS = {
         "stream": "pipeline.commands.lake",
         "check": "pipeline.commands.lake",
         "maintain": "pipeline.commands.lake",
+        "migrate": "pipeline.commands.migrate",
         "backfill": "pipeline.commands.lake",
     },
     "Begin": {
@@ -49,7 +50,7 @@ _GROUPS = {
 MODULES = {name: module for group in _GROUPS.values() for name, module in group.items()}
 """Where each command is: the function of its name, with further commands of its own in ``<name>_app``."""
 
-WITH_PANDAS = frozenset({"stream", "check", "dashboard", "backfill", "maintain", "demo"})
+WITH_PANDAS = frozenset({"stream", "check", "dashboard", "backfill", "maintain", "migrate", "demo"})
 """Those that hand frames of it to Spark, Great Expectations or the page; the others would load it for nothing."""
 
 _PACKAGES = Path(__file__).parents[2]
