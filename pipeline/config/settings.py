@@ -88,6 +88,10 @@ class StreamSettings(BaseModel):
         description="Rows that pairing or a derivation takes in the driver's own process, if the lake is on its "
         "machine; more, or those of other lakes, go to Spark's workers in groups. The tables are the same",
     )
+    behind_after_seconds: Seconds = Field(
+        default=3600.0,
+        description="/readyz of `--metrics` answers that the job is behind where a landing file has waited for so long",
+    )
     response_timeout: Span = Field(
         default=timedelta(minutes=10),
         description="A request is given up when its own connection went on for longer than this without the answer",

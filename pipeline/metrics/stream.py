@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pipeline.humanize import duration, pluralize, size
+from pipeline.metrics.backlog import Backlog
 from pipeline.metrics.endpoint import Exposed
 from pipeline.metrics.sample import Sample
 
@@ -65,6 +67,7 @@ class StreamMetrics:
         self._totals: dict[str, _Totals] = {}
         self._set_aside: Counter[str] = Counter()
         self._open: dict[tuple[str, str], int] = {}
+        self._backlogs: dict[str, Backlog] = {}
 
     def batch(self, done: BatchDone) -> None:
         """Count a batch."""
@@ -77,6 +80,28 @@ class StreamMetrics:
         with self._lock:
             self._set_aside[kind] += files
             self._exposed.show(self._samples())
+
+    def backlog(self, kind: str, waiting: Backlog) -> None:
+        """Take which landing files wait."""
+        with self._lock:
+            self._backlogs[kind] = waiting
+            self._exposed.show(self._samples())
+
+    def why_behind(self, most_s: float, now_s: float) -> str | None:
+        """Why the job is behind, in a sentence; None: it is not.
+
+        Args:
+            most_s: so long a landing file may wait.
+            now_s: the time, s since the epoch.
+        """
+        with self._lock:
+            waiting = [one for one in self._backlogs.values() if one.oldest_s is not None]
+        oldest_s = min((one.oldest_s for one in waiting if one.oldest_s is not None), default=now_s)
+        if now_s - oldest_s <= most_s:
+            return None
+        files, held = sum(one.files for one in waiting), size(sum(one.size for one in waiting))
+        waited = duration(now_s - oldest_s)
+        return f"it is behind: {pluralize(files, 'landing file')} of {held} wait, the first for {waited}"
 
     def incidents(self, are_open: Mapping[tuple[str, str], int] | None) -> None:
         """Take how many incidents are open, by root rule and severity; None: it is not known."""
@@ -101,6 +126,12 @@ class StreamMetrics:
         for kind, files in sorted(self._set_aside.items()):
             text = "Landing files that are damaged, foreign or gone; ops.landing_files names them."
             yield _count("files_set_aside", text, files, {"query": kind})
+        for kind, waiting in sorted(self._backlogs.items()):
+            of = {"query": kind}
+            yield _now("backlog_files", "Landing files that no batch has read yet.", waiting.files, of)
+            yield _now("backlog_bytes", "Bytes of these files.", waiting.size, of)
+            if waiting.oldest_s is not None:
+                yield _now("backlog_oldest_timestamp_seconds", "When the first of these came.", waiting.oldest_s, of)
         for (rule, severity), count in sorted(self._open.items()):
             text = "Incidents that are open at the end of the data, by the rule of their root."
             yield Sample("wirelake_ongoing_incidents", "gauge", text, count, {"rule": rule, "severity": severity})

@@ -11,6 +11,7 @@ import argparse
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -188,8 +189,9 @@ def run_stream(
     """
     check_places(landing, lake)
     zone, place = Landing.at(landing), Lake.at(lake)
-    summary = StreamSummary()
-    exposed = Exposed(must_hold=partial(_why_gone, place))
+    summary, settings = StreamSummary(), settings or StreamSettings()
+    exposed = Exposed(must_hold=lambda: _why_gone(place) or metered.why_behind(limit_s, time.time()))
+    metered, limit_s = StreamMetrics(exposed), settings.behind_after_seconds
     with _until_terminated() as is_terminated, serving(metrics, exposed, progress):
 
         def is_enough() -> bool:
@@ -199,8 +201,7 @@ def run_stream(
 
         session = spark or build_session("wirelake stream")
         with job_lock(place, session, progress) as must_hold:
-            metered = StreamMetrics(exposed)
-            job = _Job(session, place, settings or StreamSettings(), metrics=metered, must_hold=must_hold)
+            job = _Job(session, place, settings, metrics=metered, must_hold=must_hold)
             create_tables(session, place)
             open_for_requests(place, is_served=not once)
             renew_checkpoints(session, place, progress)

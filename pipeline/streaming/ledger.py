@@ -13,12 +13,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.capture.landing.manifests import Kind, manifest_place, parsed, place_of
+from pipeline.metrics.backlog import backlog_of
 from pipeline.streaming.bronze.intake import Intake, record
 from pipeline.streaming.landing.checked_files import SetAside
-from pipeline.streaming.landing.zone_files import contents, names_in, sizes_of
+from pipeline.streaming.landing.zone_files import contents, files_in, sizes_of
 from pipeline.streaming.queries import cause_of
 from pipeline.streaming.storage.lake import read_table
+from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.new_files import NewFile
+from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import LANDING_FILES
 
 LOOK_EVERY_S = 60.0
@@ -28,6 +31,7 @@ UNDER_WAY_S = 900.0
 """At an object store the manifest may precede its file by so long, s: an agent tries for ten minutes."""
 
 _STAGING = ".staging"
+_NEWEST = """SELECT max(epoch_us(modified_at)) AS us FROM rows WHERE "query" = $kind"""
 _SEARCHED: dict[Kind, tuple[str, str]] = {
     "frames": ("_manifest/*.json", "date=*/*.parquet"),
     "gaps": ("_manifest/gaps/*.json", "gaps/date=*/*.parquet"),
@@ -75,8 +79,9 @@ class Ledger:
 
     def _look(self, kind: Kind) -> None:
         in_hand = self._intake.in_hand.names(kind)  # first: a batch that ends meanwhile has noted them
-        published = self._names(kind, 0)
-        missing = published - self._names(kind, 1) - self._settled[kind] - in_hand
+        published, listed = (files_in(self._spark, self._intake.root, place) for place in _SEARCHED[kind])
+        self._intake.on_backlog(kind, backlog_of(listed.values(), self._read_until_us(kind)))
+        missing = published.keys() - listed.keys() - self._settled[kind] - in_hand
         if missing:
             self._settled[kind] |= missing & self._read(kind)
             missing -= self._settled[kind]
@@ -87,8 +92,14 @@ class Ledger:
             record(self._spark, self._intake.lake, kind, [], lost, None)
             self._settled[kind] |= missing
 
-    def _names(self, kind: Kind, which: int) -> set[str]:
-        return names_in(self._spark, self._intake.root, _SEARCHED[kind][which])
+    def _read_until_us(self, kind: Kind) -> int | None:
+        """When the newest file came that was read, µs since the epoch: by this job, or one before it."""
+        if (known := self._intake.in_hand.read_until_us(kind)) is not None:
+            return known
+        (row,) = LakeIO(self._spark, self._intake.lake).ask(TableScan(LANDING_FILES), _NEWEST, kind=kind)
+        if row.us is not None:
+            self._intake.in_hand.has_read(kind, row.us)
+        return None if row.us is None else int(row.us)
 
     def _read(self, kind: Kind) -> set[str]:
         """All that batches have found, read or not."""

@@ -225,6 +225,7 @@ class Queries:
             self.in_hand,
             self.summary.left_out if self.once else None,
             self.metrics.set_aside,
+            self.metrics.backlog,
         )
 
     def exchanges(self) -> StreamingQuery:

@@ -22,6 +22,7 @@ from pipeline.analysis.fit import table_of
 from pipeline.capture.landing.manifests import Kind, Manifest
 from pipeline.config.settings import StreamSettings
 from pipeline.humanize import pluralize
+from pipeline.metrics.backlog import Backlog
 from pipeline.streaming.bronze.frames import Counted, keys_of, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
@@ -52,6 +53,7 @@ class InHand:
     def __init__(self) -> None:
         self.reporting = threading.Lock()
         self._names: dict[Kind, frozenset[str]] = {}
+        self._read_until_us: dict[Kind, int] = {}
 
     @contextmanager
     def batch(self, kind: Kind, names: Iterable[str]) -> Iterator[None]:
@@ -65,6 +67,14 @@ class InHand:
     def names(self, kind: Kind) -> frozenset[str]:
         """Files of the batch under way."""
         return self._names.get(kind, frozenset())
+
+    def has_read(self, kind: Kind, until_us: int) -> None:
+        """Files that came until then, µs since the epoch, were read."""
+        self._read_until_us[kind] = max(until_us, self._read_until_us.get(kind, until_us))
+
+    def read_until_us(self, kind: Kind) -> int | None:
+        """When the newest file came that was read; None: not known."""
+        return self._read_until_us.get(kind)
 
 
 class LeftOut:
@@ -98,6 +108,7 @@ class Intake:
         in_hand: shared with whatever else takes in files of this landing zone at the same time.
         left_out: counts the files that are set aside; None: they are not counted, as in a stream that does not end.
         on_set_aside: takes the kind of files and how many of them are set aside.
+        on_backlog: takes the kind of files and what of them waits.
     """
 
     root: str
@@ -107,6 +118,7 @@ class Intake:
     in_hand: InHand
     left_out: LeftOut | None = None
     on_set_aside: Callable[[str, int], None] = lambda _kind, _files: None
+    on_backlog: Callable[[str, Backlog], None] = lambda _kind, _backlog: None
 
     def take(self, kind: Kind, write: Write, news: DataFrame, batch: Batch) -> Counted:
         """Take in the files of a batch.
@@ -131,6 +143,9 @@ class Intake:
             decision, counted = self._read(spark, kind, write, files, batch, before.set_aside if before else ())
             # Only now: what is noted may be deleted.
             record(spark, self.lake, kind, decision.good, decision.set_aside, batch)
+            for file in files:
+                if file.modified_us is not None:
+                    self.in_hand.has_read(kind, file.modified_us)
             return counted
 
     def _is_written(self, spark: SparkSession, kind: Kind, batch: Batch) -> bool:

@@ -17,11 +17,15 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.capture.landing.manifests import MOST_BYTES, MOST_MANIFEST_BYTES
 from pipeline.lake.arrow import arrow_schema
+from pipeline.metrics.backlog import Listed
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.new_files import literally
 from pipeline.tables import Column
 
-_LISTED = re.compile(r"/([A-Za-z0-9][A-Za-z0-9_.-]*)\.(?:parquet|json); isDirectory=false; length=(?!0;)")
+_LISTED = re.compile(
+    r"/([A-Za-z0-9][A-Za-z0-9_.-]*)\.(?:parquet|json); isDirectory=false; length=([1-9]\d*);"
+    r"[^}]*? modification_time=(\d+)"
+)
 _LOOKS_AT_ONCE = 8
 """At an object store each takes its time."""
 _PIECE = 1 << 20
@@ -43,12 +47,13 @@ def sizes_of(spark: SparkSession, paths: Iterable[str]) -> list[int | None]:
     return side_by_side(*(partial(look, path) for path in paths), at_once=_LOOKS_AT_ONCE)
 
 
-def names_in(spark: SparkSession, root: str, pattern: str) -> set[str]:
+def files_in(spark: SparkSession, root: str, pattern: str) -> dict[str, Listed]:
     """The files at places in a landing zone that fit a pattern, by name without ending; but empty ones."""
     jvm = spark.sparkContext._jvm
     path = jvm.org.apache.hadoop.fs.Path(f"{literally(root)}/{pattern}")
     found = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).globStatus(path)
-    return set(_LISTED.findall(jvm.org.apache.commons.lang3.ArrayUtils.toString(found)))  # one answer for all
+    listed = _LISTED.findall(jvm.org.apache.commons.lang3.ArrayUtils.toString(found))  # one answer for all
+    return {name: Listed(int(size), int(modified_ms)) for name, size, modified_ms in listed}
 
 
 def contents(spark: SparkSession, paths: Collection[str]) -> dict[str, Content]:
