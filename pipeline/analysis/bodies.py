@@ -56,8 +56,8 @@ def with_bodies_sql(exchanges: str, frames: str) -> str:
     """A query for exchanges with the texts of both frames, in what Spark SQL and DuckDB have in common.
 
     Texts are null where ``bronze.frames`` has not got the frame any more. Both engines read only the files and row
-    groups that hold these frames: the least and greatest days, connections and numbers of the exchanges are known
-    before frames are read.
+    groups that hold these frames: the least and greatest days, times, connections and numbers of the exchanges are
+    known before frames are read.
 
     Args:
         exchanges: the name of rows of ``silver.exchanges``, or a query for them in brackets.
@@ -72,9 +72,9 @@ def with_bodies_sql(exchanges: str, frames: str) -> str:
             CASE WHEN x.protocol IN ({keep_headers}) THEN r.header END AS response_header
         FROM {exchanges} AS x
         LEFT JOIN {frames} AS q
-            ON q.date = CAST(x.request_ts AS DATE) AND q.connection_id = x.connection_id
+            ON q.date = CAST(x.request_ts AS DATE) AND q.ts = x.request_ts AND q.connection_id = x.connection_id
             AND q.direction = 'request' AND q.seq = x.request_seq
         LEFT JOIN {frames} AS r
-            ON r.date = CAST(x.response_ts AS DATE) AND r.connection_id = x.connection_id
+            ON r.date = CAST(x.response_ts AS DATE) AND r.ts = x.response_ts AND r.connection_id = x.connection_id
             AND r.direction = 'response' AND r.seq = x.response_seq
     """

@@ -18,7 +18,7 @@ from decoder.kafka.schema.releases import is_removed, refused_by, releases
 from decoder.kafka.schema.table import api_keys
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of, table_of
-from pipeline.analysis.tables import ADDRESS, Row, Tables
+from pipeline.analysis.tables import ADDRESS, Row, Some, Tables
 from pipeline.lake.arrow import arrow_type
 from pipeline.tables import CLIENTS, Column
 
@@ -112,7 +112,7 @@ SIGHTING = tuple(
 """What :func:`sightings` gives."""
 
 
-def sightings(exchanges: pa.Table, states: pa.Table, commands: pa.Table) -> pa.Table:
+def sightings(exchanges: Some, states: Some, commands: Some) -> pa.Table:
     """Which client was seen with which api and version, or software, and when: rows of ``SIGHTING``."""
     tables = Tables({"exchanges": exchanges, "states": states, "commands": commands})
     try:

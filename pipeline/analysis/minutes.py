@@ -7,7 +7,7 @@ import pyarrow as pa
 from decoder.protocols import names_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.mongodb.commands import HAS_FAILED, NAMESPACE
-from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
+from pipeline.analysis.tables import ADDRESS, SERVICE_US, Some, Tables
 from pipeline.tables import API_LATENCY, MONGO_MINUTES
 
 MINUTE_US = 60_000_000
@@ -23,7 +23,7 @@ _PERCENTILES = ", ".join(
 """By nearest rank."""
 
 
-def api_latency(exchanges: pa.Table) -> pa.Table:
+def api_latency(exchanges: Some) -> pa.Table:
     """Rows of ``gold.api_latency`` from rows of ``silver.exchanges``; of a connection that two agents saw, one copy."""
     found = _asked(
         exchanges,
@@ -46,7 +46,7 @@ def api_latency(exchanges: pa.Table) -> pa.Table:
     return fit(found, API_LATENCY)
 
 
-def mongo_minutes(commands: pa.Table) -> pa.Table:
+def mongo_minutes(commands: Some) -> pa.Table:
     """Rows of ``gold.mongo_commands`` from rows of ``silver.mongo_commands``."""
     found = _asked(
         commands,
@@ -68,7 +68,7 @@ def mongo_minutes(commands: pa.Table) -> pa.Table:
     return fit(found, MONGO_MINUTES)
 
 
-def _asked(rows: pa.Table, sql: str) -> pa.Table:
+def _asked(rows: Some, sql: str) -> pa.Table:
     tables = Tables({"rows": rows})
     try:
         return tables.table(sql)

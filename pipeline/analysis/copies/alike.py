@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.analysis.hours import HOUR_US
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import Some, Tables
 from pipeline.lake.arrow import arrow_type
 from pipeline.tables import Column
 
@@ -41,7 +41,7 @@ US_SQL = "epoch_us(ts)"
 ALIKE_SQL = "hash(protocol, api_key, api_version, correlation_id, client_id, request_size, response_size)"
 
 
-def alike(exchanges: pa.Table) -> pa.Table:
+def alike(exchanges: Some) -> pa.Table:
     """How many exchanges two connections have in common at nearly the same time: rows of :data:`ALIKE`.
 
     It decides cheaply whether a capture may hold copies at all. Of exchanges that look alike each one is compared with
@@ -50,10 +50,10 @@ def alike(exchanges: pa.Table) -> pa.Table:
     Args:
         exchanges: rows of ``silver.exchanges``: all of a correlation id, or of several.
     """
-    agents = len(exchanges.column("agent_id").unique())
-    reach = SKEW_US if agents > 1 else REACH_US
     tables = Tables({"exchanges": exchanges})
     try:
+        (counted,) = tables.rows("SELECT count(DISTINCT agent_id) AS agents FROM exchanges")
+        reach = SKEW_US if counted.agents > 1 else REACH_US
         rows = tables.table(f"SELECT connection_id, {ALIKE_SQL} AS alike, {US_SQL} AS us FROM exchanges")
     finally:
         tables.close()

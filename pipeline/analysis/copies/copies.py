@@ -18,7 +18,7 @@ from pipeline.analysis.copies.numbers import same_numbers
 from pipeline.analysis.copies.translated import SAME, Statements, connection_sql, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import hour_sql
-from pipeline.analysis.tables import Tables
+from pipeline.analysis.tables import Some, Tables
 from pipeline.tables import DUPLICATE_FLOWS
 
 OF_EXCHANGES = (
@@ -34,7 +34,7 @@ def all_copies(exchanges: pa.Table, statements: Statements, gaps: pa.Table) -> p
     return copies(exchanges, same_flows(exchanges, statements, candidates(alike(exchanges)), same_numbers(gaps)))
 
 
-def copies(exchanges: pa.Table, same: pa.Table | None = None) -> pa.Table:
+def copies(exchanges: Some, same: pa.Table | None = None) -> pa.Table:
     """Rows of ``silver.duplicate_flows``: those that do not count.
 
     Args:

@@ -28,6 +28,7 @@ def refresh_clients(rows: LakeIO, facts: Facts, since_us: int) -> None:
         },
         ("connection_id",),
         SIGHTING,
+        streams=True,
     )
     held = rows.read(TableScan(CLIENTS))
     after = with_sightings(held, rows.as_arrow(seen, SIGHTING), facts)

@@ -26,6 +26,7 @@ def refresh_latency(rows: LakeIO, since_us: int) -> None:
         {"exchanges": exchanges},
         (_MINUTE, "server_ip", "server_port"),
         API_LATENCY,
+        streams=True,
     )
     rows.replace_since(made, API_LATENCY, "minute", minute)
 
@@ -38,5 +39,6 @@ def refresh_mongo_minutes(rows: LakeIO, since_us: int) -> None:
         {"commands": TableScan.since(MONGO_COMMANDS, minute, once=True)},
         (_MINUTE, "server"),
         MONGO_MINUTES,
+        streams=True,
     )
     rows.replace_since(made, MONGO_MINUTES, "minute", minute)

@@ -19,10 +19,13 @@ AT_ONCE = 50_000
 _BY_SECOND = """
     SELECT floor(epoch_us(ts) / 1000000)::BIGINT AS second, count(*) AS rows FROM exchanges GROUP BY ALL ORDER BY second
 """
-_OF_SPAN = """
-    (SELECT * FROM exchanges
-    WHERE ts >= make_timestamptz({begin_us}) AND ts < make_timestamptz({end_us}))
+_OF_SPAN = "(SELECT * FROM exchanges WHERE ts >= make_timestamptz({}) AND ts < make_timestamptz({}))"
+_BOUNDS = """
+    SELECT min(least(epoch_us(ts), epoch_us(request_ts), epoch_us(response_ts))) AS first_us,
+        max(greatest(epoch_us(ts), epoch_us(request_ts), epoch_us(response_ts))) AS last_us
+    FROM {}
 """
+_BETWEEN = "(SELECT * FROM frames WHERE ts BETWEEN make_timestamptz({}) AND make_timestamptz({}))"
 
 
 def exchanges_with_bodies(rows: LakeIO, wanted: TableScan, exchanges: Some | None = None) -> Iterator[pa.Table]:
@@ -39,9 +42,11 @@ def exchanges_with_bodies(rows: LakeIO, wanted: TableScan, exchanges: Some | Non
     held = rows.scan(wanted) if exchanges is None else exchanges
     tables = Tables({"exchanges": held, "frames": rows.scan(TableScan(FRAMES))})
     try:
-        for begin_us, end_us in _spans(tables):
-            some = with_bodies_sql(_OF_SPAN.format(begin_us=begin_us, end_us=end_us), "frames")
-            yield fit(tables.table(some), EXCHANGES_WITH_BODIES)
+        for span in _spans(tables):
+            some = _OF_SPAN.format(*span)
+            (bounds,) = tables.rows(_BOUNDS.format(some))
+            found = tables.table(with_bodies_sql(some, _BETWEEN.format(*bounds)))
+            yield fit(found, EXCHANGES_WITH_BODIES)
     finally:
         tables.close()
 

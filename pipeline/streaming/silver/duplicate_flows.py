@@ -43,6 +43,7 @@ def refresh_copies(rows: LakeIO, since_us: int) -> int | None:
         (_label_sql(same),),
         DUPLICATE_FLOWS,
         {"same": same},
+        streams=True,
     )
     found = rows.as_arrow(made, DUPLICATE_FLOWS.columns)
     held = _since(held, hour)
@@ -88,7 +89,9 @@ def _numbers(rows: LakeIO, since_us: int) -> pa.Table:
 
 def _alike(rows: LakeIO, since_us: int) -> pa.Table:
     exchanges = TableScan.since(EXCHANGES, since_us, columns=OF_ALIKE)
-    made = rows.derive(lambda tables: alike(tables["exchanges"]), {"exchanges": exchanges}, ("correlation_id",), ALIKE)
+    made = rows.derive(
+        lambda tables: alike(tables["exchanges"]), {"exchanges": exchanges}, ("correlation_id",), ALIKE, streams=True
+    )
     return rows.as_arrow(made, ALIKE)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
@@ -21,7 +21,7 @@ from pipeline.streaming.spark.failures import failures_of, noting_in_worker
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Derivation = Callable[["Mapping[str, pa.Table]"], "pa.Table"]
+Derivation = Callable[["Mapping[str, Any]"], "pa.Table"]
 """From tables by name to a table."""
 BUNDLE_ROWS = 100_000
 

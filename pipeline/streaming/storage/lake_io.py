@@ -40,6 +40,8 @@ FEW_ROWS = 500_000
 FEW_BYTES = 64 << 20
 """Nor more than so many bytes of files: bodies may be long, and are ten times as long in memory as in zstd."""
 
+MOST_STREAMED = 20_000_000
+"""So many rows a derivation takes in this process that asks them by SQL: in memory are some numbers of each."""
 _OF_BATCH = "SELECT 1 AS one FROM rows WHERE checkpoint = $checkpoint AND batch_id = $number LIMIT 1"
 
 
@@ -129,6 +131,8 @@ class LakeIO:
         by: Sequence[str],
         output: Table | Sequence[Column],
         shared: Mapping[str, pa.Table] | None = None,
+        *,
+        streams: bool = False,
     ) -> Made:
         """What a function makes of rows: an Arrow table where it ran here, else a frame that is yet to be computed.
 
@@ -138,8 +142,12 @@ class LakeIO:
             by: SQL expressions over columns of all inputs: what distinguishes groups.
             output: the columns that the function gives.
             shared: what goes to each call as it is.
+            streams: whether the function asks its inputs by SQL alone (:class:`pipeline.analysis.tables.Tables`): then
+                it takes up to :data:`MOST_STREAMED` rows where they lie.
         """
-        here = self.collect_if_small(inputs)
+        here: Mapping[str, Some] | None = self.collect_if_small(inputs)
+        if here is None and streams:
+            here = self._where_they_lie(inputs)
         if here is not None:
             return function({**here, **(shared or {})})
         frames = {name: self.frame(wanted) for name, wanted in inputs.items()}
@@ -276,6 +284,15 @@ class LakeIO:
             if left < 0 or bytes_left < 0:
                 return False
         return True
+
+    def _where_they_lie(self, inputs: Mapping[str, TableScan]) -> Mapping[str, Some] | None:
+        """Rows for queries that read what they ask for; None: they are too many, have copies, or lie elsewhere."""
+        if not self.lake.is_local or (any(one.once for one in inputs.values()) and self._held_copies().num_rows):
+            return None
+        counts = (self.ask(replace(one, once=False), "SELECT count(*) AS rows FROM rows") for one in inputs.values())
+        if sum(count.rows for (count,) in counts) > MOST_STREAMED:
+            return None
+        return {name: self.scan(one) for name, one in inputs.items()}
 
     def _dataset(self, wanted: TableScan) -> Any | None:
         return open_dataset(self.lake.root, wanted.table)
