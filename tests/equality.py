@@ -29,12 +29,20 @@ from pyspark.sql import SparkSession
 
 from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
+from pipeline.dashboard.sql import query
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
 from pipeline.streaming.job import run_stream
 from pipeline.streaming.spark.session import build_session
-from pipeline.tables import FINDINGS, GAP_LANDING_COLUMNS, LANDING_COLUMNS, PENDING_EXCHANGES, Table
+from pipeline.tables import (
+    EXCHANGES_WITH_BODIES,
+    FINDINGS,
+    GAP_LANDING_COLUMNS,
+    LANDING_COLUMNS,
+    PENDING_EXCHANGES,
+    Table,
+)
 from tests.captures.variants import pcap_of
 from tests.paths import CAPTURES
 from tests.pipeline.lakes import DATA, rows
@@ -107,6 +115,7 @@ class Campaign:
         settings = StreamSettings()
         diagnosis = diagnose(landed, settings)
         wanted = {table.full_name: _rows(diagnosis.tables[table.full_name]) for table in COMPARED}
+        with_bodies = _rows(diagnosis.tables[EXCHANGES_WITH_BODIES.full_name])
         name = f"{_name(capture)}, {cut}"
         self.counts["captures and cuts"] += 1
         batches = StreamSettings(max_files_per_trigger=1, max_frames_files_per_trigger=1)
@@ -120,6 +129,10 @@ class Campaign:
             run_stream(source, lake, once=True, spark=self._spark, settings=chosen)
             for table in COMPARED:
                 self._compare(f"{name}, {how}: {table.full_name}", wanted[table.full_name], _held(lake, table))
+            bodies = query(
+                lake, f"SELECT {', '.join(EXCHANGES_WITH_BODIES.column_names)} FROM {EXCHANGES_WITH_BODIES.name}"
+            )
+            self._compare(f"{name}, {how}: {EXCHANGES_WITH_BODIES.name}", with_bodies, _rows(bodies))
         self._follow(name, landed.frames, landed.gaps, settings, wanted[FINDINGS.full_name])
 
     def _compare(self, what: str, wanted: list[str], found: list[str]) -> None:
