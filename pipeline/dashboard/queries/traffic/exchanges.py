@@ -50,7 +50,7 @@ SELECT {LIST_COLUMNS}, date, api_key, request_ts, response_ts, request_flags, re
 FROM silver.exchanges
 """  # noqa: S608 - our own text
 # Bodies are sought for those that are shown alone.
-_SAID = """
+_TEXTS = """
 SELECT exchange_id, request_header, response_header, request_embedded, response_embedded,
   CASE WHEN strlen(request_body) <= $longest THEN request_body END AS request_body,
   CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
@@ -113,19 +113,21 @@ def spoken(
         describers.note_topics(ask_rows(connection, _TOPICS))
     sql = f"{_SPOKEN} WHERE {where} ORDER BY ts DESC, exchange_id DESC LIMIT $most"
     rows = ask_rows(connection, sql, scope, most=most, **values)
-    said = _said(connection, rows, _MOST_BODY)
+    texts = _texts_of(connection, rows, _MOST_BODY)
     for row in rows:
-        row["words"] = described({**row, **said.get(row["exchange_id"], _NOTHING)}, describers)
+        row["words"] = described({**row, **texts.get(row["exchange_id"], _NOTHING)}, describers)
     return rows
 
 
-def _said(connection: duckdb.DuckDBPyConnection, rows: list[dict[str, Any]], longest: int) -> dict[str, dict[str, Any]]:
+def _texts_of(
+    connection: duckdb.DuckDBPyConnection, rows: list[dict[str, Any]], longest: int
+) -> dict[str, dict[str, Any]]:
     """Texts of exchanges by their id, bodies of so many bytes at most; of frames that have expired there are none."""
     if not rows:
         return {}
     days = [row["date"] for row in rows]
     ids = [row["exchange_id"] for row in rows]
-    found = rows_if_there(connection, _SAID, ids=ids, first=min(days), last=max(days), longest=longest)
+    found = rows_if_there(connection, _TEXTS, ids=ids, first=min(days), last=max(days), longest=longest)
     return {row["exchange_id"]: row for row in found}
 
 
@@ -143,7 +145,7 @@ def one(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | 
     same = " AND ".join(f"{name} IS NULL" if where[name] is None else f"{name} = ${name}" for name in where)
     sql = f"SELECT * FROM silver.exchanges WHERE {same} AND exchange_id = $exchange_id LIMIT 1"  # noqa: S608 - our own text
     found = ask_rows(connection, sql, exchange_id=exchange_id, **where)
-    return {**found[0], **_said(connection, found, _ANY_LENGTH).get(exchange_id, _NOTHING)} if found else None
+    return {**found[0], **_texts_of(connection, found, _ANY_LENGTH).get(exchange_id, _NOTHING)} if found else None
 
 
 def _place(connection: duckdb.DuckDBPyConnection, exchange_id: str, ts: datetime | None) -> dict[str, Any] | None:
