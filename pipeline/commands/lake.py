@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -186,6 +186,8 @@ def check(
     Each table is checked by itself, and what tables state of each other is compared: of all days, or with --since of
     those from then on, which on a large lake takes less time and memory.
 
+    A small lake on this machine (500,000 rows a table) is checked in this process, any other one on Spark.
+
     The exit code is 1 if a critical check fails, 2 if there is no lake or this machine lacks what Spark needs.
 
     Examples:
@@ -197,10 +199,14 @@ def check(
     settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")
     demand_lake(place)
-    with spark_session("wirelake check", settings) as spark, steps() as report:
+    with steps() as report, ExitStack() as held:
         report("loading Great Expectations")
-        from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
+        from pipeline.quality.engines import takes_in_process  # noqa: PLC0415 - slow import
+        from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415
+        from pipeline.streaming.storage.lake import Lake  # noqa: PLC0415
 
+        is_small = takes_in_process(Lake.at(place))
+        spark = None if is_small else held.enter_context(spark_session("wirelake check", settings))
         report("checking")
         results = run_checks(spark, place, settings.maintain, since=since.date() if since else None)
     show_results(results, Console())

@@ -25,7 +25,7 @@ from pipeline.streaming.operations.maintenance import newest_day
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.tables import TABLES, Table
 
-_TO_DATE = (
+TO_DATE = (
     "to_date(value) AS CASE WHEN typeof(value) = 'VARCHAR' THEN TRY_CAST(value::VARCHAR AS DATE) "
     "ELSE make_timestamp(epoch_us(TRY_CAST(value AS TIMESTAMP)))::DATE END"
 )
@@ -51,7 +51,7 @@ def asked_here(tables: Mapping[str, Some]) -> Iterator[Ask]:
     """
     opened = Tables({name.replace(".", "_"): rows for name, rows in tables.items()})
     try:
-        for macro in (*SPARK_NAMES, _TO_DATE):
+        for macro in (*SPARK_NAMES, TO_DATE):
             opened.define(macro)
         yield opened.table
     finally:

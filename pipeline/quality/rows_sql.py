@@ -19,7 +19,11 @@ def rows_sql(check: Check) -> str | None:
         return f"SELECT {key}, count(*) AS rows FROM {name} GROUP BY ALL HAVING count(*) > 1"  # noqa: S608 - names of our registry
     if check.violated is None:
         return None
-    violated = check.violated
+    return f"FROM {name} WHERE {in_duckdb(check.violated)}"
+
+
+def in_duckdb(condition: str) -> str:
+    """A condition over rows as DuckDB writes it."""
     for spark, duckdb in _DUCKDB.items():
-        violated = violated.replace(spark, duckdb)
-    return f"FROM {name} WHERE {violated}"
+        condition = condition.replace(spark, duckdb)
+    return condition

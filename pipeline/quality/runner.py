@@ -4,45 +4,38 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import date, datetime, timezone
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import great_expectations as gx
-from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+from pyspark.sql import SparkSession
 from rich.table import Table as Grid
 from rich.text import Text
 
 from pipeline.config.settings import MaintenanceSettings
 from pipeline.errors import no_lake
-from pipeline.lake.delta_reader import schema_stated
 from pipeline.quality.again import READS
+from pipeline.quality.engines import BySpark, Engine, InProcess
 from pipeline.quality.model import Plain, QualityResult, Run
 from pipeline.quality.reconcile import (
     NOT_JUDGED,
-    asked_by_spark,
-    asked_here,
     newest_frame,
     reconcile,
     reconcile_again,
-    tables_here,
 )
 from pipeline.quality.relations import RELATIONS
 from pipeline.quality.rows_sql import rows_sql
 from pipeline.quality.settled import waits_for, whole_since
-from pipeline.quality.suites import LAYERS, Check, checks_of, expectation_suite, tables_of
-from pipeline.streaming.storage.lake import Lake, create_tables, frames_kept_from, read_table, struct_type
-from pipeline.streaming.storage.sinks import append
-from pipeline.tables import DUPLICATE_FLOWS, FRAMES, QUALITY_RESULTS, Table
+from pipeline.quality.suites import LAYERS, Check, checks_of, tables_of
+from pipeline.streaming.storage.lake import Lake
+from pipeline.tables import DUPLICATE_FLOWS, FRAMES, Table
 from pipeline.terminal.console import Console
 
 
 def run_checks(
-    spark: SparkSession,
+    spark: SparkSession | None,
     lake: Lake | Path | str,
     settings: MaintenanceSettings | None = None,
     *,
@@ -51,7 +44,7 @@ def run_checks(
     """Check every table of bronze, silver and gold, and append the results to ``ops.quality_results``.
 
     Args:
-        spark: a session with Delta Lake.
+        spark: a session with Delta Lake; None: in this process (:func:`pipeline.quality.engines.takes_in_process`).
         lake: its root.
         settings: how long maintenance keeps rows; None: as by default.
         since: first UTC day whose rows are compared with each other; None: all that are kept.
@@ -62,81 +55,71 @@ def run_checks(
     Raises:
         UserError: there is no lake.
     """
-    lake = lake if isinstance(lake, Lake) else Lake.at(lake)
+    engine = engine_for(spark, lake if isinstance(lake, Lake) else Lake.at(lake))
     tables = [table for layer in LAYERS for table in tables_of(layer)]
-    present = {table.full_name for table in tables if DeltaTable.isDeltaTable(spark, lake.path(table))}
+    present = {table.full_name for table in tables if engine.has(table)}
     if not present:
-        raise no_lake(lake.root)
+        raise no_lake(engine.lake.root)
     run = Run.at(datetime.now(timezone.utc))
-    context = gx_context()
-    source = context.data_sources.add_spark("lake", persist=False)
     results: list[QualityResult] = []
     for table in tables:
-        if table.full_name in present:
-            results += check_table(source, read_table(spark, lake, table), table, run)
-        else:
-            results.append(_missing_table(table, run))
-    results += check_relations(context.data_sources.add_pandas("counts"), spark, lake, run, settings, since=since)
-    _record(spark, lake, results)
+        results += check_table(engine, table, run) if table.full_name in present else [_missing_table(table, run)]
+    results += check_relations(engine, run, settings, since=since)
+    engine.record(results)
     return results
 
 
+def engine_for(spark: SparkSession | None, lake: Lake) -> Engine:
+    """Who reads the tables: Spark, or without a session this process."""
+    context = gx_context()
+    return InProcess(lake, context) if spark is None else BySpark(spark, lake, context)
+
+
 def check_relations(
-    source: Any,
-    spark: SparkSession,
-    lake: Lake,
-    run: Run,
-    settings: MaintenanceSettings | None = None,
-    *,
-    since: date | None = None,
+    engine: Engine, run: Run, settings: MaintenanceSettings | None = None, *, since: date | None = None
 ) -> list[QualityResult]:
     """The outcome of comparing what tables state of each other; what reads a table that is not whole is left out.
 
     Args:
-        source: Great Expectations' data source for pandas frames.
-        spark, lake: the session and the lake.
+        engine: reads the tables.
         run: of all checks.
         settings: how long maintenance keeps rows; None: as by default.
         since: first UTC day that is compared; None: all that are kept.
     """
     settings = settings or MaintenanceSettings()
     named = {table.full_name: table for table in (*READS, *(table for one in RELATIONS for table in one.reads))}
-    whole = {name for name, table in named.items() if _is_whole(spark, lake, table)}
+    whole = {name for name, table in named.items() if _is_whole(engine, table)}
     relations = [one for one in RELATIONS if all(table.full_name in whole for table in one.reads)]
     if not relations:
         return []
     tables = [table for name, table in named.items() if name in whole]
     samples = all(table.full_name in whole for table in (*READS, DUPLICATE_FLOWS))
-    waits = waits_for(lake)  # before the tables are opened: what is added meanwhile must not count
-    opened = asked_here(tables_here(lake.root, tables)) if lake.is_local else asked_by_spark(spark, lake, tables)
-    kept_from = frames_kept_from(spark, lake) if FRAMES.full_name in whole else None
+    waits = waits_for(engine.lake)  # before the tables are opened: what is added meanwhile must not count
+    opened = engine.asked(tables)
+    kept_from = engine.kept_from() if FRAMES.full_name in whole else None
     with opened as ask:
-        waits |= waits_for(lake)
+        waits |= waits_for(engine.lake)
         newest = newest_frame(ask) if FRAMES.full_name in whole else None
         found = [
             reconcile(
-                source, ask, run, relation, waits=waits,
+                engine.counts, ask, run, relation, waits=waits,
                 since=_later(since, whole_since(relation, newest, kept_from, settings)),
             )
             for relation in relations
         ]  # fmt: skip
         if not samples or "gold" in waits:
             return found
-        return found + reconcile_again(source, ask, run, _later(since, kept_from))  # out of bodies, which frames have
+        # Out of bodies, which frames have.
+        return found + reconcile_again(engine.counts, ask, run, _later(since, kept_from))
 
 
 def _later(one: date | None, other: date | None) -> date | None:
     return max(filter(None, (one, other)), default=None)
 
 
-def _is_whole(spark: SparkSession, lake: Lake, table: Table) -> bool:
+def _is_whole(engine: Engine, table: Table) -> bool:
     """Whether it is there with all its columns."""
-    if lake.is_local:
-        schema = schema_stated(lake.root, table)
-        return schema is not None and set(table.column_names) <= set(schema.names)
-    if not DeltaTable.isDeltaTable(spark, lake.path(table)):
-        return False
-    return set(table.column_names) <= set(read_table(spark, lake, table).columns)
+    return engine.has(table) and set(table.column_names) <= set(engine.columns_of(table))
 
 
 def critical_failures(results: Sequence[QualityResult]) -> list[QualityResult]:
@@ -181,23 +164,14 @@ def gx_context() -> Any:
     return context
 
 
-def check_table(source: Any, rows: DataFrame, table: Table, run: Run) -> list[QualityResult]:
-    """The outcome of each check of one table; ``source`` is Great Expectations' data source for Spark."""
+def check_table(engine: Engine, table: Table, run: Run) -> list[QualityResult]:
+    """The outcome of each check of one table that is there."""
     checks = checks_of(table)
-    missing = sorted(set(table.column_names) - set(rows.columns))
+    missing = sorted(set(table.column_names) - set(engine.columns_of(table)))
     if missing:  # everything else would fail for this reason only
         return [run.result(checks[0], success=False, seen=f"missing: {', '.join(missing)}")]
-    conditions = {c.condition_column: F.expr(c.condition) for c in checks if c.condition is not None}
-    batch = (
-        source.add_dataframe_asset(table.full_name)
-        .add_batch_definition_whole_dataframe("all")
-        .get_batch(batch_parameters={"dataframe": rows.withColumns(conditions) if conditions else rows})
-    )
-    report = batch.validate(
-        expectation_suite(table), result_format={"result_format": "BASIC", "partial_unexpected_count": 0}
-    )
+    report, row_count = engine.validated(table, checks)
     outcomes = {outcome.expectation_config.meta["key"]: outcome for outcome in report.results}
-    row_count = rows.count()
     return [_from_gx(check, outcomes[check.key], row_count, run) for check in checks]
 
 
@@ -219,9 +193,3 @@ def _from_gx(check: Check, outcome: Any, row_count: int, run: Run) -> QualityRes
 def _missing_table(table: Table, run: Run) -> QualityResult:
     about = Plain(table, "exists", "critical", "the table exists")
     return run.result(about, success=False, seen="it is missing, `wirelake stream` creates it")
-
-
-def _record(spark: SparkSession, lake: Lake, results: Sequence[QualityResult]) -> None:
-    create_tables(spark, lake, [QUALITY_RESULTS])
-    frame = spark.createDataFrame([asdict(result) for result in results], struct_type(QUALITY_RESULTS.columns))
-    append(frame.coalesce(1), lake, QUALITY_RESULTS, None)

@@ -7,6 +7,7 @@ Exchanges whose frames maintenance has dropped name none, and their bodies go.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -14,11 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.tables import InFiles, Some, Tables
 from pipeline.lake.arrow import arrow_type
 from pipeline.lake.delta_reader import open_table
 from pipeline.lake.delta_writer import writer_properties
 from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, FRAMES, Table
+
+if TYPE_CHECKING:
+    from pipeline.analysis.tables import Some
 
 _BODIES = set(EXCHANGES_WITH_BODIES.column_names) - set(EXCHANGES.column_names)
 _NUMBERS = ("request_seq", "response_seq")
@@ -46,6 +49,8 @@ def give_up_bodies_here(lake: str) -> None:
     place = f"{lake}/{EXCHANGES.path}"
     if not DeltaTable.is_deltatable(place) or not _BODIES & {one.name for one in DeltaTable(place).schema().fields}:
         return
+    from pipeline.analysis.tables import Tables  # noqa: PLC0415 - loads DuckDB, which few lakes need here
+
     schema = pa.schema(
         pa.field(one.name, arrow_type(one.type), one.nullable, {"comment": one.comment}) for one in EXCHANGES.columns
     )
@@ -86,6 +91,8 @@ def _columns(held: Collection[str]) -> str:
 
 
 def _lying(lake: str, table: Table) -> Some:
+    from pipeline.analysis.tables import InFiles  # noqa: PLC0415
+
     found = open_table(lake, table)
     if found is None:
         return schema_of(table).empty_table()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as LocalTable
 from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -109,6 +110,12 @@ def frames_kept_from(spark: SparkSession, lake: Lake) -> date | None:
     """
     found = snapshot(spark, lake, FRAMES).metadata().configuration().get(_KEPT_FROM)
     return date.fromisoformat(found.get()) if found.isDefined() else None
+
+
+def frames_kept_from_here(lake: Lake) -> date | None:
+    """The same of a lake on this machine, without Spark."""
+    found = LocalTable(lake.path(FRAMES)).metadata().configuration.get(_KEPT_FROM)
+    return None if found is None else date.fromisoformat(found)
 
 
 def note_frames_kept_from(spark: SparkSession, lake: Lake, day: date) -> None:

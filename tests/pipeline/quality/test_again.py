@@ -25,7 +25,10 @@ def differing(tables: Tables) -> dict[str, tuple[int, int]]:
     with asked_here(whole) as ask:
         hours = sampled_hours(ask, "seed")
         found = [one for hour in hours for one in derived_again(ask, hour)]
-    assert {one.table.full_name for one in found} == {table.full_name for table in READS} - {"silver.exchanges"}
+    assert {one.table.full_name for one in found} == {table.full_name for table in READS} - {
+        "silver.exchanges",
+        "bronze.frames",
+    }
     return {one.table.full_name: (one.expected, one.found) for one in found if one.expected != one.found}
 
 
@@ -41,7 +44,7 @@ def more(rows: pa.Table) -> pa.Table:
     return pa.concat_tables([rows, rows.slice(0, 3)])
 
 
-@pytest.mark.parametrize("table", READS[1:], ids=lambda table: table.full_name)
+@pytest.mark.parametrize("table", READS[2:], ids=lambda table: table.full_name)
 @pytest.mark.parametrize("change", [less, more])
 def test_rows_that_are_missing_or_too_many_are_counted(table: Table, change: Callable[[pa.Table], pa.Table]) -> None:
     found = differing({**base(), table.full_name: change(base()[table.full_name])})

@@ -13,7 +13,7 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
 from pipeline.quality.model import QualityResult, Run
 from pipeline.quality.relations import RELATIONS
-from pipeline.quality.runner import check_relations, check_table, gx_context
+from pipeline.quality.runner import check_relations, check_table, engine_for
 from pipeline.streaming.job import run_maintenance, run_stream
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, read_table
@@ -48,7 +48,7 @@ def drain(spark: SparkSession, folder: Path) -> None:
 
 def judged(spark: SparkSession, lake: Path) -> list[QualityResult]:
     run = Run.at(datetime.now(timezone.utc))
-    return check_relations(gx_context().data_sources.add_pandas("counts"), spark, Lake.at(lake), run)
+    return check_relations(engine_for(spark, Lake.at(lake)), run)
 
 
 def failed(spark: SparkSession, lake: Path) -> dict[str, str]:
@@ -60,11 +60,10 @@ def test_a_lake_with_a_file_set_aside_holds(spark: SparkSession, folder: Path) -
     assert [r.message for r in results if not r.success] == []
     assert [r.message for r in results if "not judged" in r.message] == []
     assert len(results) > len(RELATIONS)
-    source = gx_context().data_sources.add_spark("lake", persist=False)
     findings = read_table(spark, Lake.at(folder / "lake"), FINDINGS)
     assert not findings.where("size(evidence) = 0").isEmpty()  # of the file that was set aside
     run = Run.at(datetime.now(timezone.utc))
-    assert all(r.success for r in check_table(source, findings, FINDINGS, run))
+    assert all(r.success for r in check_table(engine_for(spark, Lake.at(folder / "lake")), FINDINGS, run))
 
 
 def test_what_was_erased_is_not_missed_and_what_others_take_is(spark: SparkSession, folder: Path) -> None:
