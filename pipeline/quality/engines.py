@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from pipeline.analysis.fit import table_of_columns
 from pipeline.analysis.tables import SPARK_NAMES, Tables
+from pipeline.errors import UserError
 from pipeline.lake.delta_reader import count_rows, schema_stated
 from pipeline.lake.migration import migrations
 from pipeline.quality.model import Ask, QualityResult
@@ -61,7 +62,11 @@ class Engine(Protocol):
         """The columns that it has."""
 
     def validated(self, table: Table, checks: Sequence[Check]) -> tuple[Any, int]:
-        """What Great Expectations reports of the checks of a table that has all columns, and how many rows it has."""
+        """What Great Expectations reports of the checks of a table that has all columns, and how many rows it has.
+
+        Raises:
+            duckdb.Error: a file is damaged.
+        """
 
     def asked(self, tables: Sequence[Table]) -> AbstractContextManager[Ask]:
         """Answers queries over tables."""
@@ -78,7 +83,10 @@ def takes_in_process(lake: Lake) -> bool:
     if not lake.is_local or migrations(lake.root) or not LocalTable.is_deltatable(lake.path(QUALITY_RESULTS)):
         return False
     tables = [table for layer in LAYERS for table in tables_of(layer)]
-    return all((count_rows(lake.root, table) or 0) <= MOST_ROWS for table in tables)
+    try:
+        return all((count_rows(lake.root, table) or 0) <= MOST_ROWS for table in tables)
+    except UserError:  # a damaged file: Spark checks what can be read
+        return False
 
 
 class InProcess:

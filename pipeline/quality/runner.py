@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+import duckdb
 import great_expectations as gx
 from pyspark.sql import SparkSession
 from rich.table import Table as Grid
@@ -170,7 +171,11 @@ def check_table(engine: Engine, table: Table, run: Run) -> list[QualityResult]:
     missing = sorted(set(table.column_names) - set(engine.columns_of(table)))
     if missing:  # everything else would fail for this reason only
         return [run.result(checks[0], success=False, seen=f"missing: {', '.join(missing)}")]
-    report, row_count = engine.validated(table, checks)
+    try:
+        report, row_count = engine.validated(table, checks)
+    except duckdb.Error as error:  # a damaged file costs the checks of its table
+        seen = f"could not be checked: {type(error).__name__}"
+        return [run.result(check, success=False, seen=seen, column=check.column) for check in checks]
     outcomes = {outcome.expectation_config.meta["key"]: outcome for outcome in report.results}
     return [_from_gx(check, outcomes[check.key], row_count, run) for check in checks]
 

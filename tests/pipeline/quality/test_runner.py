@@ -15,11 +15,15 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from pipeline.errors import UserError
+from pipeline.quality import engines
+from pipeline.quality.engines import takes_in_process
 from pipeline.quality.relations import RELATIONS
 from pipeline.quality.runner import QualityResult, critical_failures, run_checks, show_results
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_TIMELINE, QUALITY_RESULTS, TABLES
+from tests.pipeline.lake.test_layout import with_layout
+from tests.pipeline.lakes import diagnosed_lake
 from tests.pipeline.rows import T0, row, write
 from tests.requirements import require_java
 
@@ -125,3 +129,29 @@ def test_no_lake_is_wrong_use(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no lake at"):
         run_checks(spark, tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_damaged_file_fails_the_checks_of_its_table_alone(tmp_path: Path) -> None:
+    lake = diagnosed_lake(tmp_path / "lake", "stuck_commit")
+    (damaged,) = (lake / OFFSET_TIMELINE.path).rglob("*.parquet")
+    content = bytearray(damaged.read_bytes())
+    content[4:10_000] = bytes(9_996)
+    damaged.write_bytes(content)
+    assert takes_in_process(Lake.at(lake))
+    results = run_checks(None, lake)
+    relations = {one.name for one in RELATIONS} | {"derived_again"}
+    failed = [r for r in results if not r.success and r.name not in relations]
+    assert {r.table_name for r in failed} == {OFFSET_TIMELINE.full_name}
+    assert all("could not be checked" in r.message for r in failed)
+
+
+def test_what_is_large_or_of_another_layout_is_for_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = diagnosed_lake(tmp_path / "lake", "stuck_commit")
+    assert takes_in_process(Lake.at(lake))
+    assert [r.message for r in run_checks(None, lake) if not r.success] == []
+    assert not takes_in_process(Lake.at(f"s3a://bucket{lake}"))
+    monkeypatch.setattr(engines, "MOST_ROWS", 1)
+    assert not takes_in_process(Lake.at(lake))
+    monkeypatch.undo()
+    with_layout(lake, FINDINGS, "2")
+    assert not takes_in_process(Lake.at(lake))
