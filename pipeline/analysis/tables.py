@@ -6,7 +6,7 @@ import atexit
 import re
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -91,10 +91,12 @@ class InFiles:
     Attributes:
         paths: the files, absolute.
         sql: a query that gives the rows; ``$paths`` in it stands for the files.
+        beside: tables in memory that the query reads as well, by name.
     """
 
     paths: Sequence[str]
     sql: str
+    beside: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 Some: TypeAlias = "pa.Table | ds.Dataset | InFiles"
@@ -145,6 +147,8 @@ class Tables:
     def add(self, name: str, table: Some) -> None:
         """Name a further table, or replace one. Files can be read only of the tables that were there from the first."""
         if isinstance(table, InFiles):
+            for other, rows in table.beside.items():
+                self.add(other, rows)
             self._connection.execute(f"SET VARIABLE files_{name} = $paths", {"paths": list(table.paths)})
             self.view(name, table.sql.replace("$paths", f"getvariable('files_{name}')"))
             return

@@ -15,6 +15,7 @@ from pipeline.tables import FRAMES
 _ROWS = 20_000
 """Frames that are ordered together: with the frames of a whole minute files become no more than 2 % smaller."""
 _BYTES = 32 << 20
+"""Of these frames. A batch that is larger by itself stays as it is: to order it would copy it."""
 
 
 def by_connection(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -32,6 +33,8 @@ def by_connection(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _ordered(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if sum(one.nbytes for one in batches) > _BYTES:
+        return batches
     together = pa.Table.from_batches(batches).combine_chunks()
     ordered: list[pa.RecordBatch] = together.sort_by([(name, "ascending") for name in FRAMES.key]).to_batches()
     return ordered

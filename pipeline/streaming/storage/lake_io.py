@@ -286,13 +286,24 @@ class LakeIO:
         return True
 
     def _where_they_lie(self, inputs: Mapping[str, TableScan]) -> Mapping[str, Some] | None:
-        """Rows for queries that read what they ask for; None: they are too many, have copies, or lie elsewhere."""
-        if not self.lake.is_local or (any(one.once for one in inputs.values()) and self._held_copies().num_rows):
+        """Rows for queries that read what they ask for; None: they are too many, or lie elsewhere."""
+        if not self.lake.is_local:
             return None
         counts = (self.ask(replace(one, once=False), "SELECT count(*) AS rows FROM rows") for one in inputs.values())
         if sum(count.rows for (count,) in counts) > MOST_STREAMED:
             return None
-        return {name: self.scan(one) for name, one in inputs.items()}
+        found = {name: self.scan(one) for name, one in inputs.items()}
+        if not self._held_copies().num_rows:
+            return found
+        return {name: self._once(some) if inputs[name].once else some for name, some in found.items()}
+
+    def _once(self, some: Some) -> Some:
+        """The same rows without those of copies."""
+        copies = self._held_copies()
+        if isinstance(some, InFiles):
+            sql = f"WITH lying AS ({some.sql}) {counted_sql('lying', 'held_copies')}"
+            return InFiles(some.paths, sql, {"held_copies": copies})
+        return counted(some if isinstance(some, pa.Table) else some.to_table(), copies)
 
     def _dataset(self, wanted: TableScan) -> Any | None:
         return open_dataset(self.lake.root, wanted.table)

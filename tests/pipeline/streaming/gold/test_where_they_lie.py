@@ -1,4 +1,4 @@
-"""What asks its rows by SQL gives the same whether they are in memory or lie in files; with copies they are read."""
+"""What asks its rows by SQL gives the same whether they are in memory or lie in files; also where some are copies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.analysis.facts import Facts
+from pipeline.analysis.tables import Tables
 from pipeline.streaming.gold.clients import refresh_clients
 from pipeline.streaming.gold.minutes import refresh_latency, refresh_mongo_minutes
 from pipeline.streaming.silver.duplicate_flows import refresh_copies
@@ -69,8 +70,19 @@ def test_copies_in_memory_and_in_files(place: Path) -> None:
         found.append(content(rows, DUPLICATE_FLOWS))
     assert found[0]
     assert found[0] == found[1]
-    rows = LakeIO(NOTHING, Lake.at(place), 0)
-    assert rows._where_they_lie({"exchanges": TableScan(EXCHANGES, once=True)}) is None
+    for name, (refresh, table) in REFRESHES.items():
+        held = []
+        for few in (lake_io.FEW_ROWS, 0):
+            rows = LakeIO(NOTHING, Lake.at(place), few)
+            rows.overwrite(rows.read(TableScan(table)).slice(0, 0), table)
+            refresh(rows)
+            held.append(content(rows, table))
+        assert held[0] == held[1], name
+    counted = rows._where_they_lie({"exchanges": TableScan(EXCHANGES, once=True)})
+    assert counted is not None
+    tables = Tables(counted)
+    assert tables.rows("SELECT count(*) AS n FROM exchanges")[0].n == seen.num_rows
+    tables.close()
 
 
 def test_too_many_rows_are_not_taken(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
