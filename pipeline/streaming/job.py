@@ -202,7 +202,7 @@ def run_stream(
         session = spark or build_session("wirelake stream")
         with job_lock(place, session, progress) as must_hold:
             job = _Job(session, place, settings, metrics=metered, must_hold=must_hold)
-            create_tables(session, place)
+            create_tables(session, place, progress=progress)
             open_for_requests(place, is_served=not once)
             renew_checkpoints(session, place, progress)
             (job.drain if once else job.follow)(zone, summary, progress, is_enough)
@@ -290,7 +290,7 @@ def _perform(
     def do(asked: Backfill | Maintenance, report: Progress, must_hold: Check = lambda: None) -> None:
         job = _Job(session, place, settings or StreamSettings(), must_hold=must_hold)
         if not (isinstance(asked, Maintenance) and asked.dry_run):
-            create_tables(session, place)
+            create_tables(session, place, progress=report)
             renew_checkpoints(session, place, report)
         job.do(asked, report)
 

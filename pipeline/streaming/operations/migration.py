@@ -24,4 +24,4 @@ def migrate(spark: SparkSession, lake: str, progress: Callable[[str], None]) -> 
     place = Lake.at(lake)
     with job_lock(place, spark, progress):
         progress(f"carrying {lake} over")
-        create_tables(spark, place)
+        create_tables(spark, place, progress=progress)

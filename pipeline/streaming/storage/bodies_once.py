@@ -6,7 +6,7 @@ Exchanges whose frames maintenance has dropped name none, and their bodies go.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.tables import Some
 
 _BODIES = set(EXCHANGES_WITH_BODIES.column_names) - set(EXCHANGES.column_names)
+_BEGINS = "silver.exchanges is written anew without bodies, which bronze.frames has: once, for layout 3"
 _NUMBERS = ("request_seq", "response_seq")
 _ROWS_AT_ONCE = 50_000
 _WITH_FRAMES = """
@@ -44,13 +45,19 @@ _WITH_FRAMES = """
 """Of Spark and DuckDB alike. A response that came too late is an exchange of its own, whose id has a suffix."""
 
 
-def give_up_bodies_here(lake: str) -> None:
-    """Carry over ``silver.exchanges`` of a lake on this machine, if it is there and holds bodies."""
+def give_up_bodies_here(lake: str, progress: Callable[[str], None]) -> None:
+    """Carry over ``silver.exchanges`` of a lake on this machine, if it is there and holds bodies.
+
+    Args:
+        lake: its folder.
+        progress: called with a line of text before it begins.
+    """
     place = f"{lake}/{EXCHANGES.path}"
     if not DeltaTable.is_deltatable(place) or not _BODIES & {one.name for one in DeltaTable(place).schema().fields}:
         return
     from pipeline.analysis.tables import Tables  # noqa: PLC0415 - loads DuckDB, which few lakes need here
 
+    progress(_BEGINS)
     schema = pa.schema(
         pa.field(one.name, arrow_type(one.type), one.nullable, {"comment": one.comment}) for one in EXCHANGES.columns
     )
@@ -67,12 +74,13 @@ def give_up_bodies_here(lake: str) -> None:
         tables.close()
 
 
-def give_up_bodies(spark: SparkSession, lake: str) -> None:
+def give_up_bodies(spark: SparkSession, lake: str, progress: Callable[[str], None]) -> None:
     """Carry over ``silver.exchanges`` of a lake in an object store likewise."""
     place = f"{lake}/{EXCHANGES.path}"
     held = spark.read.format("delta").load(place)
     if not _BODIES & set(held.columns):
         return
+    progress(_BEGINS)
     frames = spark.read.format("delta").load(f"{lake}/{FRAMES.path}")
     sql = _WITH_FRAMES.format(exchanges="{exchanges}", frames="{frames}", columns=_columns(held.columns))
     columns = (F.col(one.name).alias(one.name, metadata={"comment": one.comment}) for one in EXCHANGES.columns)

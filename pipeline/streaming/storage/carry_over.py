@@ -8,6 +8,7 @@ layout is set last (:mod:`pipeline.streaming.storage.lake`). Rewritten are small
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ from pipeline.tables import EXCHANGES, TABLES, Table
 _LOG = "_delta_log"
 
 
-def carry_over(spark: SparkSession, root: str, *, is_local: bool) -> None:
+def carry_over(spark: SparkSession, root: str, progress: Callable[[str], None], *, is_local: bool) -> None:
     """Carry over what a lake still has of an earlier layout; of any other lake nothing is written.
 
     Args:
         spark: the session.
         root: the lake's folder or URL.
+        progress: called with a line of text before what may take long.
         is_local: whether it is a folder of this machine.
     """
     for table in TABLES.values():
@@ -42,9 +44,9 @@ def carry_over(spark: SparkSession, root: str, *, is_local: bool) -> None:
         if any(column.has_former for column in table.columns):
             (_rename_here if is_local else _rename)(spark, f"{root}/{table.path}", table)
     if is_local:
-        give_up_bodies_here(root)
+        give_up_bodies_here(root, progress)
     elif DeltaTable.isDeltaTable(spark, f"{root}/{EXCHANGES.path}"):
-        give_up_bodies(spark, root)
+        give_up_bodies(spark, root, progress)
 
 
 def _move_here(_spark: SparkSession, former: str, current: str) -> None:

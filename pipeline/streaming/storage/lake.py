@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -125,14 +125,25 @@ def note_frames_kept_from(spark: SparkSession, lake: Lake, day: date) -> None:
         spark.sql(f"ALTER TABLE delta.`{lake.path(FRAMES)}` SET TBLPROPERTIES ('{_KEPT_FROM}' = '{day}')")
 
 
-def create_tables(spark: SparkSession, lake: Lake, tables: Iterable[Table] | None = None) -> None:
-    """Create those of ``tables`` (by default all of the registry) that do not exist yet; carry over what layout 1 has.
+def create_tables(
+    spark: SparkSession,
+    lake: Lake,
+    tables: Iterable[Table] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Create the tables that do not exist yet; carry over what an earlier layout has.
+
+    Args:
+        spark: the session.
+        lake: where.
+        tables: which ones; None: all of the registry.
+        progress: called with a line of text before what may take long.
 
     Raises:
         LakeError: the lake cannot be written to.
     """
     check_lake(lake)
-    carry_over(spark, lake.root, is_local=lake.is_local)
+    carry_over(spark, lake.root, progress, is_local=lake.is_local)
     wanted = TABLES.values() if tables is None else tables
     side_by_side(*(partial(_ensure, spark, lake, table) for table in wanted))
 
