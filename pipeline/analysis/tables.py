@@ -112,8 +112,9 @@ def _is_typed(schema: pa.Schema) -> bool:
 
 
 def _connected(paths: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-    """A connection that reads these files, and nothing else that lies outside."""
+    """A connection that reads these files, and nothing else that lies outside; days are those of UTC."""
     connection = duckdb.connect(":memory:", config=_SETTINGS)
+    connection.execute("SET TimeZone = 'UTC'")
     connection.execute(_HOST_OF)
     if paths:
         connection.execute("LOAD parquet")
