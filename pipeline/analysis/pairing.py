@@ -36,7 +36,7 @@ from pipeline.analysis.matching import CLAMPED, CLOCK_COLUMNS, CONTEXT, matched
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
 from pipeline.lake.arrow import arrow_array, int_values
-from pipeline.tables import EXCHANGES_WITH_BODIES
+from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES
 
 _ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
 _CLOCK = ", ".join(CLOCK_COLUMNS)
@@ -73,7 +73,7 @@ def exchanges(
     def pair(some: pa.Table) -> pa.Table:
         return _paired(some, clocks, response_timeout, abandon_timeout, bring)
 
-    found = by_parts(f"table {EXCHANGES_WITH_BODIES.full_name}", pair, frames, "connection_id")
+    found = by_parts(f"table {EXCHANGES.full_name}", pair, frames, "connection_id")
     return pa.concat_tables(found) if found else schema_of(EXCHANGES_WITH_BODIES).empty_table()
 
 

@@ -18,7 +18,7 @@ FILES = {
 
 def test_the_registry_has_every_table_once():
     made = {id(table) for found in FILES.values() for table in found}
-    assert made == {id(table) for table in TABLES.values()}
+    assert made - {id(tables.EXCHANGES_WITH_BODIES)} == {id(table) for table in TABLES.values()}  # a view
     assert all(getattr(tables, name) is not None for name in tables.__all__)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.analysis.bodies import with_bodies_sql
 from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask_rows, rows_if_there
 from pipeline.humanize import duration
@@ -50,13 +51,17 @@ SELECT {LIST_COLUMNS}, date, api_key, request_ts, response_ts, request_flags, re
 FROM silver.exchanges
 """  # noqa: S608 - our own text
 # Bodies are sought for those that are shown alone.
-_TEXTS = """
+_CHOSEN = """
+(SELECT * FROM silver.exchanges
+ WHERE date BETWEEN $first AND $last AND exchange_id IN (SELECT unnest($ids::VARCHAR[])))
+"""
+# In lakes of layout 2 exchanges have bodies of their own, which come first.
+_TEXTS = f"""
 SELECT exchange_id, request_header, response_header, request_embedded, response_embedded,
   CASE WHEN strlen(request_body) <= $longest THEN request_body END AS request_body,
   CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
-FROM exchanges_with_bodies
-WHERE date BETWEEN $first AND $last AND list_contains($ids::VARCHAR[], exchange_id)
-"""
+FROM ({with_bodies_sql(_CHOSEN, "bronze.frames")})
+"""  # noqa: S608 - our own text
 _NOTHING = dict.fromkeys(
     f"{half}_{text}" for half in ("request", "response") for text in ("header", "body", "embedded")
 )

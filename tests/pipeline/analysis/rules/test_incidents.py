@@ -27,7 +27,7 @@ from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
 from pipeline.streaming.job import run_stream
-from pipeline.tables import EXCHANGES_WITH_BODIES, FINDINGS, FRAMES, GAPS, INCIDENTS, OFFSET_TIMELINE, Table
+from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, GAPS, INCIDENTS, OFFSET_TIMELINE, Table
 from tests.pipeline.analysis.rules.advice import is_of_its_rule
 from tests.pipeline.analysis.rules.incidents import Recording, recordings
 from tests.pipeline.lakes import DATA
@@ -88,9 +88,7 @@ def _print_rules(fired: dict[str, set[tuple[str, str]]]) -> None:
 
 
 def test_every_finding_has_words_evidence_and_a_state(lake: Path, findings: list[dict[str, Any]]) -> None:
-    known = {
-        r["exchange_id"] for r in query(lake, f"SELECT exchange_id FROM {EXCHANGES_WITH_BODIES.full_name}").to_pylist()
-    }
+    known = {r["exchange_id"] for r in query(lake, f"SELECT exchange_id FROM {EXCHANGES.full_name}").to_pylist()}
     for row in findings:
         about = (row["rule"], row["subject"])
         assert row["state"] in ("ongoing", "resolved", "unknown"), about

@@ -92,7 +92,7 @@ def _rewrite(table: Path, change: Callable[[pa.Table], pa.Table]) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_lake_of_an_older_layout_lacks_columns(use: Any, lake: Path, page: str) -> None:
-    _rewrite(lake / _EXCHANGES, lambda rows: rows.drop_columns(["agent_id", "request_embedded", "request_header"]))
+    _rewrite(lake / _EXCHANGES, lambda rows: rows.drop_columns(["agent_id", "request_seq", "response_flags"]))
     _rewrite(lake / _TIMELINE, lambda rows: rows.drop_columns(["isolation_level", "incarnation", "pending_offset"]))
     _rewrite(lake / _FINDINGS, lambda rows: rows.drop_columns(["incident_id", "state"]))
     app = use(lake, page)
