@@ -1,4 +1,4 @@
-"""Brings to exchanges what stands in their frames alone: bodies, the messages inside them, and headers."""
+"""Adds to exchanges what only their frames store: bodies, the messages inside them, and headers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def texts_of(rows: pa.Table, frames: pa.Table, halves: Mapping[str, Ints], bring
     """The texts of both halves, by the name of their column.
 
     Args:
-        rows: exchanges, of which ``protocol`` is read.
+        rows: exchanges; their ``protocol`` is read.
         frames: rows of ``bronze.frames``.
         halves: by half its row number in ``frames`` of each exchange; -1 for none.
         bring: see :func:`way_of`.

@@ -62,7 +62,7 @@ class Derived:
 
     Attributes:
         tables: by their full name in the lake; beside ``silver.exchanges`` stand the same exchanges with their bodies.
-        pending: exchanges with their bodies of which the other half may still come, of no copy.
+        pending: exchanges with their bodies whose other half may still come; none is a copy.
         facts: clusters and topic names.
     """
 

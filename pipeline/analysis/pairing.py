@@ -36,9 +36,8 @@ from pipeline.analysis.matching import CLAMPED, CLOCK_COLUMNS, CONTEXT, matched
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
 from pipeline.lake.arrow import arrow_array, int_values
-from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES
+from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, FRAME_ID_SQL
 
-_ID = "coalesce(exchange_id, connection_id || '/' || direction || '/' || seq)"
 _CLOCK = ", ".join(CLOCK_COLUMNS)
 _CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
 _SLIM = (
@@ -197,7 +196,7 @@ def with_halves(paired: pa.Table, frames: pa.Table) -> pa.Table:
     try:
         return tables.table(f"""
             WITH pending AS (SELECT * FROM paired WHERE status = 'pending'),
-            halves AS (SELECT *, {_ID} AS id FROM frames),
+            halves AS (SELECT *, {FRAME_ID_SQL} AS id FROM frames),
             waiting AS (
                 SELECT pending.*, {waiting} FROM pending JOIN halves ON {_WAITS}
                 QUALIFY row_number() OVER (PARTITION BY pending.exchange_id ORDER BY halves.seq) = 1
@@ -216,7 +215,7 @@ def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
     tables = Tables({"pending": pending.select(["exchange_id", "request_ts"]), "frames": slim})
     try:
         found = tables.table(f"""
-            WITH halves AS (SELECT *, {_ID} AS id FROM frames)
+            WITH halves AS (SELECT *, {FRAME_ID_SQL} AS id FROM frames)
             SELECT halves.place FROM halves JOIN pending ON {_WAITS}
             QUALIFY row_number() OVER (PARTITION BY pending.exchange_id ORDER BY halves.seq) = 1
         """)

@@ -112,7 +112,7 @@ def _is_typed(schema: pa.Schema) -> bool:
 
 
 def _connected(paths: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-    """A connection that reads these files, and nothing else that lies outside; days are those of UTC."""
+    """A connection that reads these files, and no other file; days are those of UTC."""
     connection = duckdb.connect(":memory:", config=_SETTINGS)
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(_HOST_OF)
@@ -238,7 +238,7 @@ class Tables:
         return self._connection.sql(sql, params=parameters or None).to_arrow_table()
 
     def reader(self, sql: str, rows: int) -> pa.RecordBatchReader:
-        """The same in batches of so many rows, for results that need not be in memory. Ask nothing else meanwhile."""
+        """The same in batches of this many rows, for results larger than memory. Run no other query meanwhile."""
         return self._connection.sql(sql).to_arrow_reader(rows)
 
     def close(self) -> None:

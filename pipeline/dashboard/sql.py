@@ -23,7 +23,7 @@ from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake
 from pipeline.lake.delta_reader import OpenTable, open_table
-from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, TABLES, Table
+from pipeline.tables import BODY_NAMES, EXCHANGES, EXCHANGES_WITH_BODIES, TABLES, Table
 
 _MOST_ANSWERS = 200
 """Answers that are kept: a picture's are some hundred kilobytes."""
@@ -134,7 +134,7 @@ class Lake:
     def _sql_of(self, view: View) -> str:
         """The query of a view; in lakes of layout 2 exchanges hold their bodies themselves."""
         held = self._opened.get("silver_exchanges")
-        if view.name == EXCHANGES_WITH_BODIES.name and held is not None and "request_body" in held.schema.names:
+        if view.name == EXCHANGES_WITH_BODIES.name and held is not None and BODY_NAMES & set(held.schema.names):
             return f"FROM {EXCHANGES.full_name}"
         return view.sql
 

@@ -12,9 +12,7 @@ from pipeline.errors import UserError
 from pipeline.humanize import listed, pluralize
 from pipeline.lake.former_layout import is_former
 from pipeline.lake.layout import demand_layout
-from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, LAYOUT, LAYOUT_PROPERTY, TABLES, Table
-
-_BODIES = set(EXCHANGES_WITH_BODIES.column_names) - set(EXCHANGES.column_names)
+from pipeline.tables import BODY_NAMES, EXCHANGES, LAYOUT, LAYOUT_PROPERTY, TABLES, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def _steps(held: DeltaTable, table: Table, names: set[str], *, is_former: bool) 
         of_columns = f"{pluralize(len(renamed), 'column')} and for " if renamed else ""
         yield f"is written anew with the names of today for {of_columns}its states"
     known = names | {one.name for one in renamed}
-    if table is EXCHANGES and _BODIES & names:
+    if table is EXCHANGES and BODY_NAMES & names:
         actions = held.get_add_actions(flatten=True)
         rows = sum(one or 0 for one in actions.column("num_records").to_pylist())
         yield f"is written anew without bodies ({pluralize(rows, 'row')}), which stay in bronze.frames"

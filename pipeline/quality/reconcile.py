@@ -15,14 +15,13 @@ from great_expectations import expectations as gxe
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.analysis.fit import schema_of
-from pipeline.analysis.tables import SPARK_NAMES, InFiles, Some, Tables
-from pipeline.lake.delta_reader import open_table
+from pipeline.analysis.tables import SPARK_NAMES, Some, Tables
 from pipeline.quality.again import derived_again, sampled_hours
 from pipeline.quality.model import Ask, Expected, Plain, QualityResult, Relation, Rests, Run
 from pipeline.quality.relations import view_of
 from pipeline.streaming.operations.maintenance import newest_day
 from pipeline.streaming.storage.lake import Lake, read_table
+from pipeline.streaming.storage.lying import rows_lying
 from pipeline.tables import TABLES, Table
 
 TO_DATE = (
@@ -76,16 +75,7 @@ def tables_here(lake: str, tables: Collection[Table]) -> dict[str, Some]:
     Raises:
         UserError: one cannot be read.
     """
-    found: dict[str, Some] = {}
-    for table in tables:
-        opened = open_table(lake, table)
-        if opened is None:
-            found[table.full_name] = schema_of(table).empty_table()
-        elif opened.files is None:
-            found[table.full_name] = opened.dataset
-        else:
-            found[table.full_name] = InFiles(opened.files.paths, opened.rows_sql(table, opened.files))
-    return found
+    return {table.full_name: rows_lying(lake, table) for table in tables}
 
 
 def compared(relation: Relation, ask: Ask, *, since: date | None = None, now: datetime | None = None) -> pa.Table:

@@ -6,7 +6,7 @@ this package imports neither Spark nor Arrow. Times are UTC; offsets are positio
 
 from __future__ import annotations
 
-from pipeline.tables.bronze import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_COLUMNS
+from pipeline.tables.bronze import FRAME_ID_SQL, FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_COLUMNS
 from pipeline.tables.gold import (
     API_LATENCY,
     CLIENTS,
@@ -34,6 +34,7 @@ from pipeline.tables.model import (
 )
 from pipeline.tables.ops import CHANGE_LOG, INTERNAL_ERRORS, LANDING_FILES, QUALITY_RESULTS, STREAM_PROGRESS
 from pipeline.tables.silver import (
+    BODY_NAMES,
     DUPLICATE_FLOWS,
     EXCHANGES,
     EXCHANGES_WITH_BODIES,
@@ -56,6 +57,7 @@ from pipeline.tables.silver_state import (
 __all__ = [
     "API_LATENCY",
     "ASSIGNMENTS",
+    "BODY_NAMES",
     "BROKERS",
     "CHANGE_LOG",
     "CLIENTS",
@@ -68,6 +70,7 @@ __all__ = [
     "FINDINGS",
     "FRAMES",
     "FRAMES_DAYS",
+    "FRAME_ID_SQL",
     "GAPS",
     "GAP_LANDING_COLUMNS",
     "HOWS",

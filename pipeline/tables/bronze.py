@@ -90,6 +90,9 @@ FRAMES = Table(
     cluster_by=("connection_id",),
 )
 
+FRAME_ID_SQL = "coalesce(exchange_id, concat_ws('/', connection_id, direction, seq))"
+"""The exchange of a frame, or the frame itself where the agent could not number it: as SQL of Spark and DuckDB."""
+
 GAPS = Table(
     "bronze",
     "gaps",

@@ -93,7 +93,9 @@ BODIES = (
     optional("request_header", "string", "MongoDB: JSON of the request's header; null: all of it stands in columns"),
     optional("response_header", "string", "MongoDB: JSON of the response's header"),
 )
-"""What the frames of an exchange hold, which stands in ``bronze.frames`` alone."""
+"""What the frames of an exchange hold; only ``bronze.frames`` stores it."""
+BODY_NAMES = frozenset(column.name for column in BODIES)
+"""Columns that exchanges have in lakes of layout 2."""
 
 EXCHANGES_WITH_BODIES = replace(
     EXCHANGES,

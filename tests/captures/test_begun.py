@@ -17,16 +17,9 @@ from pipeline.capture.runs.agent import Agent
 from pipeline.capture.runs.block_agent import BlockAgent
 from pipeline.capture.runs.one_capture import frames_of
 from pipeline.capture.stats import CaptureStats
-from pipeline.tables import (
-    EXCHANGES,
-    EXCHANGES_WITH_BODIES,
-    MONGO_COMMANDS,
-    MONGO_HANDSHAKES,
-    OFFSET_EVENTS,
-    STATE_EVENTS,
-)
+from pipeline.tables import EXCHANGES
 from tests.captures.begun.cuts import BEGIN, END, NOT_FOUND, Cut, alarms_of, cuts_in, cuts_of, rows_of, table
-from tests.captures.begun.reasons import Silent, Whole, reason_of
+from tests.captures.begun.reasons import TABLES_HELD, Silent, Whole, reason_of
 from tests.captures.matrix import PAGE
 from tests.captures.variants import amid_bursts, pcap_of
 from tests.pipeline.analysis.rules.incidents import ALL, Recording, recordings
@@ -99,10 +92,7 @@ def test_healthy_traffic_that_is_cut_within_a_burst_has_nothing_above_info(recor
 def whole(*exchanges_s: float, **more: Any) -> Silent:
     """A finding with these exchanges as evidence, of a recording that was cut after ten seconds."""
     ids = [f"e{number}" for number in range(len(exchanges_s))]
-    tables = {
-        one.full_name: schema_of(one).empty_table()
-        for one in (EXCHANGES, EXCHANGES_WITH_BODIES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS, MONGO_HANDSHAKES)
-    }
+    tables = {one.full_name: schema_of(one).empty_table() for one in TABLES_HELD}
     empty = tables[EXCHANGES.full_name]
     columns: dict[str, Any] = {name: pa.nulls(len(ids), empty.schema.field(name).type) for name in empty.column_names}
     times = pa.array([int(second * SEC) for second in exchanges_s], pa.int64())

@@ -37,6 +37,7 @@ from pipeline.tables import (
     EXCHANGES,
     FETCH_SESSIONS,
     FINDINGS,
+    FRAME_ID_SQL,
     FRAMES,
     GAPS,
     INCIDENTS,
@@ -196,7 +197,7 @@ def _note_erased(spark: SparkSession, lake: Lake, ids: DataFrame) -> None:
 
 def _own_id() -> Column:
     """Of a frame: its exchange, or, where the agent found none, itself."""
-    return F.coalesce("exchange_id", F.concat_ws("/", "connection_id", "direction", "seq"))
+    return F.expr(FRAME_ID_SQL)
 
 
 def _delete_exchanges(spark: SparkSession, lake: Lake, table: Table, ids: DataFrame) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.pairing import HALF, completed, exchanges, halves_of, newest, pending, with_halves
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.storage.lake_io import LakeIO
-from pipeline.tables import EXCHANGES_WITH_BODIES, PENDING_EXCHANGES, Column
+from pipeline.tables import EXCHANGES_WITH_BODIES, FRAME_ID_SQL, PENDING_EXCHANGES, Column
 
 HALF_COLUMNS = PENDING_EXCHANGES.column_names
 CLOCKS = ["connection_id", "direction", "seq", "ts", "flags"]
@@ -27,8 +27,6 @@ _PAIRED = (
     *EXCHANGES_WITH_BODIES.columns,
     *(Column(f"{HALF}{column.name}", column.type, "") for column in PENDING_EXCHANGES.columns),
 )
-_ID = "coalesce(exchange_id, concat_ws('/', connection_id, direction, seq))"
-"""A frame that the agent could not number stands for itself."""
 
 
 def pair_here(halves: pa.Table, settings: StreamSettings, clocks: pa.Table | None = None) -> tuple[pa.Table, pa.Table]:
@@ -63,7 +61,9 @@ def pair_apart(rows: LakeIO, halves: DataFrame, frames: DataFrame, settings: Str
         paired = exchanges(some, settings.response_timeout, settings.abandon_timeout, tables["clocks"])
         return with_halves(paired, some)
 
-    return rows.derive_in_spark(pair, {"halves": halves.select(*HALF_COLUMNS)}, (_ID,), _PAIRED, {"clocks": clocks})
+    return rows.derive_in_spark(
+        pair, {"halves": halves.select(*HALF_COLUMNS)}, (FRAME_ID_SQL,), _PAIRED, {"clocks": clocks}
+    )
 
 
 def complete_of(paired: DataFrame) -> DataFrame:

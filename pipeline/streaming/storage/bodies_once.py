@@ -7,31 +7,22 @@ Exchanges whose frames maintenance has dropped name none, and their bodies go.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.fit import schema_of
 from pipeline.lake.arrow import arrow_type
-from pipeline.lake.delta_reader import open_table
 from pipeline.lake.delta_writer import writer_properties
-from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, FRAMES, Table
+from pipeline.tables import BODY_NAMES, EXCHANGES, FRAME_ID_SQL, FRAMES
 
-if TYPE_CHECKING:
-    from pipeline.analysis.tables import Some
-
-_BODIES = set(EXCHANGES_WITH_BODIES.column_names) - set(EXCHANGES.column_names)
 _BEGINS = "silver.exchanges is written anew without bodies, which bronze.frames has: once, for layout 3"
 _NUMBERS = ("request_seq", "response_seq")
 _ROWS_AT_ONCE = 50_000
 _WITH_FRAMES = """
     WITH numbers AS (
-        SELECT coalesce(exchange_id, concat_ws('/', connection_id, direction, seq)) AS frame_id, direction,
-            min(seq) AS number
-        FROM {frames} GROUP BY coalesce(exchange_id, concat_ws('/', connection_id, direction, seq)), direction
+        SELECT {frame_id} AS frame_id, direction, min(seq) AS number FROM {frames} GROUP BY {frame_id}, direction
     )
     SELECT {columns},
         CASE WHEN x.request_ts IS NOT NULL THEN q.number END AS request_seq,
@@ -53,17 +44,18 @@ def give_up_bodies_here(lake: str, progress: Callable[[str], None]) -> None:
         progress: called with a line of text before it begins.
     """
     place = f"{lake}/{EXCHANGES.path}"
-    if not DeltaTable.is_deltatable(place) or not _BODIES & {one.name for one in DeltaTable(place).schema().fields}:
+    if not DeltaTable.is_deltatable(place) or not BODY_NAMES & {one.name for one in DeltaTable(place).schema().fields}:
         return
     from pipeline.analysis.tables import Tables  # noqa: PLC0415 - loads DuckDB, which few lakes need here
+    from pipeline.streaming.storage.lying import rows_lying  # noqa: PLC0415
 
     progress(_BEGINS)
     schema = pa.schema(
         pa.field(one.name, arrow_type(one.type), one.nullable, {"comment": one.comment}) for one in EXCHANGES.columns
     )
-    tables = Tables({"exchanges": _lying(lake, EXCHANGES), "frames": _lying(lake, FRAMES)})
+    tables = Tables({"exchanges": rows_lying(lake, EXCHANGES), "frames": rows_lying(lake, FRAMES)})
     try:
-        sql = _WITH_FRAMES.format(exchanges="exchanges", frames="frames", columns=_columns(EXCHANGES.column_names))
+        sql = _with_frames("exchanges", "frames", EXCHANGES.column_names)
         found = tables.reader(sql, _ROWS_AT_ONCE)
         rows = (batch.select(schema.names).cast(schema) for batch in found)
         write_deltalake(
@@ -78,30 +70,22 @@ def give_up_bodies(spark: SparkSession, lake: str, progress: Callable[[str], Non
     """Carry over ``silver.exchanges`` of a lake in an object store likewise."""
     place = f"{lake}/{EXCHANGES.path}"
     held = spark.read.format("delta").load(place)
-    if not _BODIES & set(held.columns):
+    if not BODY_NAMES & set(held.columns):
         return
     progress(_BEGINS)
     frames = spark.read.format("delta").load(f"{lake}/{FRAMES.path}")
-    sql = _WITH_FRAMES.format(exchanges="{exchanges}", frames="{frames}", columns=_columns(held.columns))
+    sql = _with_frames("{exchanges}", "{frames}", held.columns)
     columns = (F.col(one.name).alias(one.name, metadata={"comment": one.comment}) for one in EXCHANGES.columns)
     rows = spark.sql(sql, exchanges=held, frames=frames).select(*columns)
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     writer.partitionBy(*EXCHANGES.partition_by).save(place)
 
 
-def _columns(held: Collection[str]) -> str:
-    """All columns but the numbers of frames; those that the files of an older release lack are null."""
-    return ", ".join(
+def _with_frames(exchanges: str, frames: str, held: Collection[str]) -> str:
+    """The query; columns of exchanges that the files of an older release lack (not in ``held``) are null."""
+    columns = ", ".join(
         f"x.{one.name}" if one.name in held else f"CAST(NULL AS {one.type}) AS {one.name}"
         for one in EXCHANGES.columns
         if one.name not in _NUMBERS
     )
-
-
-def _lying(lake: str, table: Table) -> Some:
-    from pipeline.analysis.tables import InFiles  # noqa: PLC0415
-
-    found = open_table(lake, table)
-    if found is None:
-        return schema_of(table).empty_table()
-    return found.dataset if found.files is None else InFiles(found.files.paths, found.rows_sql(table, found.files))
+    return _WITH_FRAMES.format(exchanges=exchanges, frames=frames, columns=columns, frame_id=FRAME_ID_SQL)

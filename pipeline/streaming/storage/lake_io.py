@@ -22,9 +22,10 @@ from pipeline.analysis.copies.copies import counted, counted_sql
 from pipeline.analysis.fit import fit as fit_arrow
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import InFiles, Row, Some, Tables
-from pipeline.lake.delta_reader import open_dataset, open_table
+from pipeline.lake.delta_reader import open_dataset
 from pipeline.streaming.spark.bundles import Derivation, map_bundles, map_tables
 from pipeline.streaming.storage.lake import Lake, holds, is_empty, read_table, struct_type
+from pipeline.streaming.storage.lying import rows_lying
 from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwrite, replace_dates, replace_since
 from pipeline.streaming.storage.table_scan import TableScan, in_arrow, in_duckdb, in_spark
 from pipeline.streaming.storage.worker_files import Written
@@ -68,14 +69,11 @@ class LakeIO:
         """Rows of which is read what a query needs, when it does, if they lie on this machine; else as :meth:`read`."""
         if not self.lake.is_local:
             return self.read(wanted)
-        found = open_table(self.lake.root, wanted.table)
-        if found is None:
-            return schema_of(wanted.table).empty_table()
-        if found.files is None:
-            held, where = found.dataset, in_arrow(wanted)
-            return held if held is None or where is None else held.filter(where)
-        rows = found.rows_sql(wanted.table, found.files)
-        return InFiles(found.files.paths, f"SELECT * FROM ({rows}) WHERE {in_duckdb(wanted)}")
+        found = rows_lying(self.lake.root, wanted.table)
+        if isinstance(found, InFiles):
+            return replace(found, sql=f"SELECT * FROM ({found.sql}) WHERE {in_duckdb(wanted)}")
+        where = in_arrow(wanted)
+        return found if where is None else found.filter(where)
 
     def bounds(self, wanted: TableScan, column: str) -> tuple[int, int] | None:
         """The least and the greatest value of a column; None without any."""
@@ -88,10 +86,8 @@ class LakeIO:
 
     def ask(self, wanted: TableScan, sql: str, **parameters: object) -> list[Row]:
         """What a query gives of ``rows`` on this machine; of them is read what it needs."""
-        has_copies = wanted.once and self._held_copies().num_rows
-        tables = Tables({"all_rows": self.scan(wanted), **({"copies": self._held_copies()} if has_copies else {})})
+        tables = Tables({"rows": self._lying(wanted)})
         try:
-            tables.view("rows", counted_sql("all_rows", "copies") if has_copies else "FROM all_rows")
             return tables.rows(sql, **parameters)
         finally:
             tables.close()
@@ -292,18 +288,17 @@ class LakeIO:
         counts = (self.ask(replace(one, once=False), "SELECT count(*) AS rows FROM rows") for one in inputs.values())
         if sum(count.rows for (count,) in counts) > MOST_STREAMED:
             return None
-        found = {name: self.scan(one) for name, one in inputs.items()}
-        if not self._held_copies().num_rows:
-            return found
-        return {name: self._once(some) if inputs[name].once else some for name, some in found.items()}
+        return {name: self._lying(one) for name, one in inputs.items()}
 
-    def _once(self, some: Some) -> Some:
-        """The same rows without those of copies."""
-        copies = self._held_copies()
-        if isinstance(some, InFiles):
-            sql = f"WITH lying AS ({some.sql}) {counted_sql('lying', 'held_copies')}"
-            return InFiles(some.paths, sql, {"held_copies": copies})
-        return counted(some if isinstance(some, pa.Table) else some.to_table(), copies)
+    def _lying(self, wanted: TableScan) -> Some:
+        """As :meth:`scan`, without rows of copies where ``once`` says so."""
+        found = self.scan(wanted)
+        if not (wanted.once and self._held_copies().num_rows):
+            return found
+        if isinstance(found, InFiles):
+            sql = f"WITH lying AS ({found.sql}) {counted_sql('lying', 'held_copies')}"
+            return replace(found, sql=sql, beside={"held_copies": self._held_copies()})
+        return self.counted(found if isinstance(found, pa.Table) else found.to_table())
 
     def _dataset(self, wanted: TableScan) -> Any | None:
         return open_dataset(self.lake.root, wanted.table)

@@ -33,7 +33,7 @@ Row = dict[str, Any]
 Key = tuple[str, str]
 """Rule and subject of a finding."""
 
-_TABLES = (EXCHANGES, EXCHANGES_WITH_BODIES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS, MONGO_HANDSHAKES)
+TABLES_HELD = (EXCHANGES, EXCHANGES_WITH_BODIES, OFFSET_EVENTS, STATE_EVENTS, MONGO_COMMANDS, MONGO_HANDSHAKES)
 _END_US = 1_000_000
 """What heals it comes so shortly before its end."""
 LASTING = frozenset({
@@ -101,7 +101,7 @@ class Whole:
     @cached_property
     def _asked(self) -> duckdb.DuckDBPyConnection:
         asked = duckdb.connect()
-        for table in _TABLES:
+        for table in TABLES_HELD:
             asked.register(table.full_name.replace(".", "_"), self.tables[table.full_name])
         return asked
 

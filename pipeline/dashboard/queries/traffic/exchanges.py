@@ -12,6 +12,7 @@ from pipeline.analysis.bodies import with_bodies_sql
 from pipeline.analysis.descriptions import ProtocolDescribers, described
 from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask_rows, rows_if_there
 from pipeline.humanize import duration
+from pipeline.tables import BODY_NAMES
 
 MOST = 500
 """Exchanges of a finding that are shown."""
@@ -62,9 +63,7 @@ SELECT exchange_id, request_header, response_header, request_embedded, response_
   CASE WHEN strlen(response_body) <= $longest THEN response_body END AS response_body
 FROM ({with_bodies_sql(_CHOSEN, "bronze.frames")})
 """  # noqa: S608 - our own text
-_NOTHING = dict.fromkeys(
-    f"{half}_{text}" for half in ("request", "response") for text in ("header", "body", "embedded")
-)
+_NOTHING = dict.fromkeys(BODY_NAMES)
 _TOPICS = "SELECT topic, topic_id FROM silver.topics LIMIT 10000"
 
 # An id does not contain its time: looking for it in all of them must not read their bodies.
@@ -127,7 +126,7 @@ def spoken(
 def _texts_of(
     connection: duckdb.DuckDBPyConnection, rows: list[dict[str, Any]], longest: int
 ) -> dict[str, dict[str, Any]]:
-    """Texts of exchanges by their id, bodies of so many bytes at most; of frames that have expired there are none."""
+    """Texts of exchanges by their id, bodies up to this many bytes; frames that have expired have none."""
     if not rows:
         return {}
     days = [row["date"] for row in rows]

@@ -141,7 +141,7 @@ def test_keys_alone_select_a_row(browser: WebDriver, served: Served) -> None:
     tables = browser.find_elements("css selector", "[data-testid=stDataFrame]")
     browser.execute_script("arguments[0].querySelector('canvas').focus()", tables[-1])
     ActionChains(browser).send_keys(Keys.ARROW_DOWN).key_down(Keys.SHIFT).send_keys(" ").key_up(Keys.SHIFT).perform()
-    wait_for(browser, "button", "Show this partition")
+    assert wait_for(browser, "button", "Show this partition") == "Show this partition"
 
 
 def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: WebDriver, served: Served) -> None:

@@ -150,4 +150,4 @@ def test_an_incident_has_its_picture_and_leads_to_its_evidence(browser: WebDrive
     wait_for(browser, "[data-testid=stMarkdown]", "Now.")
     wait_for(browser, _CHART)
     click(browser, "[data-testid=stMain] a", "Evidence")
-    wait_for(browser, "h1", "Exchanges")
+    assert wait_for(browser, "h1", "Exchanges") == "Exchanges"
