@@ -14,6 +14,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(_ROOT))
 
 from website.links import PAGES, in_site  # noqa: E402
+from website.moved import old_pages  # noqa: E402
 from website.notebooks import page as notebook_page  # noqa: E402
 
 _SOURCES = {page: source for source, page in PAGES.items()}
@@ -47,6 +48,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return in_site(markdown, _SOURCES.get(path) or _source_of(path), _ROOT)
     except FileNotFoundError as error:
         raise PluginError(str(error)) from None
+
+
+def on_post_build(config: Any) -> None:
+    """Write pages for old addresses."""
+    for address, text in old_pages():
+        file = Path(config.site_dir, address)
+        if file.exists():
+            raise PluginError(f"{address} moved, and is a page")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def _source_of(page: str) -> str:

@@ -30,7 +30,7 @@ MANY_FRAMES = 100_000
 """A capture of more is judged in parts, in memory that does not grow with it; but where all tables are wanted."""
 
 HEAVY_FRAMES, FRAME_BYTES = 500_000, 8_500
-"""Where all tables are wanted, so many frames are worth a word; each takes so many bytes (docs/performance.md)."""
+"""With all tables, captures of more frames cause a note; a frame takes so many bytes (docs/lab-book/diagnosis.md)."""
 
 PIECE_FRAMES = 50_000
 

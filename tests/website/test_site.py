@@ -13,9 +13,26 @@ from lunr import lunr
 
 from tests.paths import ROOT
 from website.build import SiteError, build
+from website.moved import MOVED
 
 pytestmark = pytest.mark.slow
 _LOADED = re.compile(r"<(?:script|img|source|iframe|link)\b[^>]*?\b(?:src|srcset|href)=\"([^\"]+)\"")
+SYMPTOMS = {
+    "lag does not shrink": "lag-does-not-shrink",
+    "commits do not move": "commits-do-not-move",
+    "records are read again": "records-are-read-again",
+    "fetches are empty": "fetches-are-empty",
+    "group keeps rebalancing": "group-keeps-rebalancing",
+    "latency rises": "latency-rises",
+    "consumer does not connect": "client-does-not-connect",
+    "login fails": "login-fails",
+    "producer cannot write": "producer-cannot-write",
+    "same error repeats": "same-error-repeats",
+    "who breaks on Kafka 4": "who-breaks-on-kafka-4",
+    "mongodb cursors": "mongodb-is-in-trouble",
+    "nothing found": "nothing-was-found",
+}
+"""What somebody types into the search, and the page of it in ``docs/symptoms``."""
 _NOT_LOADED = re.compile(r"<link\b[^>]*\brel=\"(?:canonical|next|prev|alternate)\"[^>]*>")
 
 
@@ -39,7 +56,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert len(pages) > 50
     for page in pages:
         loaded = _LOADED.findall(_NOT_LOADED.sub("", page.read_text(encoding="utf-8")))
-        assert loaded
+        assert loaded or str(page.relative_to(site)) in MOVED
         assert [one for one in loaded if one.startswith(("http:", "https:", "//"))] == [], page
     for style in site.rglob("*.css"):
         assert not re.search(r"url\(\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")), style
@@ -54,26 +71,33 @@ def search(site: Path) -> Callable[[str], str]:
     return lambda asked: str(index.search(asked)[0]["ref"])
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [
-        ("lag does not shrink", "symptoms.html#lag-does-not-shrink"),
-        ("commits do not move", "symptoms.html#commits-do-not-move"),
-        ("records read again", "symptoms.html#records-are-read-again-or-skipped"),
-        ("fetches are empty", "symptoms.html#fetches-are-empty"),
-        ("group rebalances", "symptoms.html#the-group-rebalances-again-and-again"),
-        ("latency rises", "symptoms.html#latency-rises"),
-        ("client does not connect", "symptoms.html#a-client-does-not-connect"),
-        ("login fails", "symptoms.html#login-or-permission-fails"),
-        ("producer cannot write", "symptoms.html#a-producer-cannot-write"),
-        ("same error repeats", "symptoms.html#the-same-error-repeats"),
-        ("who breaks on Kafka 4", "symptoms.html#which-clients-break-on-kafka-4"),
-        ("mongodb cursors", "symptoms.html#mongodb-cursors-retries-and-errors"),
-        ("nothing found", "symptoms.html#nothing-was-found"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "found"), SYMPTOMS.items())
 def test_a_symptom_is_the_first_hit(search: Callable[[str], str], asked: str, found: str) -> None:
-    assert search(asked) == found
+    assert search(asked) == f"symptoms/{found}.html"
+
+
+def test_each_symptom_is_asked_for() -> None:
+    assert {path.stem for path in (ROOT / "docs" / "symptoms").iterdir()} == set(SYMPTOMS.values())
+
+
+@pytest.mark.parametrize("name", SYMPTOMS.values())
+def test_a_symptom_leads_to_commands_rules_page_and_sql(name: str) -> None:
+    text = (ROOT / "docs" / "symptoms" / f"{name}.md").read_text(encoding="utf-8")
+    assert re.search(r"^wirelake diagnose ", text, re.MULTILINE)
+    assert re.search(r"^\| \[(\w+)\]\(\.\./rules/\1\.md\) \|", text, re.MULTILINE)
+    assert "## On the page\n\n```sh\nwirelake" in text
+    assert re.search(r"^## In SQL\n\n```sh\nwirelake sql ", text, re.MULTILINE)
+    assert f"symptoms/{name}.md)" in (ROOT / "docs" / "symptoms.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_an_old_address_leads_to_its_text(site: Path, old: str, new: str) -> None:
+    text = (site / old).read_text(encoding="utf-8")
+    link = re.search(r'<a href="([^"]+)">', text)
+    assert link
+    target, _, anchor = link[1].partition("#")
+    assert (site / old).parent.joinpath(target).resolve() == (site / new.partition("#")[0]).resolve()
+    assert not anchor or f'id="{anchor}"' in (site / new.partition("#")[0]).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

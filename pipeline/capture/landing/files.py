@@ -41,7 +41,7 @@ _WRITE: dict[str, Any] = {
 _KEPT: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 """See docs/landing.md for what was measured."""
 _READ_ONCE: dict[str, Any] = {"compression": "lz4"}
-"""Twice as large, and written and read in half of the time (docs/performance.md)."""
+"""Twice as large, and written and read in half of the time (docs/lab-book/diagnosis.md)."""
 
 
 @dataclass(frozen=True, slots=True)

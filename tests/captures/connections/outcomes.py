@@ -1,5 +1,5 @@
 """What becomes of each recording when it is twisted; ``python -m tests.captures.connections.outcomes`` writes the table
-of docs/connections.md."""
+of docs/lab-book/connections.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.paths import ROOT
 
 OF_TCP = tuple(story for story in STORIES if not (story.has_icmp or story.also_at))
 """Recordings that can be twisted."""
-PAGE = ROOT / "docs" / "connections.md"
+PAGE = ROOT / "docs" / "lab-book" / "connections.md"
 _HEAD = "| input | found as recorded | found in part | unknown | healthy: above info |\n|---|---|---|---|---|\n"
 
 
@@ -99,7 +99,7 @@ def _row(twist: Twist, folder: Path) -> str:
 
 
 def table() -> str:
-    """The table of docs/connections.md: of each twist in how many sick recordings what is found."""
+    """The table of docs/lab-book/connections.md: of each twist in how many sick recordings what is found."""
     with TemporaryDirectory() as folder:
         return _HEAD + "".join(_row(twist, Path(folder)) for twist in TWISTS)
 
