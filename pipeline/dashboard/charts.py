@@ -13,21 +13,17 @@ import pyarrow as pa
 from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.queries.overview.findings import finding
-from pipeline.dashboard.queries.overview.losses import Losses
-from pipeline.dashboard.queries.overview.proof import ConnectionSeen, proof
-from pipeline.dashboard.queries.progress.groups import GroupSeen, group_seen, groups
-from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
+from pipeline.dashboard.queries.overview.proof import proof
+from pipeline.dashboard.queries.progress.groups import group_seen, groups
+from pipeline.dashboard.queries.progress.offsets import offsets
 from pipeline.dashboard.queries.progress.partitions import Place, places
-from pipeline.dashboard.queries.progress.shares import SharesSeen
 from pipeline.dashboard.queries.scope import Scope, extent
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.pictures.group_picture import one_group_chart
-from pipeline.dashboard.web.pictures.losses_picture import losses_picture
 from pipeline.dashboard.web.pictures.offsets_picture import one_chart
 from pipeline.dashboard.web.pictures.picture import below_each_other
-from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
-from pipeline.dashboard.web.pictures.share_picture import share_picture
+from pipeline.dashboard.web.pictures.proof_picture import proof_picture
 from pipeline.dashboard.web.pictures.traffic_picture import traffic
 from pipeline.errors import UserError
 
@@ -233,20 +229,8 @@ def finding_chart(
     with connect(lake) as connection:
         row = finding(connection, finding_id)
         shown = proof(connection, row, row["evidence"] or ()) if row else None
-    match shown:
-        case Offsets():
-            return one_chart(shown, dark=dark, width=width)
-        case SharesSeen():
-            return below_each_other([share_picture(shown, dark=dark)], dark=dark, width=width)
-        case GroupSeen():
-            return one_group_chart(shown, dark=dark, width=width)
-        case Losses():
-            return below_each_other([losses_picture(shown, dark=dark)], dark=dark, width=width)
-        case ConnectionSeen():
-            parts = [
-                sequence_picture(one.steps, one.part.ends, one.evidence, dark=dark, can_open=False) for one in shown.all
-            ]
-            return below_each_other(parts, dark=dark, width=width)
+    if shown is not None:
+        return proof_picture(shown, dark=dark, width=width)
     raise UserError(f"no picture shows the finding {finding_id!r}" if row else f"there is no finding {finding_id!r}")
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from pipeline.dashboard.web.toolbar import choose_zone, follow_search, sidebar, top
+from pipeline.dashboard.web.toolbar import INCIDENT, choose_zone, follow_search, sidebar, top
 
-st.set_page_config(page_title="Wirelake", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
+st.set_page_config(page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 page = st.navigation(
     [
         st.Page("page/home.py", title="Incidents", icon=":material/emergency_home:", default=True),
@@ -29,8 +29,9 @@ page = st.navigation(
         st.Page("page/query.py", title="SQL", icon=":material/terminal:"),
     ]
 )
+st.set_page_config(page_title=f"{page.title} · Wirelake")
 choose_zone()
-top(page.title)
+top(page.title, is_heading=page.url_path != INCIDENT)
 sidebar()
 follow_search()
 page.run()

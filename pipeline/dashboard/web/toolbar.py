@@ -38,11 +38,18 @@ _SPANS = {
 }
 _SOUGHT, _TYPED, _SHOWN = "what is sought", "name that was typed", "name of the address"
 _UNKNOWN = "cluster that is not there"
+INCIDENT = "incident"
+"""Path of the page whose heading is what it shows."""
 SEARCH_PAGE = "page/search.py"
 
 
-def top(title: str) -> None:
-    """Draw the title of a page and the search, which leads to the page of what it finds; both stay in view."""
+def top(title: str, *, is_heading: bool = True) -> None:
+    """Draw the title of a page and the search, which leads to the page of what it finds; both stay in view.
+
+    Args:
+        title: of the page.
+        is_heading: whether it is the page's heading; a page that has another names itself in small letters.
+    """
     state, asked = st.session_state, st.query_params.get("q")
     if asked != state.get(_SHOWN):  # a link, or the browser's way back
         state[_SHOWN] = asked
@@ -50,7 +57,10 @@ def top(title: str) -> None:
             state[_SOUGHT] = asked
     keep_bar_in_view()
     with st.container(key=BAR, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.title(title, anchor=False, width="content")
+        if is_heading:
+            st.title(title, anchor=False, width="content")
+        else:
+            st.markdown(f"**{title}**", width="content")
         st.text_input(
             "Search for a name", key=_SOUGHT, on_change=_note_typed, label_visibility="collapsed", width=420,
             placeholder="Search: group, topic, client, host, transaction, …", icon=":material/search:",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,7 @@ WHERE first_ts <= $end AND (state <> 'resolved' OR last_ts >= $start)
 _INCIDENTS = f"""
 SELECT incident_id, severity, state, headline, impact, immediate_action, remediation, confidence, reasoning, source,
        affected, rule, rules, root_id, cluster, topic, partition, group_id, records, first_ts, last_ts,
-       len(findings) AS findings
+       story, len(findings) AS findings
 {_HELD}
 ORDER BY state = 'resolved', urgency, coalesce(records, 0) DESC, first_ts, incident_id
 LIMIT $most
@@ -98,3 +99,31 @@ def findings_of(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> l
             because = link["because"] if link["is_effect"] else ""
             ordered.append(IncidentFinding(known[name], depths[name], because, link["cause"], link["is_effect"]))
     return ordered
+
+
+_PREVIOUS = """
+SELECT incident_id, headline, severity, state, first_ts, last_ts
+FROM gold.incidents
+WHERE rule = $rule AND cluster = $cluster AND group_id IS NOT DISTINCT FROM $group_id
+  AND topic IS NOT DISTINCT FROM $topic AND (group_id IS NOT NULL OR topic IS NOT NULL OR source = $source)
+  AND incident_id <> $incident_id AND first_ts < $first_ts
+ORDER BY first_ts DESC, incident_id LIMIT $most
+"""
+
+
+def previous(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], most: int = 10) -> list[dict[str, Any]]:
+    """Earlier incidents of the same rule about the same group and topic, else of the same source, the last first."""
+    about = {name: row[name] for name in ("rule", "cluster", "group_id", "topic", "source", "incident_id", "first_ts")}
+    return ask_rows(connection, _PREVIOUS, **about, most=most)
+
+
+_SOFTWARE = """
+SELECT cluster, client_id, list_sort(list_distinct(flatten(list(software)))) AS software
+FROM gold.clients WHERE client_id IN (SELECT unnest($names::VARCHAR[])) GROUP BY cluster, client_id
+"""
+
+
+def software_of(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    """Libraries of clients as they name them, by cluster and client id."""
+    rows = rows_if_there(connection, _SOFTWARE, names=list(names))
+    return {(row["cluster"], row["client_id"]): row["software"] for row in rows}

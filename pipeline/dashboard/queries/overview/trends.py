@@ -39,12 +39,14 @@ class Trend:
         place: topic and partition of offsets; empty: of none.
         offsets: of lag those from the committed one to the end of the log, at the last point; more than records where
             some are transaction markers, or removed.
+        band: of each point the least and the greatest value since the point before; empty: the value is both.
     """
 
     kind: Kind
     points: tuple[tuple[datetime, float], ...]
     place: str = ""
     offsets: int | None = None
+    band: tuple[tuple[float, float], ...] = ()
 
 
 _IS_STATED = f"{IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL"
@@ -57,6 +59,7 @@ SELECT least($points - 1, floor($points * epoch(ts - $start) / epoch($end - $sta
   arg_max(last_stable_high_watermark, (ts, ordinal)) FILTER ({_IS_STATED}) AS last_stable_high_watermark,
   arg_max({{'lag': lag, 'high': high_watermark, 'committed': committed_offset}}, (ts, exchange_id, ordinal))
     FILTER (group_id = $group_id AND lag IS NOT NULL) AS stood,
+  min(lag) FILTER (group_id = $group_id) AS least_lag, max(lag) FILTER (group_id = $group_id) AS greatest_lag,
   max(ts) AS seen
 FROM gold.offset_timeline
 WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
@@ -144,8 +147,28 @@ def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span
         points = _points(within, held, stated[-1]["seen"])
         return Trend("held back", points, place) if len(held) > 1 else None
     lags = lags_of(stated)
-    points = _points(within, [(at, float(lag)) for at, lag, _ in lags], stated[-1]["seen"])
-    return Trend("lag", points, place, lags[-1][2]) if len(lags) > 1 else None
+    values = [(at, float(lag)) for at, lag, _ in lags]
+    points = _points(within, values, stated[-1]["seen"])
+    band = band_of(values, stated)[: len(points)]
+    return Trend("lag", points, place, lags[-1][2], band) if len(lags) > 1 else None
+
+
+def band_of(values: Sequence[tuple[int, float]], stated: Sequence[dict[str, Any]]) -> tuple[tuple[float, float], ...]:
+    """Of each point the least and the greatest lag: at its end, and of what was stated since the point before.
+
+    Args:
+        values: index and lag at the end of each point, in order.
+        stated: rows with ``point``, ``least_lag`` and ``greatest_lag``, both None where the group stated nothing.
+    """
+    rows = {row["point"]: row for row in stated}
+    band = []
+    for at, value in values:
+        row = rows.get(at, {})
+        least, greatest = row.get("least_lag"), row.get("greatest_lag")
+        band.append(
+            (value if least is None else min(value, least), value if greatest is None else max(value, greatest))
+        )
+    return tuple(band)
 
 
 def lags_of(stated: Sequence[dict[str, Any]]) -> list[tuple[int, int, int]]:
@@ -214,8 +237,10 @@ def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str,
             kind: Kind = "latency" if row["rule"] in _SLOW else "times"
             fold = _slowest if kind == "latency" else _so_far
             around = _span(row)
-            seen = max(one["ts"] for one in mine)
-            found[row["incident_id"]] = Trend(kind, _points(around, enumerate(fold(mine, around)), seen))
+            values = fold(mine, around)
+            points = _points(around, enumerate(values), max(one["ts"] for one in mine))
+            least = _quickest(mine, around) if kind == "latency" else values
+            found[row["incident_id"]] = Trend(kind, points, band=tuple(zip(least, values, strict=True))[: len(points)])
     return found
 
 
@@ -231,6 +256,10 @@ def _folded(
 
 def _slowest(rows: Sequence[dict[str, Any]], span: Scope) -> tuple[float, ...]:
     return _folded(rows, span, lambda bucket: max((one["latency_us"] or 0 for one in bucket), default=0) / 1000)
+
+
+def _quickest(rows: Sequence[dict[str, Any]], span: Scope) -> tuple[float, ...]:
+    return _folded(rows, span, lambda bucket: min((one["latency_us"] or 0 for one in bucket), default=0) / 1000)
 
 
 def _so_far(rows: Sequence[dict[str, Any]], span: Scope) -> tuple[float, ...]:

@@ -14,10 +14,10 @@ from pipeline.dashboard.queries.overview.names import Count, counted, names
 from pipeline.dashboard.queries.overview.trends import trends
 from pipeline.dashboard.web.format import between, code, moment, of_one_zone
 from pipeline.dashboard.web.page_context import PageContext, link, part, run
-from pipeline.dashboard.web.parts.incidents import draw_cards, draw_over, draw_trend
+from pipeline.dashboard.web.parts.incident_lines import Places, draw_lines_of, draw_trend
 from pipeline.humanize import duration, number, pluralize, size
 
-_TRENDS = 8
+_TRENDS = 10
 """Incidents of which is drawn what grows: the first."""
 _WORDS = {
     "group": ("group", "groups"), "partition": ("partition", "partitions"), "client": ("client", "clients"),
@@ -36,11 +36,11 @@ def draw(here: PageContext) -> None:
     numbers = incident_counts(here.connection, here.scope)
     with summary:
         _summary(here, numbers)
-    places = draw_cards(now)
+    places = draw_lines_of(now)
     over = [row for row in found if row["state"] == "resolved"]
     if over:
         st.header("Resolved", anchor=False, help="Within this time range, and no longer ongoing when the capture ends.")
-        draw_over(over)
+        draw_lines_of(over, " over")
     if len(found) == MOST:
         st.caption(f"The first {MOST} of {number(sum(numbers.values()))} are shown: choose a shorter time range.")
     healthy = st.container()
@@ -122,9 +122,7 @@ def _good(count: Count) -> str:
     return f"**{number(good)}** of {pluralize(count.seen, one, more)}"
 
 
-def _trends(
-    here: PageContext, rows: list[dict[str, object]], places: dict[str, st.delta_generator.DeltaGenerator]
-) -> None:
+def _trends(here: PageContext, rows: list[dict[str, object]], places: dict[str, Places]) -> None:
     for incident_id, trend in trends(here.connection, rows[:_TRENDS]):
         draw_trend(places[incident_id], trend)
 

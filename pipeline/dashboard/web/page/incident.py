@@ -1,4 +1,4 @@
-"""The page of one incident: what to do, the picture that shows it, what follows from what, and its evidence."""
+"""The page of one incident: what to do, what happened, the pictures that show it, and its evidence."""
 
 from __future__ import annotations
 
@@ -7,29 +7,43 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+import altair as alt
 import streamlit as st
 
-from pipeline.dashboard.queries.overview.incidents import IncidentFinding, findings_of, incident, incidents
+from pipeline.dashboard.queries.overview.incidents import IncidentFinding, findings_of, incident, incidents, previous
 from pipeline.dashboard.queries.overview.losses import Losses
-from pipeline.dashboard.queries.overview.proof import ConnectionSeen, parts_of_group, proof
+from pipeline.dashboard.queries.overview.proof import ConnectionSeen, Proof, parts_of_group, proof
+from pipeline.dashboard.queries.overview.turning_points import turning_points
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.progress.shares import SharesSeen
-from pipeline.dashboard.web.format import code, of_one_zone, plain, seen
+from pipeline.dashboard.queries.traffic.parties import Conversation
+from pipeline.dashboard.web.format import code, moment, of_one_zone, plain, prose, seen
 from pipeline.dashboard.web.page_context import PageContext, draw_text, fixed, go, link, part, run
+from pipeline.dashboard.web.parts.copying import Copies, draw_copy
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
+from pipeline.dashboard.web.parts.finding_list import draw_findings
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
-from pipeline.dashboard.web.parts.incidents import draw_head, draw_words
+from pipeline.dashboard.web.parts.incidents import draw_now, draw_state
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
 from pipeline.dashboard.web.parts.story import draw_story
-from pipeline.dashboard.web.parts.ticket import ticket
-from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, in_words, nodes
+from pipeline.dashboard.web.pictures import parties_picture
+from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, has_branches, in_words, nodes
 from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in_words
 from pipeline.dashboard.web.pictures.losses_picture import losses_picture
+from pipeline.dashboard.web.pictures.picture import below_each_other
+from pipeline.dashboard.web.pictures.proof_picture import proof_picture
 from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
 from pipeline.humanize import pluralize
+from pipeline.terminal.console import printable
+
+_HEADLINE = "headline"
+"""Key of its container, which the style names."""
+_STYLE = f".st-key-{_HEADLINE} h1 {{ font-size: 1.6rem; padding-block: 0.5rem 0; text-wrap: balance; }}"
+_FILE_WIDTH = 900
+"""Pixels of the plot of a picture that is taken away."""
 
 
 def draw(here: PageContext) -> None:
@@ -38,26 +52,43 @@ def draw(here: PageContext) -> None:
     if asked is None:
         worst = incidents(here.connection, here.scope)
         if not worst:
+            st.title("Incident", anchor=False)
             st.success("No incident in this time range.", icon=":material/check_circle:")
             return
         asked = worst[0]["incident_id"]
     row = incident(here.connection, asked)
     if row is None:
+        st.title("Incident", anchor=False)
         st.info("There is no such incident in this lake, or not any more.")
         return
     row = of_one_zone(row)
     findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
-    draw_head(row)
-    draw_words(row)
+    copies = _head(row, findings)
+    draw_text(row["impact"])
+    draw_now(row)
     part(lambda: draw_story(row))
-    st.caption(f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}")
-    part(lambda: _picture(here, row, findings))
-    st.header("What follows from what", anchor=False)
+    st.markdown(f"**Fix.** {prose(row['remediation'])}")
+    st.caption(
+        f"**{row['confidence'].capitalize()}.** {prose(row['reasoning'])} "
+        f"Seen {seen(row['first_ts'], row['last_ts'])}. Cluster {code(row['cluster'])}"
+    )
+    part(lambda: _previous(here, row))
+    part(lambda: _pictures(here, row, findings, copies))
     part(lambda: _graph(row, findings))
-    for one in findings:
-        part(partial(_finding, one))
-    with st.expander("Copy for a ticket", icon=":material/content_copy:"):
-        st.code(ticket(row, findings, _address(row)), language=None, wrap_lines=True)
+    st.header("Evidence", anchor=False)
+    draw_findings(here, findings)
+
+
+def _head(row: dict[str, Any], findings: list[IncidentFinding]) -> Copies:
+    """The headline, also as the browser's title; beside what is known of its state what is copied."""
+    st.set_page_config(page_title=f"{printable(row['headline'])} · Wirelake")
+    st.html(f"<style>{_STYLE}</style>")
+    with st.container(key=_HEADLINE):
+        st.title(plain(row["headline"]), anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            draw_state(row)
+        return draw_copy(row, findings, _address(row))
 
 
 def _address(row: dict[str, Any]) -> str:
@@ -65,17 +96,65 @@ def _address(row: dict[str, Any]) -> str:
     return f"{st.context.url}?{urlencode({'incident': row['incident_id']})}" if st.context.url else ""
 
 
-def _picture(here: PageContext, row: dict[str, Any], findings: list[IncidentFinding]) -> None:
+def _previous(here: PageContext, row: dict[str, Any]) -> None:
+    """The ways to incidents of the same kind that came before."""
+    before = previous(here.connection, row)
+    if not before:
+        return
+    with st.expander(f"{pluralize(len(before), 'previous occurrence')}, the last until {moment(before[0]['last_ts'])}"):
+        for one in before:
+            times = f"{moment(one['first_ts'])}, {seen(one['first_ts'], one['last_ts']).rpartition(', ')[2]}"
+            link("incident", f"{times}: {plain(one['headline'])}", "history", incident=one["incident_id"])
+
+
+def _pictures(here: PageContext, row: dict[str, Any], findings: list[IncidentFinding], copies: Copies) -> None:
     evidence = [exchange_id for one in findings for exchange_id in one.finding["evidence"]]
     shown = proof(here.connection, row, evidence)
+    part(lambda: _proof(row, shown))
+    if shown is not None:
+        dark = is_dark()
+        copies.add("What shows it", lambda: proof_picture(shown, dark=dark, width=_FILE_WIDTH), row["incident_id"])
+    part(lambda: _conversation(here, row, findings, copies, is_shown=isinstance(shown, ConnectionSeen)))
+
+
+def _conversation(
+    here: PageContext, row: dict[str, Any], findings: list[IncidentFinding], copies: Copies, *, is_shown: bool
+) -> None:
+    """Who said what to whom; not where one connection, which is shown already, is all of it."""
+    said = turning_points(here.connection, row, findings)
+    if not said.messages or (is_shown and len(said.parties) < 3):
+        return
+    st.header("Who said what", anchor=False)
+    words = parties_picture.in_words(said)
+    st.caption(
+        f"{plain(words)} Time runs down, not to scale; shaded: the lines above. Click a message to open its exchange."
+    )
+    dark = is_dark()
+    chart = parties_picture.parties_picture(said, dark=dark)
+    event = draw_chart(
+        chart, key=f"parties {row['incident_id']}", on_select="rerun", selection_mode=parties_picture.OPEN, alt=words
+    )
+    if (clicked := event["selection"].get(parties_picture.OPEN)) and clicked[0]["exchange_id"]:
+        go("exchanges", exchange=clicked[0]["exchange_id"])
+    copies.add("Who said what", partial(_file_of, said, dark=dark), f"{row['incident_id']}-messages")
+
+
+def _file_of(said: Conversation, *, dark: bool) -> alt.VConcatChart:
+    chart = parties_picture.parties_picture(said, dark=dark, can_open=False)
+    chart.config = alt.Undefined
+    return below_each_other([chart], dark=dark, width=_FILE_WIDTH)
+
+
+def _proof(row: dict[str, Any], shown: Proof | None) -> None:
     match shown:
         case Offsets():
             draw_offsets(shown, can_zoom=False)
-            link(
-                "partitions", "Look closer", "zoom_in", group=row["group_id"], topic=shown.place.topic,
-                partition=shown.place.partition, cluster=shown.place.cluster, **fixed(shown.scope),
-            )  # fmt: skip
-            link_commits(shown)
+            with st.container(horizontal=True):
+                link(
+                    "partitions", "Look closer", "zoom_in", group=row["group_id"], topic=shown.place.topic,
+                    partition=shown.place.partition, cluster=shown.place.cluster, **fixed(shown.scope),
+                )  # fmt: skip
+                link_commits(shown)
         case GroupSeen():
             draw_group(shown, only=parts_of_group(row["rule"]))
             link(
@@ -106,31 +185,16 @@ def _connection(shown: ConnectionSeen, row: dict[str, Any]) -> None:
 
 
 def _graph(row: dict[str, Any], findings: list[IncidentFinding]) -> None:
+    """What follows from what, where causes branch; where they do not, the order of the evidence shows it."""
     graph = nodes(findings)
-    if len(graph) < 2:
+    if not has_branches(graph):
         return
-    key = f"causes {row['incident_id']}"
+    st.header("What follows from what", anchor=False)
     chart = causes_picture(graph, dark=is_dark())
+    key = f"causes {row['incident_id']}"
     event = draw_chart(chart, key=key, on_select="rerun", selection_mode=OPEN, alt=in_words(graph))
     if clicked := event["selection"].get(OPEN):
         go("exchanges", finding=clicked[0]["finding"])
-
-
-def _finding(one: IncidentFinding) -> None:
-    """A finding, further right the further it is from the cause, with the way to its evidence."""
-    box = st.container() if not one.depth else st.columns([one.depth, 24 - one.depth])[1]
-    with box.container(border=True):
-        because = f" because {plain(one.because)}" if one.because else ""
-        arrow = "↳ " if one.depth else ""
-        st.markdown(f"{arrow}**{one.finding['rule']}** {code(one.finding['subject'])}{because}")
-        draw_text(one.finding["summary"])
-        if one.finding["evidence"]:
-            link(
-                "exchanges", f"Evidence: {pluralize(len(one.finding['evidence']), 'exchange')}", "swap_horiz",
-                finding=one.finding["finding_id"],
-            )  # fmt: skip
-            address = sequence_address(one.finding["evidence"][0], one.finding["first_ts"])
-            link("sequence", "Its connection as a sequence", "swap_vert", **address)
 
 
 run(draw)

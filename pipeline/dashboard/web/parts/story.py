@@ -13,7 +13,7 @@ from pipeline.dashboard.web.page_context import draw_text, link
 from pipeline.dashboard.web.parts.exchange_addresses import moment_of, sequence_address
 from pipeline.dashboard.web.zone import in_zone, zoned
 
-_TIME, _TEXT = 1, 5
+_TIME, _TEXT = 1, 6
 """Shares of the width."""
 
 
@@ -37,12 +37,20 @@ def draw_story(row: Mapping[str, Any]) -> None:
     if not lines:
         return
     st.markdown(f"**What happened** ({zoned('time of day')})")
-    for ts, clock, text, exchange_id in lines:
-        left, right = st.columns([_TIME, _TEXT], vertical_alignment="center")
-        with left:
-            if exchange_id is None:
-                draw_text(clock)
-            else:
-                link("sequence", clock, "swap_vert", **sequence_address(exchange_id, ts))
-        with right:
-            draw_text(text)
+    with st.container(gap=None):
+        for ts, clock, text, exchange_id in lines:
+            left, right = st.columns([_TIME, _TEXT], vertical_alignment="center")
+            with left:
+                if exchange_id is None:
+                    draw_text(clock)
+                else:
+                    link("sequence", clock, "swap_vert", **sequence_address(exchange_id, ts))
+            with right:
+                draw_text(text)
+
+
+def draw_lines(row: Mapping[str, Any]) -> None:
+    """Draw the same lines as text, for a place where an incident is one of several."""
+    lines = [f"{clock}  {text}" for _, clock, text, _ in dated_lines(row)]
+    if lines:
+        draw_text(*lines)

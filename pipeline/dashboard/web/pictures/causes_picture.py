@@ -69,6 +69,12 @@ def nodes(findings: Sequence[IncidentFinding]) -> list[Node]:
     return found
 
 
+def has_branches(graph: Sequence[Node]) -> bool:
+    """Whether something has several effects: a chain is read as well from the order of its findings."""
+    parents = [node.parent for node in graph]
+    return any(parents.count(parent) > 1 for parent in parents)
+
+
 def causes_picture(graph: Sequence[Node], *, dark: bool) -> alt.LayerChart:
     """The graph as a chart.
 

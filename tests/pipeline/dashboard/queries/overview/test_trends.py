@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from pipeline.dashboard.queries.overview.incidents import incidents
-from pipeline.dashboard.queries.overview.trends import behind, lags_of, merged, trends
+from pipeline.dashboard.queries.overview.trends import band_of, behind, lags_of, merged, trends
 from pipeline.dashboard.queries.scope import Scope, ask_rows
 from pipeline.dashboard.sql import connect
 from tests.pipeline.dashboard.conftest import at
@@ -43,6 +43,11 @@ def test_lag_is_counted_in_records_beside_offsets() -> None:
     assert lags_of([{"point": 0, "high_watermark": 174, "stood": None}]) == []  # nobody committed: no lag
 
 
+def test_a_band_has_what_was_stated_between_two_points() -> None:
+    stated = [{"point": 1, "least_lag": 0, "greatest_lag": 90}, {"point": 2, "least_lag": None, "greatest_lag": None}]
+    assert band_of([(0, 5.0), (1, 40.0), (2, 41.0)], stated) == ((5, 5), (0, 90), (41, 41))
+
+
 def test_only_times_of_incidents_are_read() -> None:
     spans = [Scope(at(0), at(10)), Scope(at(50), at(60)), Scope(at(5), at(20)), Scope(at(20), at(21))]
     assert merged(spans) == [Scope(at(0), at(21)), Scope(at(50), at(60))]
@@ -67,6 +72,8 @@ def test_a_stuck_commit_shows_the_lag_of_its_partition(found: dict[str, Any]) ->
     assert trend.kind == "lag"
     assert min(values) < 5
     assert max(values) == values[-1] > 90  # the stale offset has the last word
+    assert [low <= value <= high for value, (low, high) in zip(values, trend.band, strict=True)] == [True] * len(values)
+    assert trend.band[20][0] < 5 < 40 < trend.band[20][1]  # both committers between two points
     assert [ts for ts, _ in trend.points] == sorted(ts for ts, _ in trend.points)
 
 

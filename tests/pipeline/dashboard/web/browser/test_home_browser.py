@@ -13,6 +13,7 @@ from tests.pipeline.dashboard.web.browser.browsing import (
     DONE,
     again_when_replaced,
     as_at_first,
+    click,
     wait_for,
     wait_for_address,
     wait_until_drawn,
@@ -64,8 +65,8 @@ def browser(started: WebDriver) -> WebDriver:
     return started
 
 
-def tab_to(browser: WebDriver, text: str) -> None:
-    """Press Tab until the link with this text has the focus."""
+def tab_to(browser: WebDriver, text: str, tag: str = "a") -> None:
+    """Press Tab until the link, or another element that takes the focus, with this text has it."""
     from selenium.webdriver.common.action_chains import ActionChains  # noqa: PLC0415
     from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
 
@@ -74,7 +75,7 @@ def tab_to(browser: WebDriver, text: str) -> None:
         ActionChains(browser).send_keys(Keys.TAB).perform()
         focused = browser.switch_to.active_element
         met.append((focused.tag_name, focused.text[-60:] or focused.get_attribute("aria-label")))
-        if focused.tag_name == "a" and text in focused.text:
+        if focused.tag_name == tag and text in focused.text:
             return
     pytest.fail(f"{text!r} is not reached by {_MOST_TABS} tabs: {met}")
 
@@ -89,13 +90,16 @@ def press_enter(browser: WebDriver) -> None:
 def test_keys_alone_lead_from_the_worst_incident_to_a_message(browser: WebDriver, served: Served) -> None:
     browser.get(served.url)
     wait_for(browser, "h1", "Incidents")
-    wait_for(browser, "a", "What happened")
+    wait_for(browser, "summary", "keeps transaction orders-tx-1 open")
     wait_for(browser, DONE)
+    tab_to(browser, "keeps transaction orders-tx-1 open", "summary")
+    press_enter(browser)
+    wait_for(browser, "a", "What happened")
     tab_to(browser, "What happened")
     press_enter(browser)
-    wait_for(browser, "h1", "Incident")
     wait_for_address(browser, "incident=")
-    wait_for(browser, "p", "keeps transaction orders-tx-1 open")
+    wait_for(browser, "h1", "keeps transaction orders-tx-1 open")
+    assert "keeps transaction orders-tx-1 open" in browser.title
     wait_for(browser, "a", "Evidence: 1 exchange")
     wait_for(browser, DONE)
     tab_to(browser, "Evidence: 1 exchange")
@@ -147,10 +151,11 @@ def test_keys_alone_select_a_row(browser: WebDriver, served: Served) -> None:
 def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: WebDriver, served: Served) -> None:
     browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Europe/Berlin"})
     browser.get(served.url)
-    wait_for(browser, "[data-testid=stCaptionContainer]", "since 2026-11-21 04:51:18 UTC")
+    wait_for(browser, "summary", "since 2026-11-21 04:51:18 UTC")
     browser.get(f"{served.url}/?times=local")
-    wait_for(browser, "[data-testid=stCaptionContainer]", "since 2026-11-21 05:51:18 CET")
+    wait_for(browser, "summary", "since 2026-11-21 05:51:18 CET")
     assert "All times are Europe/Berlin." in wait_for(browser, "[data-testid=stSidebar]", "Lake as of")
+    click(browser, "summary", "keeps transaction orders-tx-1 open")
     link = again_when_replaced(lambda: browser.find_element("partial link text", "What happened").get_attribute("href"))
     assert parse_qs(urlsplit(link or "").query)["times"] == ["local"]
 

@@ -145,6 +145,7 @@ def test_evidence_of_a_chosen_time_leads_to_all_exchanges_of_it(browser: WebDriv
 
 def test_an_incident_has_its_picture_and_leads_to_its_evidence(browser: WebDriver, served: Served) -> None:
     browser.get(served.url)
+    click(browser, "summary", "sets group billing back")
     click(browser, "[data-testid=stMain] a", "What happened")
     wait_for_address(browser, "incident=")
     wait_for(browser, "[data-testid=stMarkdown]", "Now.")

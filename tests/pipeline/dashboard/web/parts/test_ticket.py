@@ -31,9 +31,9 @@ def test_effects_stand_below_their_cause_and_nothing_of_the_wire_formats() -> No
         IncidentFinding(finding("lag_growing", []), 1, "x"),
     ]
     lines = ticket(_INCIDENT, findings, "https://dash.example.org/incident?incident=1f").splitlines()
-    assert lines[0].startswith(r"## \*\*x\*\* \<b>y\</b>")
+    assert lines[0].startswith(r"## [\*\*x\*\* \<b>y\</b>")
+    assert lines[0].endswith("](<https://dash.example.org/incident?incident=1f>)")
     assert "- **Now:** Run `kafka-consumer-groups.sh`" in lines[4]
-    assert "- **Page:** <https://dash.example.org/incident?incident=1f>" in lines
     root, effect = (line for line in lines if "stuck_commit" in line or "lag_growing" in line)
     assert root.startswith("- **stuck_commit** ``")
     assert root.endswith("Exchanges `e0`, `e1`, `e2`, `e3`, `e4` and 2 more.")
