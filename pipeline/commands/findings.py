@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -55,10 +55,11 @@ def findings(
         list[str] | None, typer.Option(help="Only incidents with a finding of it; several may be named.")
     ] = None,
     severity: Annotated[list[str] | None, typer.Option(help="Only what is critical, warning or info; several.")] = None,
+    muted: Annotated[bool, typer.Option("--muted", help="Also incidents that somebody muted on the page.")] = False,
 ) -> None:
     """Show what is wrong in a lake, who causes it and what to do.
 
-    It lists incidents, the most urgent first, with the findings behind them.
+    It lists incidents, the most urgent first, with the findings behind them. Muted incidents count only with --muted.
 
     The exit code is 1 if one of them is critical, else 2 if there is no lake, if nothing in it was judged, or if a rule
     failed.
@@ -79,6 +80,8 @@ def findings(
     with noting() as noted:
         incidents, findings = read_incidents(lake)
     demand_judged(lake, has_findings=bool(findings))
+    if not muted:
+        incidents, findings = _unmuted(lake, incidents, findings)
     has_failed = warn_of_errors([*errors_of_lake(lake), *noted.errors], Console(stderr=True))
     kept, rows = chosen(incidents, findings, rule or (), severity or (), only_ongoing=ongoing or is_open)
     if as_json:
@@ -97,6 +100,16 @@ def findings(
         raise typer.Exit(1)
     if has_failed:
         raise typer.Exit(2)
+
+
+def _unmuted(lake: str, incidents: Sequence[Row], findings: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Incidents that nobody muted, and findings of no other ones; says how many are left out."""
+    kept = [row for row in incidents if not row["is_muted"]]
+    if left_out := len(incidents) - len(kept):
+        words = f"{pluralize(left_out, 'muted incident is', 'muted incidents are')} left out: --muted includes them."
+        Console(stderr=True).print(words)
+    muted = {name for row in incidents if row["is_muted"] for name in row["findings"]}
+    return kept, [row for row in findings if row["finding_id"] not in muted]
 
 
 def demand_known(rules: Collection[str], severities: Collection[str]) -> None:
@@ -136,16 +149,24 @@ def say_what_serves(lake: str, console: Console) -> None:
 def read_incidents(lake: Path | str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """All incidents of a lake, what must be done first first, and its findings as :func:`read_findings` gives them.
 
-    They follow from the findings alone, so that a lake of an older release has them, too.
+    They follow from the findings alone, so that a lake of an older release has them, too. ``is_muted`` says whether
+    somebody muted an incident; what somebody resolved is, unless something was seen of it since.
 
     Raises:
         UserError: see read_findings.
     """
     from pipeline.analysis.incidents.incidents import grouped, incidents_table  # noqa: PLC0415 - loads Arrow
+    from pipeline.analysis.incidents.notes import as_noted  # noqa: PLC0415
     from pipeline.analysis.rules.run import finding_rows, findings_table  # noqa: PLC0415 - loads DuckDB
+    from pipeline.lake.incident_notes import read_notes  # noqa: PLC0415 - by delta-rs
 
     judgement = grouped(finding_rows(_findings_of(lake)))
-    return incidents_table(judgement.incidents).to_pylist(), in_order(findings_table(judgement.findings).to_pylist())
+    incidents = as_noted(incidents_table(judgement.incidents).to_pylist(), read_notes(str(lake)), _now())
+    return incidents, in_order(findings_table(judgement.findings).to_pylist())
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def read_findings(lake: Path | str) -> list[dict[str, Any]]:

@@ -59,7 +59,7 @@ def notify(
 ) -> None:
     """Send incidents to a webhook, Slack or Alertmanager.
 
-    It sends those that begin, come again, get worse or end.
+    It sends those that begin, come again, get worse or end; not those that somebody muted on the page.
 
     Each change is sent once: what was sent is kept in a file, also over restarts. The first time what is open is sent,
     what is over is not. A message that is not taken is tried again, four times at once and then at each look. Messages
@@ -83,7 +83,7 @@ def notify(
     look = _Look(str(lake), url, shape, page, sent, log)
 
     def take() -> bool:
-        found = [one for one in read_incidents(lake)[0] if one["severity"] in wanted]
+        found = [one for one in read_incidents(lake)[0] if one["severity"] in wanted and not one["is_muted"]]
         taken, is_all = look.take(found)
         if taken:
             log.write(f"{pluralize(taken, 'message')} to {receiver(url)}")

@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
 from pipeline.analysis.fit import schema_of
 from pipeline.errors import UserError
-from pipeline.lake.delta_writer import writer_properties
+from pipeline.lake.delta_writer import create_table, writer_properties
 from pipeline.lake.path_checks import meant_url
 from pipeline.lake.permissions import current_umask
-from pipeline.tables import LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_DIAGNOSE, Table
+from pipeline.tables import INCIDENT_NOTES, TABLES, WRITTEN_BY_DIAGNOSE, Table
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _STDERR = threading.Lock()  # it is one for the whole process
@@ -78,6 +78,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
             with _panics_as_errors(root), _without_output():
                 for table in TABLES.values():
                     _write(fresh, table, tables.get(table.full_name))
+                _keep_notes(root, fresh)
             (fresh / WRITTEN_BY_DIAGNOSE).touch()
             fresh.chmod(0o777 & ~current_umask())  # a temporary folder is for its owner alone, whatever is set
             _put_in_place(fresh, root)
@@ -89,6 +90,13 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
         if reason is None:
             raise
         raise UserError(f"cannot write the lake {root}: {reason}") from error
+
+
+def _keep_notes(root: Path, fresh: Path) -> None:
+    """What people noted of incidents goes on: an incident that is found again has the same id."""
+    if (held := root / INCIDENT_NOTES.path).is_dir():
+        shutil.rmtree(fresh / INCIDENT_NOTES.path)
+        shutil.copytree(held, fresh / INCIDENT_NOTES.path)
 
 
 def _reason(error: OSError | DeltaError) -> str | None:
@@ -150,20 +158,10 @@ def _copy_of_stderr() -> int | None:
 
 def _write(root: Path, table: Table, rows: pa.Table | None) -> None:
     place = str(root / table.path)
-    schema = schema_of(table)
-    fields = [
-        Field(field.name, field.type, nullable=column.nullable, metadata={"comment": column.comment})
-        for column, field in zip(table.columns, Schema.from_arrow(schema).fields, strict=True)
-    ]
-    held = DeltaTable.create(
-        place, Schema(fields), partition_by=list(table.partition_by), description=table.comment, name=table.full_name,
-        configuration={LAYOUT_PROPERTY: str(LAYOUT)}, raise_if_key_not_exists=False,
-    )  # fmt: skip
-    if table.checks:  # not as properties: the protocol must oblige whoever writes next to hold to them
-        held.alter.add_constraint(dict(table.checks))
+    create_table(place, table)
     if rows is not None and rows.num_rows:
         target = pa.schema(
-            [field.with_nullable(column.nullable) for column, field in zip(table.columns, schema, strict=True)]
+            [one.with_nullable(column.nullable) for column, one in zip(table.columns, schema_of(table), strict=True)]
         )
         write_deltalake(place, rows.cast(target), mode="append", writer_properties=writer_properties(table))
 

@@ -32,7 +32,14 @@ from pipeline.tables.model import (
     quoted,
     required,
 )
-from pipeline.tables.ops import CHANGE_LOG, INTERNAL_ERRORS, LANDING_FILES, QUALITY_RESULTS, STREAM_PROGRESS
+from pipeline.tables.ops import (
+    CHANGE_LOG,
+    INCIDENT_NOTES,
+    INTERNAL_ERRORS,
+    LANDING_FILES,
+    QUALITY_RESULTS,
+    STREAM_PROGRESS,
+)
 from pipeline.tables.silver import (
     BODY_NAMES,
     DUPLICATE_FLOWS,
@@ -75,6 +82,7 @@ __all__ = [
     "GAP_LANDING_COLUMNS",
     "HOWS",
     "INCIDENTS",
+    "INCIDENT_NOTES",
     "INTERNAL_ERRORS",
     "LANDING_COLUMNS",
     "LANDING_FILES",
@@ -137,6 +145,7 @@ TABLES: dict[str, Table] = {
         LANDING_FILES,
         INTERNAL_ERRORS,
         QUALITY_RESULTS,
+        INCIDENT_NOTES,
     )
 }
 """By full name, in the order in which they follow from each other."""

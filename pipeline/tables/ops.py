@@ -107,3 +107,18 @@ QUALITY_RESULTS = Table(
     keep_days=OPS_DAYS,
     aged_by="run_time",
 )
+
+INCIDENT_NOTES = Table(
+    "ops",
+    "incident_notes",
+    "What people noted of incidents on the page: each row is added once and stays",
+    (
+        required("incident_id", "string", "As in gold.incidents"),
+        required("kind", "string", "note, mute, unmute, resolve or reopen"),
+        required("noted_at", "timestamp", "Wall clock"),
+        optional("text", "string", "What somebody wrote"),
+        optional("author", "string", "Who, as they named themselves; null: they did not"),
+        optional("muted_until", "timestamp", "mute: until when; null: until somebody ends it"),
+    ),
+    key=("incident_id", "noted_at", "kind"),
+)

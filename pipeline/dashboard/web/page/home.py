@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 import streamlit as st
 
+from pipeline.analysis.incidents.notes import as_noted
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.dashboard.queries.overview.findings import findings
 from pipeline.dashboard.queries.overview.health import Health, health
 from pipeline.dashboard.queries.overview.incidents import MOST, incident_counts, incidents
 from pipeline.dashboard.queries.overview.names import Count, counted, names
 from pipeline.dashboard.queries.overview.trends import trends
-from pipeline.dashboard.web.format import between, code, moment, of_one_zone
-from pipeline.dashboard.web.page_context import PageContext, link, part, run
+from pipeline.dashboard.web.format import between, code, moment, of_one_zone, plain
+from pipeline.dashboard.web.page_context import PageContext, lake_place, link, part, run
 from pipeline.dashboard.web.parts.incident_lines import Places, draw_lines_of, draw_trend
 from pipeline.humanize import duration, number, pluralize, size
+from pipeline.lake.incident_notes import read_notes
 
 _TRENDS = 10
 """Incidents of which is drawn what grows: the first."""
@@ -31,24 +34,46 @@ def draw(here: PageContext) -> None:
     summary = st.container()
     seen = st.empty()
     seen.caption("Looking at what was captured …")
-    found = [of_one_zone(row) for row in incidents(here.connection, here.scope)]
-    now = [row for row in found if row["state"] != "resolved"]
-    numbers = incident_counts(here.connection, here.scope)
+    held = [of_one_zone(row) for row in incidents(here.connection, here.scope)]
+    found = as_noted(held, read_notes(lake_place()), datetime.now(timezone.utc))
+    now = [row for row in found if row["state"] != "resolved" and not row["is_muted"]]
+    muted = [row for row in found if row["is_muted"]]
+    numbers = _noted(incident_counts(here.connection, here.scope), held, found)
     with summary:
         _summary(here, numbers)
     places = draw_lines_of(now)
-    over = [row for row in found if row["state"] == "resolved"]
+    over = [row for row in found if row["state"] == "resolved" and not row["is_muted"]]
     if over:
         st.header("Resolved", anchor=False, help="Within this time range, and no longer ongoing when the capture ends.")
         draw_lines_of(over, " over")
     if len(found) == MOST:
         st.caption(f"The first {MOST} of {number(sum(numbers.values()))} are shown: choose a shorter time range.")
+    if muted:
+        with st.expander(f"{pluralize(len(muted), 'muted incident')}", icon=":material/notifications_off:"):
+            for row in muted:
+                link("incident", plain(row["headline"]), "notifications_off", incident=row["incident_id"])
     healthy = st.container()
     with seen:
         part(lambda: _capture(here, seen))
     with healthy:
         part(lambda: _healthy(here))
     part(lambda: _trends(here, now, places))
+
+
+def _noted(numbers: dict[str, int], held: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, int]:
+    """Counts of incidents by severity and of those that are over, less what is muted, as people noted.
+
+    Args:
+        numbers: as the lake has them.
+        held: the incidents that are shown, as the lake has them.
+        found: the same, as people noted.
+    """
+    kept = dict(numbers)
+    for before, after in zip(held, found, strict=True):
+        kept["resolved" if before["state"] == "resolved" else before["severity"]] -= 1
+        if not after["is_muted"]:
+            kept["resolved" if after["state"] == "resolved" else after["severity"]] += 1
+    return kept
 
 
 def _summary(here: PageContext, numbers: dict[str, int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +11,7 @@ from urllib.parse import urlencode
 import altair as alt
 import streamlit as st
 
+from pipeline.analysis.incidents.notes import NOTHING, Standing, as_noted, standings
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding, findings_of, incident, incidents, previous
 from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.queries.overview.proof import ConnectionSeen, Proof, parts_of_group, proof
@@ -19,13 +21,14 @@ from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.progress.shares import SharesSeen
 from pipeline.dashboard.queries.traffic.parties import Conversation
 from pipeline.dashboard.web.format import code, moment, of_one_zone, plain, prose, seen
-from pipeline.dashboard.web.page_context import PageContext, draw_text, fixed, go, link, part, run
+from pipeline.dashboard.web.page_context import PageContext, draw_text, fixed, go, lake_place, link, part, run
 from pipeline.dashboard.web.parts.copying import Copies, draw_copy
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.finding_list import draw_findings
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
 from pipeline.dashboard.web.parts.incidents import draw_now, draw_state
+from pipeline.dashboard.web.parts.noting import draw_noted, draw_noting
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
 from pipeline.dashboard.web.parts.story import draw_story
 from pipeline.dashboard.web.pictures import parties_picture
@@ -37,6 +40,7 @@ from pipeline.dashboard.web.pictures.proof_picture import proof_picture
 from pipeline.dashboard.web.pictures.sequence_picture import in_words as sequence_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import sequence_picture
 from pipeline.humanize import pluralize
+from pipeline.lake.incident_notes import read_notes
 from pipeline.terminal.console import printable
 
 _HEADLINE = "headline"
@@ -63,7 +67,11 @@ def draw(here: PageContext) -> None:
         return
     row = of_one_zone(row)
     findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
-    copies = _head(row, findings)
+    noted = read_notes(lake_place())
+    standing = standings(noted, datetime.now(timezone.utc)).get(row["incident_id"], NOTHING)
+    row = as_noted([row], noted, datetime.now(timezone.utc))[0]
+    copies = _head(row, findings, standing)
+    draw_noted(standing)
     draw_text(row["impact"])
     draw_now(row)
     part(lambda: draw_story(row))
@@ -79,7 +87,7 @@ def draw(here: PageContext) -> None:
     draw_findings(here, findings)
 
 
-def _head(row: dict[str, Any], findings: list[IncidentFinding]) -> Copies:
+def _head(row: dict[str, Any], findings: list[IncidentFinding], standing: Standing) -> Copies:
     """The headline, also as the browser's title; beside what is known of its state what is copied."""
     st.set_page_config(page_title=f"{printable(row['headline'])} · Wirelake")
     st.html(f"<style>{_STYLE}</style>")
@@ -88,7 +96,9 @@ def _head(row: dict[str, Any], findings: list[IncidentFinding]) -> Copies:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             draw_state(row)
-        return draw_copy(row, findings, _address(row))
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            draw_noting(row["incident_id"], standing, is_over=row["state"] == "resolved")
+            return draw_copy(row, findings, _address(row))
 
 
 def _address(row: dict[str, Any]) -> str:
