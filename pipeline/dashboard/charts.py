@@ -132,10 +132,8 @@ def latency_chart(
         before = latency.day_before(connection, scope, asked)
     if not cells.num_rows:
         raise UserError(f"nothing of {api or 'any api'} was answered in this time")
-    lines = latency_picture.latency(scope, points, before, dark=dark)
-    lines.config = alt.Undefined
-    parts = [latency_picture.heat(scope, cells, dark=dark), lines]
-    return below_each_other(parts, "color", "strokeDash", dark=dark, width=width)
+    whole = latency_picture.heat(scope, cells, points, before, dark=dark)
+    return below_each_other([whole], "color", "strokeDash", dark=dark, width=width)
 
 
 def slowest_chart(

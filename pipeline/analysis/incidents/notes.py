@@ -1,4 +1,4 @@
-"""What people noted of incidents: muted, resolved, or a text. Rows in, how an incident stands out; no clock, no file."""
+"""What people noted of incidents: muted, resolved, or a text. Rows in, how an incident stands; no clock, no file."""
 
 from __future__ import annotations
 

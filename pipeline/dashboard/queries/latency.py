@@ -6,13 +6,14 @@ Latencies are service times: without what a request waited behind earlier ones o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any, Literal
 
 import duckdb
 import pyarrow as pa
 
 from pipeline.analysis.tables import ADDRESS, SERVICE_US
+from pipeline.dashboard.queries.active import Active, in_points, runs_of, seconds_shown
 from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS
 from pipeline.dashboard.queries.scope import APPLICATIONS, BUCKETS, SEEN_ONCE, Scope, ask, ask_rows
 from pipeline.errors import UserError
@@ -26,6 +27,8 @@ HEAT_BUCKETS = 120
 MOST_NAMES = 30
 """Apis, brokers or clients in one picture: those with most exchanges."""
 DAY = timedelta(days=1)
+_FINE = 2000
+"""Points in which it is looked for silences."""
 Row = Literal["api", "broker", "client"]
 
 # Percentiles do not add up, so they come from the exchanges and not from gold's minutes.
@@ -66,6 +69,10 @@ _SERVER = ADDRESS["server"]
 _CLIENT = "coalesce(nullif(client_id, ''), client_ip)"
 
 _SPAN = f"SELECT min(ts) AS first_ts, max(ts) AS last_ts FROM ({_COUNTED}) WHERE {{asked}}"  # noqa: S608 - our own text
+
+_ACTIVE = f"""
+SELECT DISTINCT time_bucket(to_seconds($step), ts) AS ts FROM ({_COUNTED}) WHERE {{asked}} ORDER BY ts
+"""  # noqa: S608 - our own text
 
 _OVER_TIME = f"""
 WITH answered AS (
@@ -175,7 +182,7 @@ class Asked:
 
 def step(scope: Scope, most: int = BUCKETS) -> tuple[int, str]:
     """Width of a point in :func:`over_time`, in seconds and in words: the least that gives no more than ``most``."""
-    seconds = (scope.end - scope.start).total_seconds()
+    seconds = seconds_shown(scope)
     return next(((width, text) for width, text in _STEPS.items() if seconds / width <= most), (86_400, "day"))
 
 
@@ -205,15 +212,16 @@ def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, 
 
 
 def span(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> Scope:
-    """The part of the span in which this was asked, in whole points of :func:`over_time`."""
+    """The part of the span in which this was asked, in whole points of :func:`over_time`, without long silences."""
     bounds = _ask_of(connection, _SPAN, scope, asked).to_pylist()[0]
     if bounds["first_ts"] is None:
         return scope
-    width = step(Scope(bounds["first_ts"], bounds["last_ts"]))[0]
-    first, last = (int(bounds[name].timestamp()) // width * width for name in ("first_ts", "last_ts"))
-    return Scope(
-        datetime.fromtimestamp(first, timezone.utc), datetime.fromtimestamp(last + width, timezone.utc), scope.protocol
-    )
+    whole = (bounds["last_ts"] - bounds["first_ts"]).total_seconds()
+    fine = max(1, int(whole // _FINE))
+    active = _ask_of(connection, _ACTIVE, scope, asked, step=fine).column("ts").to_pylist()
+    runs = runs_of(active, timedelta(seconds=fine))
+    width = step(Active(scope.start, scope.end, runs=tuple(Scope(*run) for run in runs)))[0]
+    return in_points(runs, width, scope.protocol)
 
 
 def over_time(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:

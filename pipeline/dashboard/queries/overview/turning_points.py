@@ -18,7 +18,7 @@ from pipeline.analysis.rules.people import host_of
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, rows_if_there
 from pipeline.dashboard.queries.traffic.exchanges import by_ids
-from pipeline.dashboard.queries.traffic.parties import Conversation, Event, conversation, shown
+from pipeline.dashboard.queries.traffic.parties import ORDINARY, Conversation, Event, conversation, shown
 
 _MOST_EVENTS = 2000
 _BEFORE = timedelta(seconds=2)
@@ -98,7 +98,7 @@ def _events(
 
 def _event(row: dict[str, Any]) -> Event:
     event = Event(row["exchange_id"], row["ts"], (row["client_id"], host_of(row["client"])), row["kind"])
-    return event if row["error"] in ("", "NONE") else replace(event, error=row["error"])
+    return event if row["error"] in ("", "NONE", *ORDINARY) else replace(event, error=row["error"])
 
 
 def _transaction(finding: dict[str, Any]) -> str | None:

@@ -14,7 +14,15 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL
 from pipeline.analysis.tables import numbers
-from pipeline.dashboard.queries.progress.members import OTHERS, Key, Member, label_of, members, one_of_many
+from pipeline.dashboard.queries.progress.members import (
+    OTHERS,
+    Key,
+    Member,
+    label_of,
+    members,
+    one_of_many,
+    restarted_clients,
+)
 from pipeline.dashboard.queries.progress.rebalances import Rebalance, rebalances
 from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask, ask_rows, rows_if_there
 
@@ -205,7 +213,7 @@ class GroupSeen:
     @property
     def labels(self) -> list[str]:
         """The labels that are used, in the order of colours."""
-        named = [member.label for member in self.members]
+        named = list(dict.fromkeys(member.label for member in self.members))
         rows = (*self.owned, *self.seen_members, *self.gaps.to_pylist())
         has_others = any(self.label(row["client_id"], row["member_id"]) == OTHERS for row in rows)
         return [*named, *([OTHERS] if has_others else [])]
@@ -260,7 +268,7 @@ def group_seen(connection: duckdb.DuckDBPyConnection, scope: Scope, group: Group
     return GroupSeen(
         group,
         span,
-        members(_by_weight(owned, seen_members, gaps)),
+        members(_by_weight(owned, seen_members, gaps), restarted=restarted_clients(owned)),
         owned,
         seen_members,
         rebalances(connection, span, group.cluster, group.group_id),

@@ -11,7 +11,15 @@ import pyarrow as pa
 from pipeline.analysis.tables import IS_LOSS
 from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.held import Hold, Stated, holds
-from pipeline.dashboard.queries.progress.members import MEMBERS, OTHERS, Member, label_of, label_of_client, members
+from pipeline.dashboard.queries.progress.members import (
+    MEMBERS,
+    OTHERS,
+    Member,
+    label_of,
+    label_of_client,
+    members,
+    restarted_clients,
+)
 from pipeline.dashboard.queries.progress.partitions import COMMIT_KINDS, HERE, IS_STABLE_STATED, OUTCOMES, ROWS, Place
 from pipeline.dashboard.queries.scope import BUCKETS, NotThereYetError, Scope, ask, ask_rows, rows_if_there
 
@@ -19,6 +27,8 @@ POINTS = 1500
 """Commits in one plot."""
 CLIENTS = 8
 """Clients whose fetches one plot shows; those that fetch most."""
+MOST_MEMBERS = 200
+"""Members whose commits are looked at."""
 MOST = 300
 """Losses, rebalances, and transactions whose producer is looked for."""
 
@@ -212,7 +222,7 @@ class Offsets:
     @property
     def labels(self) -> list[str]:
         """The labels that are used, in the order of colours."""
-        used = [member.label for member in self.members]
+        used = list(dict.fromkeys(member.label for member in self.members))
         shared = {self.label(row["client_id"], row["member_id"]) for row in (*self.commits.to_pylist(), *self.owners)}
         shared |= {self.label_of_client(client) for client in self.positions.column("client_id").to_pylist()}
         return [*used, *([OTHERS] if OTHERS in shared else [])]
@@ -230,14 +240,14 @@ def offsets(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -
     owned = _if_there(connection, span, place) if place.group_id else []
     committing = committing_members(connection, span, place)
     owning = [(row["client_id"], row["member_id"]) for row in owned]
-    shown = members([*committing, *owning])
+    shown = members([*committing, *owning], restarted=restarted_clients(owned))
     return Offsets(
         place,
         span,
         shown,
         partitions.lines(connection, span, place),
         positions(connection, span, place),
-        commits(connection, span, place, shown, series=max(1, sum(committing.values()))),
+        commits(connection, span, place, shown, series=max(1, sum(list(committing.values())[: MEMBERS + 1]))),
         owned,
         held(connection, span, place),
         rebalances(connection, span, place),
@@ -255,9 +265,9 @@ def _if_there(connection: duckdb.DuckDBPyConnection, span: Scope, place: Place) 
 def committing_members(connection: duckdb.DuckDBPyConnection, scope: Scope, place: Place) -> dict[tuple[str, str], int]:
     """Client and member ids of those who committed on the days of the span, most commits first.
 
-    Each with how many outcomes it had. One more than are distinguished, which stands for all others.
+    Each with how many outcomes it had. More than are distinguished: members of one client may share a colour.
     """
-    found = ask_rows(connection, _COMMITTING, scope, **place.parameters(), most=MEMBERS + 1)
+    found = ask_rows(connection, _COMMITTING, scope, **place.parameters(), most=MOST_MEMBERS)
     return {(row["client_id"], row["member_id"]): row["outcomes"] for row in found}
 
 

@@ -7,6 +7,7 @@ distances are not those of time.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,17 +23,23 @@ MOST = 36
 """Messages that one picture shows."""
 _FEW = 2
 """Of a message that repeats so many are shown, and the last one."""
-_PAUSE = timedelta(seconds=1)
+_MOST_TURNS = 20
+"""Where more changed hands than this, changing hands is what repeats."""
+_PAUSE = timedelta(seconds=3)
 """A pause that is named is no shorter."""
 _LONG_ANSWER = timedelta(seconds=1)
 TURNS = frozenset({"join", "leave", "assignment", "txn_init", "txn_end"})
 """Kinds of events after which what repeats begins again."""
+_UUID = re.compile(r"-?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{6}([0-9a-f]{6})")
+"""What a coordinator appends to a client id for a member id; its end tells members apart."""
 _OF_COORDINATORS = frozenset({
     ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
     ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.SHARE_GROUP_HEARTBEAT,
 })  # fmt: skip
 
+ORDINARY = {"MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS"}
+"""Error codes that are steps of a rebalance, not refusals."""
 _KINDS: Mapping[str, str] = {
     "committed": "commit", "commit_rejected": "commit", "txn_committed": "commit", "txn_commit_rejected": "commit",
     "fetched_commit": "OffsetFetch", "join": "JoinGroup", "assignment": "SyncGroup", "leave": "LeaveGroup",
@@ -117,11 +124,12 @@ def shown(events: Sequence[Event], marked: Collection[str], most: int = MOST) ->
     """
     once = {one.exchange_id: one for one in sorted(events, key=lambda one: one.kind not in TURNS, reverse=True)}
     in_order = sorted(once.values(), key=lambda one: (one.ts, one.exchange_id))
+    parts_it = sum(one.kind in TURNS for one in in_order) <= _MOST_TURNS
     seen: Counter[tuple[object, ...]] = Counter()
     last: dict[tuple[object, ...], int] = {}
     part, weights = 0, list[int]()
     for at, one in enumerate(in_order):
-        if one.kind in TURNS:
+        if one.kind in TURNS and parts_it:
             part += 1
         key = (0 if one.kind in TURNS else part, one.who, one.kind, one.error)
         last[key] = at
@@ -215,7 +223,7 @@ def _label(row: Mapping[str, Any]) -> str:
 
 
 def _words(row: Mapping[str, Any]) -> str:
-    words = str(row["words"] or ", ".join(row["error_names"] or ()))
+    words = _UUID.sub(r"…\1", str(row["words"] or ", ".join(row["error_names"] or ())))
     took = timedelta(microseconds=row["latency_us"] or 0)
     if row["status"] == "unanswered":
         return f"{words} (no answer)".strip()
@@ -223,7 +231,7 @@ def _words(row: Mapping[str, Any]) -> str:
 
 
 def _is_wrong(row: Mapping[str, Any]) -> bool:
-    return bool(row["error_names"]) or row["status"] == "unanswered"
+    return bool({*(row["error_names"] or ())} - ORDINARY) or row["status"] == "unanswered"
 
 
 def _in_words(skipped: Sequence[Event]) -> str:

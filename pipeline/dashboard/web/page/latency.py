@@ -114,28 +114,24 @@ def _over_time(here: PageContext, asked: Asked) -> None:
     width, words = latency.step(span)
     api = printable(asked.api_name or "")
     name = code(api)
-    st.markdown(f"**How many {name} took how long**, each {latency.step(span, latency.HEAT_BUCKETS)[1]}")
+    st.markdown(
+        f"**How long {name} took**: how many each {latency.step(span, latency.HEAT_BUCKETS)[1]}, "
+        f"percentiles each {words}"
+    )
     cells = latency.heat(here.connection, span, asked)
     draw_chart(
-        latency_picture.heat(span, cells, dark=dark), key="heat", alt="How many exchanges took how long, over time"
-    )
-    left, right = st.columns(2)
-    with left:
-        st.markdown(f"**Latency of {name}**, each {words}")
-        draw_chart(
-            latency_picture.latency(span, points, before, dark=dark), key="percentiles",
-            alt=f"Percentiles of the latency of {api} over time",
-        )  # fmt: skip
-        if before.num_rows:
-            st.caption("Broad and faint: the same hours a day earlier.")
-        else:
-            st.caption("Of the same hours a day earlier there are no data.")
-    with right:
-        st.markdown(f"**Answers to {name}**, each {words}")
-        draw_chart(
-            latency_picture.answers(span, points, width, dark=dark), key="answers",
-            alt=f"Answers to {api} over time, with and without an error",
-        )  # fmt: skip
+        latency_picture.heat(span, cells, points, before, dark=dark), key="heat",
+        alt=f"How many exchanges of {api} took how long, and their percentiles, over time",
+    )  # fmt: skip
+    if before.num_rows:
+        st.caption("Broad and faint: the percentiles of the same hours a day earlier.")
+    else:
+        st.caption("Of the same hours a day earlier there are no data.")
+    st.markdown(f"**Answers to {name}**, each {words}")
+    draw_chart(
+        latency_picture.answers(span, points, width, dark=dark), key="answers",
+        alt=f"Answers to {api} over time, with and without an error",
+    )  # fmt: skip
 
 
 def _heat_by(here: PageContext, asked: Asked) -> None:

@@ -22,6 +22,7 @@ class Palette:
         ink: lines of the log, texts, outlines.
         faint: what lies behind: losses, rebalances.
         background: of the page, for contrast.
+        shades: of heat maps, one hue: from what stands out a little from the background to what stands out most.
     """
 
     members: tuple[str, ...]
@@ -29,6 +30,7 @@ class Palette:
     ink: str
     faint: str
     background: str
+    shades: tuple[str, str]
 
 
 LIGHT = Palette(
@@ -37,6 +39,7 @@ LIGHT = Palette(
     ink="#1F2937",
     faint="#6B7280",
     background="#FFFFFF",
+    shades=("#D3E3F3", "#08306B"),
 )
 DARK = Palette(
     members=("#56B4E9", "#E69F00", "#CC79A7", "#009E73", "#F0E442", "#D55E00"),
@@ -44,6 +47,7 @@ DARK = Palette(
     ink="#E5E7EB",
     faint="#9CA3AF",
     background="#171614",
+    shades=("#22394F", "#A8D5FF"),
 )
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
 OTHERS_SYMBOL = "cross"

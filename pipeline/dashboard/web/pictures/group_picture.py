@@ -10,7 +10,8 @@ from typing import Any
 import altair as alt
 
 from pipeline.dashboard.queries.progress.groups import MOST_PARTITIONS, GroupSeen
-from pipeline.dashboard.web.pictures.colours import Palette, looks, palette, readable_on
+from pipeline.dashboard.queries.progress.members import ends_of_lives
+from pipeline.dashboard.web.pictures.colours import CROSSED, Palette, looks, palette, readable_on
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import below_each_other, data, label_axis, name_axis, shade, time_axis
 from pipeline.dashboard.web.zone import zoned
@@ -29,7 +30,7 @@ _ROOM = {"owners": 148, "waits": 104, "lag": 188, "gaps": 104}
 _LEGEND_ROW, _LEGEND_WIDTH, _LEGEND_LETTER, _LEGEND_SYMBOL, _LONGEST = 28, 700, 8, 40, 320
 """Of the legend on a page, pixels: a row, all of a row, a character, what stands beside a name, the longest name."""
 _TITLES = {
-    "owners": "Who owned which partition; shaded: a rebalance",
+    "owners": "Who owned which partition; shaded: a rebalance; crossed: a member ended, and its client came again",
     "waits": "JoinGroup, from question to answer; a dash: who was waited for",
     "lag": "Lag: records that the group has not committed",
     "gaps": "Seconds between two commits of a member on a partition, the longest of each moment",
@@ -152,8 +153,35 @@ def _owners(shown: GroupSeen, colours: Palette) -> alt.LayerChart | None:
         .mark_text(align="left", dx=5, fontSize=11, clip=True)
         .encode(x="owned_from:T", y="place:N", text="name:N", color=alt.Color("text_colour:N", scale=None, legend=None))
     )
-    layers = alt.layer(bars, named, *_shades(shown, colours)).resolve_scale(color="independent")
+    layers = alt.layer(bars, named, *_shades(shown, colours), *_ends(shown, colours)).resolve_scale(color="independent")
     return layers.properties(height=_lanes(len(shown.partitions)))
+
+
+def _ends(shown: GroupSeen, colours: Palette) -> list[alt.Chart]:
+    """A cross where a member ended whose client came again, on each of its partitions."""
+    ends = set(ends_of_lives(shown.owned))
+    places = set(shown.partitions)
+    rows: list[dict[str, Any]] = [
+        {
+            "ts": owned["owned_until"], "place": _place(owned["topic"], owned["partition"]),
+            "who": owned["client_id"], "member_id": owned["member_id"],
+        }
+        for owned in shown.owned
+        if (owned["owned_until"], owned["client_id"], owned["member_id"]) in ends
+        and (owned["topic"], owned["partition"]) in places
+    ]  # fmt: skip
+    if not rows:
+        return []
+    base = alt.Chart(data(rows)).encode(
+        x="ts:T", y="place:N",
+        tooltip=[
+            alt.Tooltip("who:N", title="ended, and came again"),
+            alt.Tooltip("member_id:N", title="member id"),
+            alt.Tooltip("ts_text:N", title=zoned("time")),
+        ],
+    )  # fmt: skip
+    halo = base.mark_point(shape=CROSSED, size=120, strokeWidth=6, color=colours.background, opacity=1, clip=True)
+    return [halo, base.mark_point(shape=CROSSED, size=120, strokeWidth=2.5, color=colours.ink, opacity=1, clip=True)]
 
 
 def _shades(shown: GroupSeen, colours: Palette) -> list[alt.Chart]:

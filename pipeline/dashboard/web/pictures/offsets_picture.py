@@ -17,6 +17,7 @@ from pipeline.dashboard.queries.progress.lanes import lanes
 from pipeline.dashboard.queries.progress.members import OTHERS
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.web.pictures.colours import CROSSED, STRUCK, Palette, looks, palette, readable_on
+from pipeline.dashboard.web.pictures.lives_and_silence import deaths, deaths_of, longest_silence, silence
 from pipeline.dashboard.web.pictures.owner_bars import bar_tooltips, bar_words, with_room
 from pipeline.dashboard.web.pictures.picture import data, label_axis, readable, time_axis
 from pipeline.dashboard.web.zone import zoned
@@ -69,6 +70,8 @@ def offsets_picture(
         _log(shown, colours, select=select),
         *_positions(shown, members),
         *_commits(shown, members, colours, select=select),
+        *deaths(shown, members.stroke, colours),
+        *silence(shown, colours),
     ]
     own = {"color": "independent", "shape": "independent", "strokeDash": "independent"}
     above = alt.layer(*layers).resolve_scale(**own).properties(height=400)
@@ -103,6 +106,11 @@ def in_words(shown: Offsets) -> str:
         who = list(dict.fromkeys(hold.producer for hold in sorted(shown.held, key=lambda hold: -hold.seconds)))
         more = f" and {len(who) - 3} more" if len(who) > 3 else ""
         phrases.append(f"hatched: an open transaction holds readers back ({', '.join(who[:3])}{more})")
+    if ends := deaths_of(shown):
+        clients = ", ".join(dict.fromkeys(end.client_id for end in ends))
+        phrases.append(f"large crosses: {pluralize(len(ends), 'member')} of {clients} that ended, and came again")
+    if (gap := longest_silence(shown)) is not None:
+        phrases.append(f"no commit for {duration((gap[1] - gap[0]).total_seconds())}")
     if shown.losses:
         phrases.append("shaded: the capture lost bytes")
     if shown.positions.num_rows:

@@ -17,8 +17,6 @@ from pipeline.terminal.console import printable
 Chart = TypeVar("Chart", alt.Chart, alt.LayerChart, alt.VConcatChart)
 _MARGIN = 120
 """Pixels left of a plot, for labels."""
-_SHADES = alt.SchemeParams(name="cividis", extent=[0.15, 1])
-"""Read alike by people who see no red or no green; what is least stands out from a dark page as well."""
 
 
 def milliseconds(ts: datetime) -> float:
@@ -85,6 +83,13 @@ def label_axis(**axis: Any) -> alt.Axis:
     return alt.Axis(minExtent=_MARGIN, maxExtent=_MARGIN, labelLimit=_MARGIN - 8, **axis)
 
 
+IN_UNITS = (
+    "datum.value < 1 ? format(datum.value * 1000, '~g') + ' µs' : "
+    "datum.value < 1000 ? format(datum.value, '~g') + ' ms' : format(datum.value / 1000, '~g') + ' s'"
+)
+"""Of an axis or legend of milliseconds: each label in the unit that suits it."""
+
+
 def name_axis() -> alt.Axis:
     """The same of names: each row has its label, at its own height."""
     return label_axis(labelOverlap=False, labelFlush=False)
@@ -111,8 +116,10 @@ def readable(chart: Chart, *, dark: bool) -> Chart:
     return chart.properties(config=alt.Config.from_dict(own))
 
 
-def shade(field: str, title: str, domain: tuple[float, float], *, dark: bool, form: str = "~g") -> alt.Color:
-    """More of something as a darker shade, on a dark page as a lighter one, on a logarithmic scale.
+def shade(
+    field: str, title: str, domain: tuple[float, float], *, dark: bool, form: str = "~g", **legend: Any
+) -> alt.Color:
+    """More of something as a stronger shade of one hue, from nearly the background on, on a logarithmic scale.
 
     Args:
         field: what has the numbers, above zero.
@@ -120,10 +127,12 @@ def shade(field: str, title: str, domain: tuple[float, float], *, dark: bool, fo
         domain: the least and the greatest.
         dark: whether it stands on a dark page.
         form: how the legend writes numbers.
+        legend: what else it is to have.
     """
+    shades = list(palette(dark=dark).shades)
     return alt.Color(
-        field, title=title, scale=alt.Scale(type="log", domain=list(domain), scheme=_SHADES, reverse=not dark),
-        legend=alt.Legend(orient="bottom", gradientLength=240, format=form, tickCount=4),
+        field, title=title, scale=alt.Scale(type="log", domain=list(domain), range=shades, interpolate="lab"),
+        legend=alt.Legend(orient="bottom", gradientLength=240, format=form, tickCount=4, **legend),
     )  # fmt: skip
 
 

@@ -13,12 +13,13 @@ from pipeline.dashboard.queries.latency import HEAT_BUCKETS, Row, step
 from pipeline.dashboard.queries.progress.members import OTHERS
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.pictures.colours import looks, palette
-from pipeline.dashboard.web.pictures.picture import data, label_axis, time_axis
+from pipeline.dashboard.web.pictures.cut_time import CutTime
+from pipeline.dashboard.web.pictures.picture import data, label_axis
 from pipeline.dashboard.web.zone import zoned
 from pipeline.terminal.console import printable
 
 
-def traffic(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart:
+def traffic(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.LayerChart:
     """KiB a second, requests and responses together, by api, broker or client; who carried most lies below.
 
     Args:
@@ -27,16 +28,16 @@ def traffic(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart
         row: what a colour is.
         dark: whether it stands on a dark page.
     """
-    colours = palette(dark=dark)
+    colours, cut = palette(dark=dark), CutTime(scope)
     rows, names = _stacked(cells, step(scope, HEAT_BUCKETS)[0])
     shown = looks(names, colours)
     scale = alt.Scale(domain=names, range=[shown[name][0] for name in names])
-    return (
-        alt.Chart(data(rows))
+    bars = (
+        alt.Chart(data(cut.rows(rows, "ts", "end")))
         .mark_rect(clip=True, stroke=colours.background, strokeWidth=0.5)
         .encode(
-            x=time_axis(scope),
-            x2="end:T",
+            x=cut.x(),
+            x2=cut.x2("end"),
             y=alt.Y("from:Q", title="KiB/s, both ways", axis=label_axis(format="~s", tickCount=5)),
             y2="to:Q",
             color=alt.Color("name:N", scale=scale, title=None, legend=alt.Legend(orient="top", labelLimit=240)),
@@ -47,8 +48,8 @@ def traffic(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart
                 alt.Tooltip("ts_text:N", title=zoned("from")),
             ],
         )
-        .properties(height=240)
     )
+    return alt.layer(bars, *cut.silences(colours)).properties(height=240)
 
 
 def _stacked(cells: pa.Table, width_seconds: int) -> tuple[list[dict[str, Any]], list[str]]:
