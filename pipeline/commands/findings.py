@@ -81,7 +81,7 @@ def findings(
         incidents, findings = read_incidents(lake)
     demand_judged(lake, has_findings=bool(findings))
     if not muted:
-        incidents, findings = _unmuted(lake, incidents, findings)
+        incidents, findings = _unmuted(incidents, findings)
     has_failed = warn_of_errors([*errors_of_lake(lake), *noted.errors], Console(stderr=True))
     kept, rows = chosen(incidents, findings, rule or (), severity or (), only_ongoing=ongoing or is_open)
     if as_json:
@@ -102,7 +102,9 @@ def findings(
         raise typer.Exit(2)
 
 
-def _unmuted(lake: str, incidents: Sequence[Row], findings: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+def _unmuted(
+    incidents: list[dict[str, Any]], findings: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Incidents that nobody muted, and findings of no other ones; says how many are left out."""
     kept = [row for row in incidents if not row["is_muted"]]
     if left_out := len(incidents) - len(kept):
