@@ -21,9 +21,9 @@ class Standing:
     """How an incident stands by what people noted of it.
 
     Attributes:
-        is_muted: whether nobody wants to be told of it now.
+        is_muted: whether it is left out of lists and messages now.
         muted_until: until when; None: until somebody ends it, or it is not muted.
-        resolved_at: when somebody said last that it is resolved; None: nobody did, or it was opened again.
+        resolved_at: when somebody resolved it last; None: nobody did, or it was opened again.
         texts: rows with a text, the newest first.
     """
 
@@ -67,7 +67,7 @@ def as_noted(
 ) -> list[dict[str, Any]]:
     """Rows of ``gold.incidents`` in their order, with ``is_muted``.
 
-    One is resolved if somebody said so and nothing was seen of it since.
+    One is resolved if somebody resolved it and nothing was seen of it since.
 
     Args:
         incidents: the rows.

@@ -1,4 +1,4 @@
-"""What the parties of an incident said around its turning points: messages about its partition, group or transaction.
+"""The messages of an incident's parties around its turning points: about its partition, group or transaction.
 
 Messages that the story names are always among them, and the first and last evidence of its findings.
 """

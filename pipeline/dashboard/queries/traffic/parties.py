@@ -31,7 +31,7 @@ _LONG_ANSWER = timedelta(seconds=1)
 TURNS = frozenset({"join", "leave", "assignment", "txn_init", "txn_end"})
 """Kinds of events after which what repeats begins again."""
 _UUID = re.compile(r"-?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{6}([0-9a-f]{6})")
-"""What a coordinator appends to a client id for a member id; its end tells members apart."""
+"""What a coordinator appends to a client id for a member id; its end distinguishes members."""
 _OF_COORDINATORS = frozenset({
     ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP,
     ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -108,7 +108,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Parties, clients first, and what they said in order of time."""
+    """Parties, clients first, and their messages in order of time."""
 
     parties: Sequence[Party]
     messages: Sequence[Message]

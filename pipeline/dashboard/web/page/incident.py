@@ -30,6 +30,7 @@ from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
 from pipeline.dashboard.web.parts.incidents import draw_now, draw_state
 from pipeline.dashboard.web.parts.noting import draw_noted, draw_noting
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
+from pipeline.dashboard.web.parts.rule_thresholds import draw_thresholds
 from pipeline.dashboard.web.parts.story import draw_story
 from pipeline.dashboard.web.pictures import parties_picture
 from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, has_branches, in_words, nodes
@@ -85,6 +86,7 @@ def draw(here: PageContext) -> None:
     part(lambda: _graph(row, findings))
     st.header("Evidence", anchor=False)
     draw_findings(here, findings)
+    part(lambda: draw_thresholds(row["rules"], row["incident_id"]))
 
 
 def _head(row: dict[str, Any], findings: list[IncidentFinding], standing: Standing) -> Copies:
@@ -130,27 +132,27 @@ def _pictures(here: PageContext, row: dict[str, Any], findings: list[IncidentFin
 def _conversation(
     here: PageContext, row: dict[str, Any], findings: list[IncidentFinding], copies: Copies, *, is_shown: bool
 ) -> None:
-    """Who said what to whom; not where one connection, which is shown already, is all of it."""
-    said = turning_points(here.connection, row, findings)
-    if not said.messages or (is_shown and len(said.parties) < 3):
+    """Who sent what to whom; not where one connection, which is shown already, is all of it."""
+    shown = turning_points(here.connection, row, findings)
+    if not shown.messages or (is_shown and len(shown.parties) < 3):
         return
-    st.header("Who said what", anchor=False)
-    words = parties_picture.in_words(said)
+    st.header("Who sent what", anchor=False)
+    words = parties_picture.in_words(shown)
     st.caption(
         f"{plain(words)} Time runs down, not to scale; shaded: the lines above. Click a message to open its exchange."
     )
     dark = is_dark()
-    chart = parties_picture.parties_picture(said, dark=dark)
+    chart = parties_picture.parties_picture(shown, dark=dark)
     event = draw_chart(
         chart, key=f"parties {row['incident_id']}", on_select="rerun", selection_mode=parties_picture.OPEN, alt=words
     )
     if (clicked := event["selection"].get(parties_picture.OPEN)) and clicked[0]["exchange_id"]:
         go("exchanges", exchange=clicked[0]["exchange_id"])
-    copies.add("Who said what", partial(_file_of, said, dark=dark), f"{row['incident_id']}-messages")
+    copies.add("Who sent what", partial(_file_of, shown, dark=dark), f"{row['incident_id']}-messages")
 
 
-def _file_of(said: Conversation, *, dark: bool) -> alt.VConcatChart:
-    chart = parties_picture.parties_picture(said, dark=dark, can_open=False)
+def _file_of(shown: Conversation, *, dark: bool) -> alt.VConcatChart:
+    chart = parties_picture.parties_picture(shown, dark=dark, can_open=False)
     chart.config = alt.Undefined
     return below_each_other([chart], dark=dark, width=_FILE_WIDTH)
 

@@ -12,6 +12,9 @@ from pipeline.dashboard.web.format import plain, seen
 from pipeline.dashboard.web.page_context import go
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.pictures import group_picture, share_picture
+from pipeline.dashboard.web.pictures.picture import milliseconds
+from pipeline.dashboard.web.scripts.own import TOGETHER, follow_pointer
+from pipeline.dashboard.web.zone import zone_name
 
 
 def draw_group(shown: GroupSeen, only: Collection[str] = group_picture.PARTS) -> None:
@@ -24,10 +27,12 @@ def draw_group(shown: GroupSeen, only: Collection[str] = group_picture.PARTS) ->
     words, span = group_picture.in_words(shown), shown.scope
     st.caption(f"{plain(words)} What was seen of it: {seen(span.start, span.end)}.")
     parts = group_picture.group_picture(shown, dark=is_dark())
-    for name, part in parts.items():
-        if name in only:
-            chart = part.properties(height=part.height + group_picture.room(name, shown))
-            draw_chart(chart, key=f"group {name}", alt=words)
+    with st.container(key=f"{TOGETHER} of a group"):
+        follow_pointer(milliseconds(span.start), milliseconds(span.end), zone_name())
+        for name, part in parts.items():
+            if name in only:
+                chart = part.properties(height=part.height + group_picture.room(name, shown))
+                draw_chart(chart, key=f"group {name}", alt=words)
 
 
 def draw_shares(shown: SharesSeen, *, key: str) -> None:

@@ -44,6 +44,9 @@ _STYLE = f"""
 {_ROW} [data-testid=stExpander] details:not([open]) summary p > * {{
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
 }}
+@media not (min-width: 640px) {{
+  {_ROW} [data-testid=stExpander] details:not([open]) summary p > * {{ white-space: normal; }}
+}}
 """
 """A line is the headline, cut to one line until it is opened, and below it in small letters since when and how much."""
 

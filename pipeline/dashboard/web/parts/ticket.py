@@ -29,7 +29,7 @@ def ticket(
     """
     how = style or Markdown()
     state = STATE_WORDS.get(incident["state"], incident["state"])
-    told = [
+    facts = [
         (f"{how.strong('Now:')} {how.prose(incident['immediate_action'])}"),
         (f"{how.strong('Fix:')} {how.prose(incident['remediation'])}"),
         (f"{how.strong(incident['confidence'].capitalize() + ':')} {how.prose(incident['reasoning'])}"),
@@ -43,7 +43,7 @@ def ticket(
         "",
         f"{incident['severity']}, {state}. {how.text(incident['impact'])}",
         "",
-        *map(how.item, told),
+        *map(how.item, facts),
         "",
         *_story(incident, how),
         "Evidence:",

@@ -198,7 +198,10 @@ def _marks(values: Sequence[float]) -> list[float]:
     first = max((step for step in steps if step <= least), default=steps[0])
     last = min((step for step in steps if step > greatest), default=steps[-1])
     found = [step for step in steps if first <= step <= last]
-    return found if len(found) < _MANY_MARKS else [step for step in found if f"{step:e}"[0] == "1" or step == last]
+    if len(found) < _MANY_MARKS:
+        return found
+    powers = [step for step in steps if f"{step:e}"[0] == "1"]
+    return [max(one for one in powers if one <= first), *(one for one in powers if first < one < last), last]
 
 
 def answers(scope: Scope, over_time: pa.Table, width_seconds: float, *, dark: bool = False) -> alt.LayerChart:

@@ -1,4 +1,4 @@
-"""Who said what to whom, as a picture: a lane for each party, time down, each message an arrow with its words beside.
+"""Who sent what to whom, as a picture: a lane for each party, time down, each message an arrow with its words beside.
 
 Messages are of one height whatever time lies between them. A client has one colour; servers are ink. Shaded are the
 messages that the story names; where messages are left out, or a pause is long, a dotted line says so.

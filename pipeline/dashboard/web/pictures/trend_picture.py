@@ -13,6 +13,8 @@ from pipeline.dashboard.web.pictures.colours import palette
 
 _WIDTH, _HEIGHT = 100, 30
 """Units of the drawing, which is stretched to the room that it has."""
+_ABOVE = 12
+"""CSS pixels above it, so that it lies beside the middle of a line."""
 
 
 def trend_picture(trend: Trend, words: str, *, height: int, dark: bool) -> str:
@@ -31,7 +33,7 @@ def trend_picture(trend: Trend, words: str, *, height: int, dark: bool) -> str:
         'stroke-linejoin="round" vector-effect="non-scaling-stroke"/></svg>'
     )
     source = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-    return f'<img alt="{named}" title="{named}" src="{source}" style="display:block;width:100%;height:{height}px">'
+    return f'<img alt="{named}" title="{named}" src="{source}" style="display:block;width:100%;height:{height}px;margin-top:{_ABOVE}px">'
 
 
 def outline(trend: Trend) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from importlib.resources import files
 
 import streamlit as st
@@ -11,8 +12,10 @@ def _script(name: str) -> str:
     return files("pipeline.dashboard.web.scripts").joinpath(f"{name}.js").read_text(encoding="utf-8")
 
 
-COMPLETION, BRUSHES = _script("completion"), _script("brushes")
-SCRIPTS = (COMPLETION, BRUSHES)
+COMPLETION, BRUSHES, _CROSSHAIR = _script("completion"), _script("brushes"), _script("crosshair")
+SCRIPTS = (COMPLETION, BRUSHES, _CROSSHAIR)
+TOGETHER = "crosshair"
+"""Begin of the key of a container whose charts have one axis of time."""
 
 
 def run_script(script: str, before: str = "") -> None:
@@ -28,3 +31,15 @@ def run_script(script: str, before: str = "") -> None:
 def leave_brushes_unread() -> None:
     """Have nobody's screen reader come upon the areas that are dragged over a picture, which have no name."""
     run_script(BRUSHES)
+
+
+def follow_pointer(from_ms: float, to_ms: float, zone: str) -> None:
+    """Have a line at the pointer's time lead through all charts of a container whose key begins with ``TOGETHER``.
+
+    Args:
+        from_ms: begin of their axis of time, ms since the epoch.
+        to_ms: its end.
+        zone: in which times are written, as the IANA names it.
+    """
+    about = f'data-crosshair-from="{from_ms:.0f}" data-crosshair-to="{to_ms:.0f}" data-crosshair-zone="{escape(zone)}"'
+    run_script(_CROSSHAIR, f"<div hidden {about}></div>")
