@@ -9,7 +9,7 @@ from pipeline.dashboard.web.format import code, literal, literal_prose
 from pipeline.terminal.console import printable
 
 _SPAN = re.compile(r"`([^`\n]+)`")
-_WOULD_FORMAT = re.compile(r"(?<!\S)(?=\S*[*~`]|_\S*_|\S+_(?:\s|$))\S+")
+_WOULD_FORMAT = re.compile(r"(?<!\S)(?=\S*[*~`]|\S*_(?!\S))\S+")
 """A word that Slack may take as bold, struck out, code or emphasis."""
 
 

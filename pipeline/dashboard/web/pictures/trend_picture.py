@@ -33,7 +33,8 @@ def trend_picture(trend: Trend, words: str, *, height: int, dark: bool) -> str:
         'stroke-linejoin="round" vector-effect="non-scaling-stroke"/></svg>'
     )
     source = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-    return f'<img alt="{named}" title="{named}" src="{source}" style="display:block;width:100%;height:{height}px;margin-top:{_ABOVE}px">'
+    style = f"display:block;width:100%;height:{height}px;margin-top:{_ABOVE}px"
+    return f'<img alt="{named}" title="{named}" src="{source}" style="{style}">'
 
 
 def outline(trend: Trend) -> str:
