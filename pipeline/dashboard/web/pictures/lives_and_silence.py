@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -19,20 +19,26 @@ from pipeline.dashboard.web.pictures.picture import data
 from pipeline.dashboard.web.zone import zoned
 from pipeline.humanize import duration
 
-_NAMED = 15
-"""Up to so many ends have their offset written beside them; of more the pointer shows it."""
 _LONG, _USUAL = 0.15, 4
 """A silence is named that is so large a part of the picture, and so many times as long as what is usual."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A member ended, and its client came again: when, and up to which offset it had read or committed."""
+    """A member ended, and its client came again.
+
+    Attributes:
+        ts: when it owned the partition last.
+        client_id, member_id: which.
+        offset: what the group had committed then, from where the next one reads; else up to where it had fetched.
+        is_committed: which of both.
+    """
 
     ts: datetime
     client_id: str
     member_id: str
     offset: int
+    is_committed: bool
 
 
 def deaths_of(shown: Offsets) -> list[Death]:
@@ -40,21 +46,28 @@ def deaths_of(shown: Offsets) -> list[Death]:
     ends = ends_of_lives(shown.owners)
     if not ends:
         return []
-    known: dict[str, list[tuple[datetime, int]]] = {}
-    for row in (*shown.positions.to_pylist(), *shown.commits.to_pylist()):
-        if row["client_id"]:
-            known.setdefault(row["client_id"], []).append((row["ts"], row["value"]))
+    commits = [(row["ts"], row["value"]) for row in shown.commits.to_pylist() if row["outcome"] == "accepted"]
+    fetched: dict[str, list[tuple[datetime, int]]] = {}
+    for row in shown.positions.to_pylist():
+        fetched.setdefault(row["client_id"], []).append((row["ts"], row["value"]))
     found = []
     for ts, client, member in ends:
-        stated = sorted(known.get(client, ()))
-        before = bisect_right(stated, ts, key=lambda one: one[0])
-        if before:
-            found.append(Death(ts, client, member, stated[before - 1][1]))
+        committed = _last(commits, ts)
+        offset = _last(fetched.get(client, ()), ts) if committed is None else committed
+        if offset is not None:
+            found.append(Death(ts, client, member, offset, committed is not None))
     return found
 
 
+def _last(stated: Iterable[tuple[datetime, int]], ts: datetime) -> int | None:
+    """The offset that was stated last until then."""
+    in_order = sorted(stated)
+    before = bisect_right(in_order, ts, key=lambda one: one[0])
+    return in_order[before - 1][1] if before else None
+
+
 def deaths(shown: Offsets, colour: Callable[[str], str], colours: Palette) -> list[alt.Chart]:
-    """A large cross in the client's colour at each end, with the offset.
+    """A large cross in the client's colour at each end, with the offset where that is another than before.
 
     Args:
         shown: what the picture shows.
@@ -67,15 +80,16 @@ def deaths(shown: Offsets, colour: Callable[[str], str], colours: Palette) -> li
     rows: list[dict[str, Any]] = [
         {
             "ts": end.ts, "value": end.offset, "who": end.client_id, "member_id": end.member_id,
-            "colour": colour(shown.label(end.client_id, end.member_id)), "words": f"ended at {end.offset:,}",
+            "colour": colour(shown.label(end.client_id, end.member_id)),
+            "words": "" if before is not None and before.offset == end.offset else _words(end), "what": _words(end),
         }
-        for end in ends
+        for before, end in zip([None, *ends], ends, strict=False)
     ]  # fmt: skip
     base = alt.Chart(data(rows)).encode(
         x="ts:T", y="value:Q",
         tooltip=[
             alt.Tooltip("who:N", title="ended, and came again"),
-            alt.Tooltip("value:Q", title="at offset", format=",d"),
+            alt.Tooltip("what:N", title="at"),
             alt.Tooltip("member_id:N", title="member id"),
             alt.Tooltip("ts_text:N", title=zoned("time")),
         ],
@@ -84,10 +98,12 @@ def deaths(shown: Offsets, colour: Callable[[str], str], colours: Palette) -> li
     crosses = base.mark_point(shape=CROSSED, size=170, strokeWidth=3, opacity=1, clip=True).encode(
         color=alt.Color("colour:N", scale=None, legend=None)
     )
-    if len(rows) > _NAMED:
-        return [halo, crosses]
     words = base.mark_text(align="left", dx=9, dy=12, fontSize=11, color=colours.ink, clip=True)
     return [halo, crosses, words.encode(text="words:N")]
+
+
+def _words(end: Death) -> str:
+    return f"{end.offset:,} committed" if end.is_committed else f"fetched up to {end.offset:,}"
 
 
 def longest_silence(shown: Offsets) -> tuple[datetime, datetime] | None:
