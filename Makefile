@@ -21,7 +21,7 @@ JOBS ?= 1
 RUNS ?= 1000
 QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo check test proofs pythons style lint workflows samples rhythms matrix schemas coverage-docs docs screens rule-pictures notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons style lint workflows samples rhythms matrix schemas coverage-docs docs consoles screens rule-pictures notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ coverage-docs: setup ## Measure the decoder against Kafka's own classes and writ
 
 docs: setup ## Build the documentation site into dist/site; a dead link is an error
 	@$(PYTHON_IN) -m website
+
+consoles: setup ## Record anew what commands print in the documents, at 80 columns
+	@$(PYTHON_IN) -m tests.documents
 
 screens: setup ## Record the pictures of docs/screens, and what axe finds, anew in a real browser (needs Chromium)
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.browser.screens

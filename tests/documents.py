@@ -1,7 +1,9 @@
 """Reads from documents the commands that they show, and what they say is printed.
 
-A block of ``console`` holds lines ``$ wirelake …`` with what they print below; ``…`` stands for lines left out. All
-commands of a document run in order in one folder, in which `tests/captures` is that of the checkout.
+A block of ``console`` holds lines ``$ wirelake …`` with what they print below, at 80 columns; ``…`` stands for lines
+left out, and a command goes on behind a backslash. All commands of a document run in order in one folder, in which
+`tests/captures` is that of the checkout. ``python -m tests.documents`` (`make consoles`) records the blocks anew; read
+`git diff` before you commit what it wrote.
 """
 
 from __future__ import annotations
@@ -10,11 +12,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-COLUMNS = 120
+from tests.paths import ROOT
+
+COLUMNS = 80
 LEFT_OUT = "…"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROMPT = "$ wirelake "
@@ -31,9 +37,20 @@ class Shown:
 def shown_in(text: str) -> Iterator[Shown]:
     """All commands of a document."""
     for block in _BLOCK.findall(text):
-        for part in re.split(rf"^{re.escape(_PROMPT)}", block, flags=re.MULTILINE)[1:]:
-            command, *lines = part.rstrip("\n").split("\n")
-            yield Shown(command, tuple(lines))
+        yield from _shown_in_block(block)
+
+
+def _shown_in_block(block: str) -> Iterator[Shown]:
+    for part in re.split(rf"^{re.escape(_PROMPT)}", block, flags=re.MULTILINE)[1:]:
+        lines = part.rstrip("\n").split("\n")
+        last = next(number for number, line in enumerate(lines) if not line.endswith("\\"))
+        yield Shown("\n".join(lines[: last + 1]), tuple(lines[last + 1 :]))
+
+
+def documents_with_consoles() -> list[Path]:
+    """All documents that show what commands print."""
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in documents if _BLOCK.search(path.read_text(encoding="utf-8"))]
 
 
 def printed(command: str, folder: Path) -> list[str]:
@@ -66,3 +83,57 @@ def differences(shown: Shown, out: list[str]) -> list[str]:
             at = found + 1
             may_skip = False
     return wrong + ([] if may_skip else out[at:] if not wrong else [])
+
+
+def recorded(shown: Shown, out: Sequence[str]) -> list[str]:
+    """Lines to show of what a command prints now: the parts that were shown before, as alike as can be found."""
+    lines: list[str] = []
+    at = 0
+    parts = list(_parts(shown.lines))
+    for number, (is_left_out, part) in enumerate(parts):
+        if is_left_out:
+            lines.append(LEFT_OUT)
+            continue
+        first = _most_alike(part[0], out, at) if number else 0
+        last = _most_alike(part[-1], out, first) if number + 1 < len(parts) else len(out) - 1
+        lines += out[first : last + 1]
+        at = last + 1
+    return lines
+
+
+def _parts(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
+    part: list[str] = []
+    for line in lines:
+        if line != LEFT_OUT:
+            part.append(line)
+            continue
+        if part:
+            yield False, part
+        yield True, []
+        part = []
+    if part:
+        yield False, part
+
+
+def _most_alike(line: str, out: Sequence[str], at: int) -> int:
+    words = line.split()
+    return max(range(at, len(out)), key=lambda n: SequenceMatcher(None, words, out[n].split(), autojunk=False).ratio())
+
+
+def record(text: str, folder: Path) -> str:
+    """A document whose blocks show what its commands print now."""
+
+    def block(found: re.Match[str]) -> str:
+        shown = [(one, recorded(one, printed(one.command, folder))) for one in _shown_in_block(found[1])]
+        lines = [line for one, out in shown for line in (f"{_PROMPT}{one.command}", *out)]
+        return "\n".join(("```console", *lines, "```"))
+
+    return _BLOCK.sub(block, text)
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONPATH"] = str(ROOT)
+    for document in documents_with_consoles():
+        with TemporaryDirectory() as place:
+            Path(place, "tests").symlink_to(ROOT / "tests")
+            document.write_text(record(document.read_text(encoding="utf-8"), Path(place)), encoding="utf-8")

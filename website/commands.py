@@ -10,6 +10,7 @@ import typer
 
 from pipeline.cli import app
 from pipeline.commands.on_demand import MODULES
+from pipeline.terminal.examples import VERBATIM
 from website.markdown import cell, code, table
 
 _INTRO = """# Commands
@@ -45,5 +46,5 @@ def _command(name: str, command: Any) -> Iterator[str]:
     if rows:
         yield table(("argument or option", "what"), ((code(left), cell(right)) for left, right in rows))
     if examples:
-        lines = [line.strip() for line in examples[0].split("\n") if line.strip()]
+        lines = [line.removeprefix("  ") for line in examples[0].split("\n") if line.strip() not in ("", VERBATIM)]
         yield "```sh\n" + "\n".join(lines) + "\n```"

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 MOVED = {
     "connections.html": "symptoms/client-does-not-connect.html",
+    "howto/spark.html": "cluster.html",
 }
 """Old address, and the page that took its place, with an anchor where it is part of one."""
 

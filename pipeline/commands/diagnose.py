@@ -16,6 +16,7 @@ from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.config.common_options import Conf, writing_settings
 from pipeline.errors import UserError
 from pipeline.terminal.console import Console, json_line
+from pipeline.terminal.lines import terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -170,9 +171,10 @@ def _show(
     from pipeline.commands.incidents import show_incidents  # noqa: PLC0415
 
     console = Console()
-    console.print(Text(what_was_read(found, inputs.stats, is_whole=inputs.is_whole)), soft_wrap=True)
+    is_for_pipe = not terminal_width()  # where lines go whole
+    console.print(Text(what_was_read(found, inputs.stats, is_whole=inputs.is_whole)), soft_wrap=is_for_pipe)
     if unjudged is not None:
-        console.print(Text(unjudged, "bold yellow"), soft_wrap=True)
+        console.print(Text(unjudged, "bold yellow"), soft_wrap=is_for_pipe)
         if not rows:
             return
     if flat:
@@ -183,7 +185,7 @@ def _show(
             say_what_serves(str(lake), console)
         show_incidents(found.incidents.to_pylist(), rows, commands, console)
     if not rows:
-        console.print(Text(what_was_looked_at(found)), soft_wrap=True)
+        console.print(Text(what_was_looked_at(found)), soft_wrap=is_for_pipe)
 
 
 def _capture_commands(files: list[str], found: Diagnosis) -> Commands:

@@ -6,6 +6,8 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from pipeline.terminal.examples import with_examples
+
 _NAMED = {
     "agent_id": "NAME", "allow_host": "NAME", "api": "NAME", "api_key": "NAME", "buffer_mib": "MIB", "captures": "DIR",
     "client": "NAME", "conf": "FILE", "connection": "ID", "date_from": "YYYY-MM-DD", "date_to": "YYYY-MM-DD",
@@ -20,7 +22,8 @@ _NAMED = {
 
 
 def make_plain(command: Any) -> None:
-    """Let the help of a command, and of those below it, name what each option takes."""
+    """Let the help of a command, and of those below it, name what each option takes, and show examples to paste."""
+    command.help = with_examples(command.help or "") or None
     if isinstance(command, TyperGroup):
         for one in command.commands.values():
             make_plain(one)

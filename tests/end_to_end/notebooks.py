@@ -37,7 +37,7 @@ def run(name: str, **environment: str) -> Any:
     os.environ.pop("MPLBACKEND", None)  # Streamlit sets it where it was loaded: then no notebook shows a plot
     try:
         client = NotebookClient(
-            notebook, timeout=_MOST_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}
+            notebook, timeout=_MOST_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
         )
         client.execute()
     finally:

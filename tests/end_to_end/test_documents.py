@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from tests.documents import Shown, differences, printed, shown_in
+from tests.documents import COLUMNS, Shown, differences, documents_with_consoles, printed, recorded, shown_in
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.lakes import diagnosed_lake
 
@@ -24,12 +24,15 @@ _COMMAND = re.compile(r"(?:^|[|;&] *)(?:\$ )?wirelake ([a-z]+)([^|;&#\n]*)", re.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("document", ["README.md", "docs/tutorial.md"])
-def test_commands_print_what_the_document_shows(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("document", documents_with_consoles(), ids=lambda path: path.name)
+def test_commands_print_what_the_document_shows(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    shown = list(shown_in((ROOT / document).read_text(encoding="utf-8")))
+    shown = list(shown_in(document.read_text(encoding="utf-8")))
     assert shown
+    assert [line for one in shown for line in (*one.command.split("\n"), *one.lines) if len(line) > COLUMNS] == []
     for one in shown:
         assert differences(one, printed(one.command, tmp_path)) == [], one.command
 
@@ -42,6 +45,18 @@ def test_what_differs() -> None:
     assert differences(Shown("", ("a", "c")), out) == ["c"]
     assert differences(Shown("", ("…", "b")), out) == ["", "c"]
     assert differences(Shown("", ("…", "c", "…", "a")), out) == ["a"]
+
+
+def test_a_command_goes_on_behind_a_backslash() -> None:
+    text = "```console\n$ wirelake sql \\\n    x\nrow\n$ wirelake top\n```\n"
+    assert list(shown_in(text)) == [Shown("sql \\\n    x", ("row",)), Shown("top", ())]
+
+
+def test_what_is_recorded_anew() -> None:
+    out = ["head", "a 1 new", "b", "c 2 new", "end"]
+    assert recorded(Shown("", ("head", "a 1", "c 2", "end")), out) == out
+    assert recorded(Shown("", ("head", "…", "c 2", "…")), out) == ["head", "…", "c 2 new", "…"]
+    assert recorded(Shown("", ("…", "a 1", "b", "c 2", "…", "end")), out) == ["…", *out[1:4], "…", "end"]
 
 
 def test_commands_and_options_of_all_documents_exist() -> None:

@@ -53,10 +53,16 @@ def test_the_tour_runs_and_plots(demo_lake: Path) -> None:
     assert "lso_stalled" in text
 
 
+def test_pictures_of_the_tour_are_of_the_groups_that_its_sentences_are_about() -> None:
+    text = "".join(texts(kept("tour")))
+    assert "payments-2, group billing" in text, "the group that is stuck"
+    assert "orders-0, group reports" in text, "the one that reads committed records alone"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_kept(name: str) -> None:
     notebook = kept(name)
-    assert all(cell.outputs or "def " in cell.source for cell in notebook.cells if cell.cell_type == "code")
+    assert all(cell.outputs or "LAKE = begin(" in cell.source for cell in notebook.cells if cell.cell_type == "code")
     assert not [one for one in outputs(notebook) if one.output_type == "error"]
     assert "\x1b" not in "".join(texts(notebook))
     assert str(ROOT) not in str(notebook)

@@ -12,8 +12,8 @@ from pipeline.commands.messages.tcp_events import Place, TcpEvent
 from pipeline.terminal.console import printable
 from pipeline.terminal.lines import Lines, Part, columns_of, cut
 
-_MEDIUM, _WIDE = 120, 160
-"""Columns from which on a line has versions, clients and servers; sizes and correlation ids, too."""
+_PORTS, _MEDIUM, _WIDE = 100, 120, 160
+"""Columns from which on a line has ports of named clients; versions, clients, servers; sizes and correlation ids."""
 _ARROW = " → "
 _ROOM = 48
 """Columns in which a question keeps its half beside an answer that is longer."""
@@ -37,7 +37,7 @@ class MessageLines:
     def __init__(self, lines: Lines, describers: Describers) -> None:
         self._lines, self._describers = lines, describers
         width = lines.width or _WIDE
-        self._is_wide, self._is_medium = width >= _WIDE, width >= _MEDIUM
+        self._is_wide, self._is_medium, self._has_ports = width >= _WIDE, width >= _MEDIUM, width >= _PORTS
         self._ends = 0
         self._names: dict[tuple[Place, Place], str] = {}
         self._second, self._clock = -1, ""
@@ -103,16 +103,20 @@ class MessageLines:
     def _places(self, item: Decoded) -> str:
         frame = item.frame
         client, server = (frame.client_ip, frame.client_port), (frame.server_ip, frame.server_port)
-        if item.message.client_id and not self._is_medium:
-            self._names[client, server] = printable(item.message.client_id)
+        name = item.message.client_id or (item.request and item.request.client_id)
+        if name and not self._is_medium:
+            self._names[client, server] = printable(name)
             if len(self._names) > _MOST_NAMED:
                 del self._names[next(iter(self._names))]
         return self._ends_of(client, server, is_request=frame.direction == "request")
 
     def _ends_of(self, client: Place, server: Place, *, is_request: bool) -> str:
         name = self._names.get((client, server))
-        host = client[0] if name is None else cut(name, _NAME)
-        ends = f"{host}:{client[1]} {'→' if is_request else '←'}"
+        if name is None:
+            end = f"{client[0]}:{client[1]}"
+        else:
+            end = f"{cut(name, _NAME)}:{client[1]}" if self._has_ports else cut(name, _NAME)
+        ends = f"{end} {'→' if is_request else '←'}"
         if self._is_medium:
             ends = f"{ends} {server[0]}:{server[1]}"
         self._ends = max(self._ends, columns_of(ends))
@@ -139,7 +143,15 @@ def _fitting(words: str, room: int) -> str:
     left = room - columns_of(answer) - len(_ARROW)
     if room >= _ROOM:
         left = max(left, room // 2)
-    return f"{cut(asked, left)}{_ARROW}{answer}" if left >= _LEAST else f"{_ARROW}{answer}".lstrip()
+    if left < _LEAST:
+        return f"{_ARROW}{answer}".lstrip()
+    return f"{cut(asked, left) if room >= _ROOM else _cut_asked(asked, left)}{_ARROW}{answer}"
+
+
+def _cut_asked(asked: str, columns: int) -> str:
+    """What was asked in so many columns; where its last word ends there, an ellipsis would only hide that word."""
+    whole = asked[:columns]
+    return whole if asked[columns : columns + 1] == " " and columns_of(whole) == columns else cut(asked, columns)
 
 
 def _latency(microseconds: int, *, is_short: bool) -> str:

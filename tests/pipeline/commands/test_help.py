@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 
 import pytest
 import typer
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.commands.on_demand import MODULES
 from pipeline.errors import UserError
+from pipeline.terminal.examples import with_examples
 
 COMMANDS = [*(name for name in MODULES if name != "capture"), "capture read", "capture live"]
 TYPES = re.compile(r"<\w+|list\[|float range|int range|%Y|\[default: \(|<str>")
@@ -28,6 +31,29 @@ def test_it_says_what_to_give_how_it_ends_and_how_it_is_used(command: str) -> No
     assert TYPES.search(text) is None
     assert f"      wirelake {command}" in text or f"    wirelake {command}" in text
     assert re.search(r"exit code", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_fit_80_columns_and_can_be_pasted(command: str) -> None:
+    text = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "80"}).output
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    examples = re.search(r"^  Examples?:\n(.*?)^(?:Arguments|Options):", text, re.MULTILINE | re.DOTALL)
+    assert examples
+    typed = [one for one in examples[1].split("\n\n") if "wirelake " in one]
+    assert all("wirelake" in shlex.split(one.replace("\\\n", " "), comments=True) for one in typed)
+    assert subprocess.run(["bash", "-n"], input="\n".join(typed), text=True, check=False).returncode == 0
+
+
+def test_a_long_example_goes_on_behind_a_backslash() -> None:
+    text = with_examples(
+        "What it does.\n\nExamples:\n\n  wirelake x --json --group billing --topic payments --client billing-1 --until "
+        "04:46:08 | jq 'select(.a == \"b c\")'    # why\n\n  Words of ours."
+    )
+    assert text == (
+        "What it does.\n\nExamples:\n\n\b\n  # why\n"
+        "  wirelake x --json --group billing --topic payments --client billing-1 \\\n"
+        "      --until 04:46:08 \\\n      | jq 'select(.a == \"b c\")'\n\n  Words of ours."
+    )
 
 
 def test_of_capture_there_are_examples() -> None:
