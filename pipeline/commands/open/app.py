@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -15,9 +16,13 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from pipeline.commands.open.growing import Growing
 from pipeline.commands.open.layout import Drawn, drawn, fitted
 from pipeline.commands.open.rooms import Rooms
-from pipeline.commands.open.view import Start, View
+from pipeline.commands.open.source import Source
+from pipeline.commands.open.view import Row, Start, Target, View
+from pipeline.errors import UserError
+from pipeline.terminal.console import printable
 
 KEYS = (
     ("Enter, →, click", "open the line (those with ▸ lead somewhere)"),
@@ -32,6 +37,8 @@ KEYS = (
 """What keys do, as the help lists them."""
 _BAR, _SIDES = 1, 2
 """Columns beside the lines: the scroll bar, and blanks."""
+_LOOK_EVERY_S = 1.0
+"""How often it is looked whether what is shown has grown."""
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -90,11 +97,23 @@ class Room(Screen[None]):
         Binding("k", "up", show=False),
     ]
 
-    def __init__(self, view: View, way: tuple[str, ...]) -> None:
+    def __init__(self, target: Target, view: View, way: tuple[str, ...]) -> None:
         super().__init__()
+        self.target = target
         self.view = view
         self.way = (*way, view.name)
         self._shown: list[Drawn] = []
+
+    def show(self, view: View) -> None:
+        """Show what there is now of the same target."""
+        self.view = view
+        if self.is_current:  # others are drawn when they are come back to
+            self._draw()
+
+    def on_screen_resume(self) -> None:
+        """What was read meanwhile is shown."""
+        if self._shown:
+            self._draw()
 
     def compose(self) -> ComposeResult:
         """See Textual."""
@@ -131,7 +150,7 @@ class Room(Screen[None]):
         lines.clear_options()
         lines.add_options([Choice(one) for one in self._shown])
         rows = [number for number, one in enumerate(self._shown) if one.row is not None]
-        same = next((number for number in rows if row is not None and self._shown[number].row is row), None)
+        same = next((number for number in rows if _is_same(self._shown[number].row, row)), None)
         lines.highlighted = self._first(rows) if same is None else same
         if same is None:
             self.call_after_refresh(lines.scroll_home, animate=False)
@@ -159,7 +178,7 @@ class Room(Screen[None]):
         """Enter, or a click."""
         row = event.option.row if isinstance(event.option, Choice) else None
         if row is not None and row.opens is not None and isinstance(self.app, Walk):
-            self.app.push_screen(Room(self.app.rooms.view(row.opens), self.way))
+            self.app.push_screen(Room(row.opens, self.app.rooms.view(row.opens), self.way))
 
     def action_open(self) -> None:
         """Open the line that is looked at."""
@@ -205,6 +224,13 @@ class Room(Screen[None]):
         self.app.push_screen(Help())
 
 
+def _is_same(one: Row | None, other: Row | None) -> bool:
+    """Whether two rows are about the same, also where something came between."""
+    if one is None or other is None:
+        return False
+    return one.opens == other.opens if one.opens is not None else one.cells == other.cells
+
+
 _BEGINNING = ("the screen that Textual begins with", "the first room")
 """Screens that are never left by going back."""
 
@@ -214,6 +240,7 @@ class Walk(App[int]):
 
     Args:
         rooms: makes the views.
+        growing: what is read again while it grows; None: nothing.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -223,14 +250,54 @@ class Walk(App[int]):
         Binding("ctrl+z", "suspend_process", show=False, priority=True),
     ]
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Rooms, growing: Growing | None = None) -> None:
         super().__init__()
         self.rooms = rooms
+        self._growing = growing
+        self._is_reading = False
 
     def on_mount(self) -> None:
         """Begin with the first screen."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            if signal.getsignal(number) is signal.SIG_DFL:  # under nohup SIGHUP stays ignored
+            if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup SIGHUP stays ignored
                 loop.add_signal_handler(number, self.exit, 128 + number)
-        self.push_screen(Room(self.rooms.view(Start()), ()))
+        self.push_screen(Room(Start(), self.rooms.view(Start()), ()))
+        if self._growing is not None:
+            self.set_interval(_LOOK_EVERY_S, self._look)
+
+    def _look(self) -> None:
+        """Read again what has changed, while the screens stay as they are."""
+        growing = self._growing
+        if growing is None or self._is_reading or not growing.has_changed:
+            return
+        self._is_reading = True
+        self.run_worker(partial(self._read, growing), thread=True, exit_on_error=False)
+
+    def _read(self, growing: Growing) -> None:
+        """The worker's thread."""
+        try:
+            source = growing.source()
+        except UserError as error:  # what was read before stays
+            if self.is_running:
+                self.call_from_thread(self._end_reading, str(error))
+        else:
+            self.call_from_thread(self._take, source)
+
+    def _end_reading(self, problem: str = "") -> None:
+        self._is_reading = False
+        if problem:
+            self.notify(printable(problem), severity="warning", markup=False)
+
+    def _take(self, source: Source) -> None:
+        """Make all screens of what is there now."""
+        self.rooms.replace(source)
+        for screen in self.screen_stack:
+            if isinstance(screen, Room):
+                screen.show(self.rooms.view(screen.target))
+        self._end_reading()
+
+    def on_unmount(self) -> None:
+        """A reading that is under way ends."""
+        if self._growing is not None:
+            self._growing.close()

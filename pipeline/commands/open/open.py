@@ -33,8 +33,9 @@ def open(  # noqa: A001 - the name of the command
     partition over time, a connection, a message with its fields, the bytes of a field. Esc goes back, / shows only
     lines that have some words, ? lists the keys, q ends.
 
-    It needs a terminal, and no Java. A capture is read once, as `wirelake diagnose` reads it, and kept in memory; a
-    lake is read only. What comes later is not shown: `wirelake top` and `wirelake diagnose --follow` show live traffic.
+    It needs a terminal, and no Java. A capture is read as `wirelake diagnose` reads it; a lake is read only. While
+    they grow they are read again, and the screen shows what is there. `wirelake top` and `wirelake diagnose --follow`
+    show live traffic within seconds.
 
     The exit code is 0; it is 2 if nothing could be read, if there is no terminal, or if something could not be judged.
 
@@ -58,20 +59,21 @@ def open(  # noqa: A001 - the name of the command
             "`wirelake open` needs a terminal: for a pipe or a file use `wirelake diagnose FILE` or "
             "`wirelake findings --lake LAKE`"
         )
-    from pipeline.analysis.safety.guard import noting  # noqa: PLC0415 - loads DuckDB and Arrow
     from pipeline.commands.open.app import Walk  # noqa: PLC0415 - loads Textual, an extra
+    from pipeline.commands.open.growing import Growing  # noqa: PLC0415 - loads DuckDB and Arrow
     from pipeline.commands.open.rooms import Rooms  # noqa: PLC0415
-    from pipeline.commands.open.source import Reading, open_source  # noqa: PLC0415
+    from pipeline.commands.open.source import Reading  # noqa: PLC0415
     from pipeline.commands.unjudged import warn_of_errors  # noqa: PLC0415
     from pipeline.config.settings import load_settings  # noqa: PLC0415
+    from pipeline.embedded.private_folder import private_folder  # noqa: PLC0415
 
     reading = Reading(allow_truncated, tls_keylog, tls_embedded_keys)
-    with noting() as noted:
-        source = open_source(files, load_settings(conf), reading)
-    with source.connection:
-        rooms = Rooms(source)
-        code = Walk(rooms).run()
-    if warn_of_errors([*source.errors, *noted.errors, *rooms.errors], Console(stderr=True)):
+    with private_folder() as folder:
+        growing = Growing(files, load_settings(conf), reading, folder)
+        rooms = Rooms(growing.source())
+        code = Walk(rooms, growing).run()
+        rooms.close()
+    if warn_of_errors(rooms.errors, Console(stderr=True)):
         raise typer.Exit(2)
     raise typer.Exit(code or 0)
 

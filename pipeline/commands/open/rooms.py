@@ -50,13 +50,23 @@ class Rooms:
     """The screens of a capture or a lake."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self._connection, self._scope = source.connection, source.scope
         self._noted = Noted()
+        self._noted.add(source.errors)
+        self._source, self._connection, self._scope = source, source.connection, source.scope
+
+    def replace(self, source: Source) -> None:
+        """Show what is there now."""
+        self._connection.close()
+        self._noted.add(source.errors)
+        self._source, self._connection, self._scope = source, source.connection, source.scope
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        self._connection.close()
 
     @property
     def errors(self) -> tuple[InternalError, ...]:
-        """Screens that could not be made, because of a fault of ours."""
+        """Steps and screens that failed, because of a fault of ours."""
         return self._noted.errors
 
     def view(self, target: Target) -> View:

@@ -1,12 +1,14 @@
-"""What is walked through: a capture, judged once in memory, or a lake as it is, read only."""
+"""What is walked through: a capture, judged into files of a private folder, or a lake as it is, read only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
+import pyarrow as pa
 
 from pipeline.config.settings import Settings
 from pipeline.dashboard.queries.scope import Scope, extent, rows_if_there
@@ -47,18 +49,45 @@ class Reading:
     tls_embedded_keys: bool = False
 
 
-def open_source(places: Sequence[str], settings: Settings, reading: Reading) -> Source:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Notes on captures whose tables are in a folder.
+
+    Attributes:
+        notes, errors: as of :class:`Source`.
+    """
+
+    notes: tuple[str, ...]
+    errors: tuple[InternalError, ...]
+
+
+def open_source(places: Sequence[str], settings: Settings, reading: Reading, folder: Path) -> Source:
     """Open a lake, or read and judge captures.
+
+    Args:
+        places: captures, a landing zone, or one lake.
+        settings: of reading, judging and asking.
+        reading: how captures are read.
+        folder: an empty one, for the tables of captures.
 
     Raises:
         UserError: nothing can be read, or nothing was found.
     """
+    if is_held(places):
+        return _held(places[0], settings)
+    return opened(places, judge_into(folder, places, settings, reading), folder, settings)
+
+
+def is_held(places: Sequence[str]) -> bool:
+    """Whether a lake is named.
+
+    Raises:
+        UserError: something else is named beside it.
+    """
     lakes = [place for place in places if is_lake(place) or "://" in place]
-    if not lakes:
-        return _judged(places, settings, reading)
-    if len(places) > 1:
+    if lakes and len(places) > 1:
         raise UserError(f"{lakes[0]} is a lake: name it alone")
-    return _held(lakes[0], settings)
+    return bool(lakes)
 
 
 def _held(lake: str, settings: Settings) -> Source:
@@ -76,21 +105,43 @@ def _held(lake: str, settings: Settings) -> Source:
     return Source(lake, found.connection, scope, tuple(dict.fromkeys(notes)), errors)
 
 
-def _judged(places: Sequence[str], settings: Settings, reading: Reading) -> Source:
+def judge_into(folder: Path, places: Sequence[str], settings: Settings, reading: Reading) -> Judged:
+    """Read and judge captures, and leave their tables in a folder.
+
+    Raises:
+        UserError: nothing can be read, or there is no room.
+    """
+    from pipeline.analysis.safety.guard import noting  # noqa: PLC0415 - loads DuckDB and Arrow
     from pipeline.commands.diagnose import read_and_judge, warnings_of  # noqa: PLC0415
     from pipeline.commands.findings import what_was_read  # noqa: PLC0415
     from pipeline.commands.unjudged import why_nothing_was_judged  # noqa: PLC0415
 
-    name = ", ".join(places)
-    found, inputs = read_and_judge(
-        places, settings, reading.allow_truncated, reading.tls_keylog, reading.tls_embedded_keys,
-        "`wirelake open` holds",
-    )  # fmt: skip
+    with noting() as noted:
+        found, inputs = read_and_judge(
+            places, settings, reading.allow_truncated, reading.tls_keylog, reading.tls_embedded_keys,
+            "while it reads, `wirelake open` holds",
+        )  # fmt: skip
     unjudged = why_nothing_was_judged(found.looked, inputs.stats, has_findings=bool(found.findings.num_rows))
     read = what_was_read(found, inputs.stats, is_whole=inputs.is_whole)
-    connection = connect_tables(found.tables, settings.sql)
+    try:
+        for name, rows in found.tables.items():
+            with pa.OSFile(str(folder / name), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+                writer.write_table(rows)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"cannot write tables: {reason}; name a folder with more room by the variable TMPDIR"
+        ) from error
     notes = (read, *([unjudged] if unjudged else []), *warnings_of(inputs))
-    return Source(name, connection, _whole(connection, name), notes, found.errors)
+    return Judged(notes, (*found.errors, *noted.errors))
+
+
+def opened(places: Sequence[str], judged: Judged, folder: Path, settings: Settings) -> Source:
+    """What was judged into a folder; its tables are mapped, so that memory holds only what is asked for."""
+    name = ", ".join(places)
+    tables = {file.name: pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in folder.iterdir()}
+    connection = connect_tables(tables, settings.sql)
+    return Source(name, connection, _whole(connection, name), judged.notes, judged.errors)
 
 
 def _whole(connection: duckdb.DuckDBPyConnection, name: str) -> Scope:

@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 
 from pipeline.commands.sql.sql_catalog import in_plain_words, table_object, view_object
 from pipeline.commands.sql.sql_formats import write_json, write_lines, write_markdown
+from pipeline.commands.sql.sql_order import in_stable_order
 from pipeline.commands.sql.sql_table import show_table, sql_type
 from pipeline.config.common_options import Conf, whole_lake
 from pipeline.config.settings import load_settings
@@ -90,7 +91,7 @@ def sql(
         limits = limits.model_copy(update={"memory_mb": memory})
     try:
         with closing(ask(lake, query, limits, seconds=timeout or limits.command_seconds)) as batches:
-            _write(batches, given[0] if given else Format.table, rows)
+            _write(batches, given[0] if given else Format.table, rows, query)
     except TooSlowError as error:
         raise UserError(f"{error}. Ask for less (WHERE date = …), or give it longer: --timeout SECONDS") from error
     except TooMuchError as error:
@@ -99,7 +100,7 @@ def sql(
         raise UserError(in_plain_words(str(error), query)) from error
 
 
-def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int) -> None:
+def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int, query: str) -> None:
     schema = next(batches).schema
     names = distinct(schema.names)
     if form is Format.parquet:
@@ -108,7 +109,8 @@ def _write(batches: Iterator[pa.RecordBatch], form: Format, most: int) -> None:
         write_parquet(names, batches, schema, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    rows = rows_of(batches)
+    mixed = (view.name for view in views() if not view.name.startswith("exchanges_"))  # those come by time
+    rows = in_stable_order(rows_of(batches), query, mixed)
     match form:
         case Format.json:
             for row in rows:

@@ -10,6 +10,7 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -69,6 +70,20 @@ class TestInATerminal:
             terminal.press("/groupId")
             terminal.until("20-27")
             opened(terminal, "20 to 27 of the message")
+            terminal.press("q")
+            terminal.rest(process)
+            assert process.returncode == 0
+        assert is_restored(terminal)
+
+    def test_a_capture_that_grows(self, tmp_path: Path) -> None:
+        whole = Path(STUCK).read_bytes()
+        capture = tmp_path / "growing.pcap"
+        capture.write_bytes(whole[: len(whole) // 2])
+        terminal = Terminal()
+        with started(terminal, str(capture)) as process:
+            terminal.until("CRITICAL")
+            capture.write_bytes(whole)
+            terminal.until("1,330 exchanges", 300)
             terminal.press("q")
             terminal.rest(process)
             assert process.returncode == 0

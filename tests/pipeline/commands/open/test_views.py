@@ -289,7 +289,7 @@ def test_a_fault_of_ours_costs_its_screen_alone_and_is_reported(monkeypatch: pyt
 class TestSources:
     def test_a_lake_shows_what_its_capture_shows(self, tmp_path: Path) -> None:
         lake = diagnosed_lake(tmp_path / "lake", "stuck_commit")
-        source = open_source([str(lake)], Settings(), Reading())
+        source = open_source([str(lake)], Settings(), Reading(), tmp_path)
         assert source.notes == ("Seen 2026-11-21 04:46:02 to 04:46:34 UTC, 33 s.",)
         of_lake, of_capture = Rooms(source), Rooms(opened())
         todo: list[Target] = [row.opens for row in every_row(of_capture.view(Start())) if row.opens is not None]
@@ -306,7 +306,7 @@ class TestSources:
     def test_a_lake_that_is_damaged_shows_the_rest(self, tmp_path: Path) -> None:
         lake = diagnosed_lake(tmp_path / "lake", "stuck_commit")
         shutil.rmtree(lake / "silver" / "connections" / "_delta_log")
-        rooms = Rooms(open_source([str(lake)], Settings(), Reading()))
+        rooms = Rooms(open_source([str(lake)], Settings(), Reading(), tmp_path))
         assert any("CRITICAL" in line for line in shown(rooms.view(Start())))
         assert shown(rooms.view(Connections())) == ["  This lake has no table of that yet."]
 
@@ -314,12 +314,12 @@ class TestSources:
     def test_what_cannot_be_read_is_refused(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "empty").mkdir()
         with pytest.raises(UserError):
-            open_source([str(tmp_path / name)], Settings(), Reading())
+            open_source([str(tmp_path / name)], Settings(), Reading(), tmp_path)
 
     def test_a_lake_is_opened_alone(self, tmp_path: Path) -> None:
         lake = diagnosed_lake(tmp_path / "lake", "stuck_commit")
         with pytest.raises(UserError, match="name it alone"):
-            open_source([str(lake), str(CAPTURES / "healthy.pcap")], Settings(), Reading())
+            open_source([str(lake), str(CAPTURES / "healthy.pcap")], Settings(), Reading(), tmp_path)
 
 
 def every_row(view: View) -> list:  # type: ignore[type-arg]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pipeline.commands.open.layout import drawn
 from pipeline.commands.open.rooms import Rooms
@@ -15,7 +17,8 @@ from tests.paths import CAPTURES
 @cache
 def opened(name: str = "stuck_commit.pcap") -> Source:
     """A capture of tests/captures."""
-    return open_source([str(CAPTURES / name)], Settings(), Reading())
+    with TemporaryDirectory() as folder:  # what is mapped stays
+        return open_source([str(CAPTURES / name)], Settings(), Reading(), Path(folder))
 
 
 def shown(view: View, width: int = 80) -> list[str]:
