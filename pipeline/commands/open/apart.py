@@ -14,6 +14,7 @@ from pipeline.errors import UserError
 
 T = TypeVar("T")
 
+_NO_MEMORY = "no memory"
 _PATIENCE_S = 5.0
 """How long a process that was asked to end has for it, s."""
 
@@ -46,7 +47,7 @@ class Apart:
         self._process = process
         theirs.close()
         try:
-            is_good, answer = ours.recv()
+            answer, problem = ours.recv()
         except EOFError:
             process.join(_PATIENCE_S)
             raise UserError(f"the process that reads ended with {process.exitcode}") from None
@@ -54,9 +55,9 @@ class Apart:
             ours.close()
             _end(process)
             self._process = None
-        if is_good:
-            return answer  # type: ignore[no-any-return]
-        raise answer
+        if problem is not None:
+            raise MemoryError if problem == _NO_MEMORY else UserError(problem)
+        return answer  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the process that runs now, and start no other."""
@@ -80,6 +81,8 @@ def _answer(answers: Connection, function: Callable[..., Any], arguments: tuple[
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
     try:
-        answers.send((True, function(*arguments)))
-    except (UserError, MemoryError) as error:
-        answers.send((False, error))
+        answers.send((function(*arguments), None))
+    except UserError as error:
+        answers.send((None, str(error)))  # not the error: some are made of more than their message
+    except MemoryError:
+        answers.send((None, _NO_MEMORY))

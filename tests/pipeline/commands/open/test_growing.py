@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pipeline.capture.packets.packet import CaptureError
 from pipeline.commands.open.apart import Apart
 from pipeline.commands.open.app import Walk
 from pipeline.commands.open.growing import Growing
@@ -74,14 +75,20 @@ def _ends() -> None:
 
 
 def _fails(text: str) -> None:
-    raise UserError(text)
+    raise CaptureError("none.pcap", text)
+
+
+def _takes_too_much() -> None:
+    raise MemoryError
 
 
 def test_work_apart_answers_fails_or_ends() -> None:
     apart = Apart()
     assert apart.run(len, "four", is_quiet=True) == 4
-    with pytest.raises(UserError, match="why"):
+    with pytest.raises(UserError, match=r"none\.pcap: why"):
         apart.run(_fails, "why", is_quiet=True)
+    with pytest.raises(MemoryError):
+        apart.run(_takes_too_much, is_quiet=True)
     with pytest.raises(UserError, match="ended with 3"):
         apart.run(_ends, is_quiet=True)
     apart.close()
