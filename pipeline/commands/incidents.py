@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.analysis.incidents.report import STAYS
 from pipeline.analysis.incidents.story import clock_of_line, lines_of
+from pipeline.analysis.rules.case.texts import STAYS
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS
 from pipeline.humanize import pluralize
 from pipeline.terminal.console import Console, printable

@@ -74,6 +74,7 @@ def test_its_exchanges_latencies_and_findings_are_in_the_lake(lake: Path):
     assert (finding["rule"], finding["severity"], finding["cluster"]) == (RULE, "critical", "127.0.0.1:6379")
     (incident,) = rows(lake, "gold/incidents")
     assert incident["headline"] == "127.0.0.1:6379 refuses writes: OOM, 3 times"
+    assert "Seen on the wire: the error is the server's own answer." in incident["reasoning"]
     assert incident["immediate_action"] == "free memory on 127.0.0.1:6379, or raise `maxmemory`."
     for file in lake.rglob("*.parquet"):
         assert record.SECRET.encode() not in file.read_bytes()
@@ -86,6 +87,13 @@ def test_its_rule_has_a_threshold_that_users_set(wirelake: Run, tmp_path: Path):
     conf.write_text("stream: {findings: {resp_refused_time: 4}}\n")
     error = " ".join(wirelake("diagnose", record.CAPTURE, "--conf", conf, code=2).stderr.split())
     assert "stream.findings.resp_refused_time: there is no such key; did you mean `resp_refused_times`?" in error
+
+
+def test_its_rule_follows_from_the_cause_that_it_names(wirelake: Run):
+    linked = wirelake("connection_failed", RULE, module="tests.protocols.show_causes").stdout
+    assert linked == f"connection_failed {RULE}\n"
+    apart = wirelake("throttled", RULE, module="tests.protocols.show_causes").stdout
+    assert len(apart.splitlines()) == 2
 
 
 def test_what_else_is_captured_is_found_as_before(wirelake: Run):

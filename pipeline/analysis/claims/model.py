@@ -41,16 +41,16 @@ class Claim:
     """A claim.
 
     Attributes:
-        rule: the rule that makes it.
         says: a regular expression that finds the claim in a summary, a headline, or the reasons for its certainty.
         words: the claim without names and numbers.
         grounds: the evidence that it needs, all of it.
+        rule: the rule that makes it, where it is read from the table of claims.
     """
 
-    rule: str
     says: str
     words: str
     grounds: tuple[Ground, ...]
+    rule: str = ""
 
     @property
     def rests_on_silence(self) -> bool:

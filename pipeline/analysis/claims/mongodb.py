@@ -13,15 +13,13 @@ def _mongo(words: str, where: str = "", half: Half = "exchange", least: int = 1)
                 where=f"protocol = 'mongodb'{' AND ' if where else ''}{where}")  # fmt: skip
 
 
-CLAIMS = (
+MONGO_COMMAND_FAILED = (
     Claim(
-        "mongo_command_failed",
         r"failed|fails|asks .* for cursors|(refuses|refused) the login",
         "A command fails, and with which code.",
         (_mongo("the server's reply with its error", "len(error_codes) > 0", "response"),),
     ),
     Claim(
-        "mongo_command_failed",
         r"is too old for the driver",
         "A driver does not accept a server.",
         (
@@ -30,7 +28,6 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "mongo_command_failed",
         r"and sent no command",
         "A driver asks a server nothing but hello.",
         (
@@ -39,20 +36,26 @@ CLAIMS = (
                    where="protocol = 'mongodb'"),
         ),
     ),
+)  # fmt: skip
+
+MONGO_RETRY_STORM = (
     Claim(
-        "mongo_retry_storm",
         r"had to repeat|repeats",
         "A client repeats commands.",
         (_mongo("the repeated commands, or errors that ask for it", least=2),),
     ),
+)  # fmt: skip
+
+MONGO_SLOW_COMMAND = (
     Claim(
-        "mongo_slow_command",
         r"took up to|takes up to",
         "A server takes long for a command.",
         (_mongo("the command and its late reply", "status = 'paired' AND latency_us > 0", "response"),),
     ),
+)  # fmt: skip
+
+MONGO_CURSOR_LEAK = (
     Claim(
-        "mongo_cursor_leak",
         r"cursors? open|open at",
         "A client leaves cursors open.",
         (
@@ -61,26 +64,25 @@ CLAIMS = (
                    where="protocol = 'mongodb'"),
         ),
     ),
+)  # fmt: skip
+
+CHANGE_STREAM_LOST = (
     Claim(
-        "change_stream_lost",
         r"was lost at",
         "A change stream was lost.",
         (_mongo("the server's error", "len(error_codes) > 0", "response"),),
     ),
     Claim(
-        "change_stream_lost",
         r"It had read last",
         "When the client had read last.",
         (_mongo("a reply to getMore or aggregate", "command IN ('getMore', 'aggregate')", "response"),),
     ),
     Claim(
-        "change_stream_lost",
         r"It began a stream anew",
         "The client began a stream anew.",
         (_mongo("an accepted aggregate", "command = 'aggregate' AND len(error_codes) = 0", "response"),),
     ),
     Claim(
-        "change_stream_lost",
         r"No new stream was seen",
         "The client was not seen to begin a stream anew.",
         (silent("no accepted aggregate on the client's connections", names=_CLIENT, where="protocol = 'mongodb'"),),

@@ -1,152 +1,40 @@
-"""The table of claims: all that summaries, headlines and reasons state, and what each statement needs."""
+"""What summaries, headlines and reasons of all rules state, and what each statement needs."""
 
 from __future__ import annotations
 
-from pipeline.analysis.claims import mongodb
-from pipeline.analysis.claims.kafka import brokers, commits, members, positions, processes, producers
-from pipeline.analysis.claims.model import Claim, seen, silent
+from dataclasses import replace
+from functools import lru_cache
 
-CAPTURE = (
-    Claim(
-        "capture_loss",
-        r"lost|holds only|did not look at|dropped|incomplete|Nothing on these|beside a translation|was judged",
-        "The capture lost bytes, or holds one direction only.",
-        (),
-    ),
-    Claim(
-        "connection_failed",
-        r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn|"
-        r"sends its SYNs to|a SYN flood|: a port scan|A firewall rejects the connections|has no way to|"
-        r"receives nothing of .* behind the handshake|Who set that rule|, and .* answers instead, mostly within|"
-        r"That one client made both",
-        "A connection does not come about, or is ended before anything is asked.",
-        (),
-    ),
-    Claim(
-        "connection_failed",
-        r"and closes them before it answers anything",
-        "A server takes no more connections, or none of some hosts.",
-        (silent("no answer on connections of these hosts", names=("server",), half="response"),),
-    ),
-    Claim(
-        "connection_failed",
-        r"takes up no connection of",
-        "A server's host accepts connections, and its process does not.",
-        (
-            seen("the first requests of these connections", names=("server",), half="request"),
-            silent("no answer to them", names=("server", "client"), half="response"),
-        ),
-    ),
-    Claim(
-        "connection_failed",
-        r"for its replica set",
-        "A driver does not go on to the members that hello names.",
-        (seen("the replies that name them", names=("server", "client")),),
-    ),
-    Claim(
-        "connection_failed",
-        r"does not read what .* sends",
-        "A side of a connection does not read.",
-        (seen("the largest message of each connection", names=("server", "client")),),
-    ),
-    Claim(
-        "connection_failed",
-        r"never receives the .* up to .* pass",
-        "The path carries no packets of full size.",
-        (seen("the messages that were never acknowledged, and smaller ones", names=("server", "client")),),
-    ),
-    Claim(
-        "connection_failed",
-        r"as soon as it has its credentials",
-        "A server refuses a login without an answer.",
-        (
-            seen("the handshake, answered", names=("server", "client")),
-            silent("no answer to the credentials", names=("server",), half="response"),
-        ),
-    ),
-    Claim(
-        "connection_failed",
-        r"a controller's listener",
-        "A client connects to a controller.",
-        (
-            seen("the answer to ApiVersions, without Metadata", "ApiVersions", names=("server", "client")),
-            silent("nothing else of the client there", names=("server", "client")),
-        ),
-    ),
-    Claim(
-        "connection_failed",
-        r"closes the connection of .* without a SASL handshake",
-        "A server wants a login that the client does not offer.",
-        (
-            seen("requests that are no login", names=("server", "client"), half="request"),
-            silent("no answer to any of them", names=("server",), half="response"),
-        ),
-    ),
-    Claim(
-        "connection_failed",
-        r"gets no answer from .* after each pause|What stands between is not on the wire",
-        "Something between forgets connections that are idle.",
-        (
-            seen("the requests after each pause, and an exchange before it", names=("server", "client")),
-            silent("no answer to them", names=("server", "client"), half="response"),
-        ),
-    ),
-    Claim(
-        "connection_failed",
-        r"receives nothing more on|acknowledges nothing of|answers nothing of .* while it answers others",
-        "Something between drops the packets of a connection, or the server is away.",
-        (
-            seen("the requests, and exchanges on other connections meanwhile", names=("server", "client")),
-            silent("no answer to them", names=("server", "client"), half="response"),
-        ),
-    ),
-    Claim(
-        "connection_failed",
-        r"for the brokers again and again",
-        "A client does not go on to the servers that Metadata names.",
-        (
-            seen("the responses that name them", "Metadata", names=("server", "client")),
-            silent("nothing of the client but its handshake", names=("client",)),
-        ),
-    ),
-    Claim(
-        "other_protocol",
-        r" answers .* requests of ",
-        "A server answers in another protocol than it is asked in.",
-        (seen("requests to it; the protocol that it speaks is in `bronze.gaps`", names=("server",), half="request"),),
-    ),
-    Claim(
-        "other_protocol",
-        r"closed each connection before|closes each connection before|Perhaps it is",
-        "A server closes each connection before it answers.",
-        (
-            seen("requests to it", names=("server",), half="request"),
-            silent("no answer on any connection to it", names=("server",), half="response"),
-        ),
-    ),
-)
-"""Claims about the capture itself, which rest on ``bronze.gaps``."""
-
-CLAIMS: tuple[Claim, ...] = (
-    *commits.CLAIMS, *positions.CLAIMS, *members.CLAIMS, *processes.CLAIMS, *producers.CLAIMS, *brokers.CLAIMS,
-    *mongodb.CLAIMS, *CAPTURE,
-)  # fmt: skip
-"""All claims."""
-
+from pipeline.analysis.claims.model import Claim
+from pipeline.analysis.rules.rule import all_rules, rule_named
 
 WIDE = frozenset({"group", "server"})
 """Kinds of names of which an incident does not state all clients: a loss of any connection of the cluster counts."""
-SILENT_RULES = frozenset(claim.rule for claim in CLAIMS if claim.rests_on_silence)
-"""Rules whose claims can be untrue if bytes were lost."""
-WIDE_RULES = frozenset(
-    claim.rule
-    for claim in CLAIMS
-    for ground in claim.grounds
-    if ground.is_silence and not WIDE.isdisjoint(ground.names)
-)
-"""Those of them that rest on the silence of a group's or a broker's connections, whosever they are."""
 
 
 def claims_of(rule: str) -> tuple[Claim, ...]:
-    """The claims that a rule makes."""
-    return tuple(claim for claim in CLAIMS if claim.rule == rule)
+    """The claims that a rule makes, with its name."""
+    return tuple(replace(claim, rule=rule) for claim in rule_named(rule).claims)
+
+
+@lru_cache(maxsize=1)
+def all_claims() -> tuple[Claim, ...]:
+    """Those of all rules."""
+    return tuple(claim for rule in all_rules() for claim in claims_of(rule.name))
+
+
+@lru_cache(maxsize=1)
+def silent_rules() -> frozenset[str]:
+    """Rules whose claims can be untrue if bytes were lost."""
+    return frozenset(claim.rule for claim in all_claims() if claim.rests_on_silence)
+
+
+@lru_cache(maxsize=1)
+def wide_rules() -> frozenset[str]:
+    """Those of them that rest on the silence of a group's or a broker's connections, whosever they are."""
+    return frozenset(
+        claim.rule
+        for claim in all_claims()
+        for ground in claim.grounds
+        if ground.is_silence and not WIDE.isdisjoint(ground.names)
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pipeline.analysis.claims.table import SILENT_RULES, WIDE_RULES
+from pipeline.analysis.claims.table import silent_rules, wide_rules
 from pipeline.analysis.rules.case.bundle import LEAST_LINGER_US
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, Known
@@ -32,11 +32,11 @@ def what_may_be_lost(case: Case, losses: Sequence[Known]) -> str:
     if any(clients & _clients([loss]) for loss in losses):
         return OF_CLIENTS
     rules = {one.rule for one in case.tree.findings}
-    if rules.isdisjoint(SILENT_RULES):
+    if rules.isdisjoint(silent_rules()):
         return ""
     near = [loss for loss in losses if _is_near(loss, case)]
     clusters = {str(one.row["cluster"]) for one in case.tree.findings}
-    is_wide = not clients or not rules.isdisjoint(WIDE_RULES)
+    is_wide = not clients or not rules.isdisjoint(wide_rules())
     if any(loss.row["cluster"] in clusters and (is_wide or not _clients([loss])) for loss in near):
         return OF_CLUSTER
     return OF_UNKNOWN if any(not loss.row["cluster"] for loss in near) else ""

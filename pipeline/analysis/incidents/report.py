@@ -24,8 +24,6 @@ from pipeline.analysis.rules.rule import Rule, rule_named
 from pipeline.analysis.safety.guard import attempt
 from pipeline.humanize import listed, moment, pluralize, seconds
 
-OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
-"""What instructions of an incident begin with that is closed."""
 CERTAIN, LIKELY, OPEN = "certain", "likely", "cause not seen"
 _LOOSE = {("server",), ("client",), ("topic",)}
 """What an effect may share with its cause by chance."""
@@ -34,8 +32,6 @@ _URGENCIES = 100
 """One more than the greatest urgency of a rule."""
 _SECOND_US = 1_000_000
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z0-9])")
-_SETS_NOTHING = re.compile(r"(?i)set no offsets: ")
-"""Instructions that hold after the end as they stand."""
 _PLAIN = re.compile(r"[\w .,='()*:;<>/-]*", re.ASCII)
 """What a shell leaves as it is between double quotes."""
 
@@ -147,13 +143,7 @@ def _rank(severity: str, state: str) -> int:
 
 def _now(case: Case, texts: Texts, state: str) -> str:
     now = _of_process(case, spoken(texts.now(case), case.library))
-    if state != "resolved" or _SETS_NOTHING.match(now):
-        return now
-    is_undone = _is_undone(case)
-    if is_undone:  # the next time it will be another offset
-        kept = [sentence for sentence in _SENTENCE.split(now) if "--reset-offsets" not in sentence]
-        now = " ".join(kept) or now
-    return f"{OVER if is_undone else STAYS} {now[:1].lower()}{now[1:]}"
+    return _rule(case).once_over(case, now) if state == "resolved" else now
 
 
 def _of_process(case: Case, now: str) -> str:
@@ -161,11 +151,6 @@ def _of_process(case: Case, now: str) -> str:
     if len(case.processes) != 1 or str(case.processes[0]["address"]) in now:
         return now
     return f"{now} It is {in_full(case.processes[0])}: other connections of its host have the same client id."
-
-
-def _is_undone(case: Case) -> bool:
-    """Whether nothing of what it did stays when it is over."""
-    return not _rule(case).is_lasting(case)
 
 
 def _rule(case: Case) -> type[Rule]:
@@ -246,12 +231,8 @@ def _confidence(case: Case, texts: Texts, reported: Case, losses: Sequence[Known
 
 
 def _texts(case: Case) -> Texts:
-    texts = _rule(case).texts
-    is_for_information = case.lead.row["severity"] == "info"
-    is_share_group = "group_type" in case.details  # which commits nothing
-    if texts is None or is_share_group or (is_for_information and not texts.covers_info):
-        return _own_texts(case)
-    return texts
+    texts = _rule(case).texts_of(case)
+    return _own_texts(case) if texts is None else texts
 
 
 def _ground(case: Case) -> str:
@@ -276,7 +257,7 @@ def _own_texts(case: Case) -> Texts:
     else:
         now, _, fix = advice.partition(". ")
         now = now if now.endswith(".") else f"{now}."
-    if _rule(case).is_of_brokers and not case.details.get("never_asked"):
+    if _rule(case).is_of_brokers(case):
         return Texts(lambda _: headline, lambda _: now, fix or now, sure, source=brokers, affected=sufferers)
     return Texts(lambda _: headline, lambda _: now, fix or now, sure)
 

@@ -1,4 +1,4 @@
-"""Rule ``connection_churn``: a client connects anew for each little piece of work, to Kafka or MongoDB.
+"""Clients that connect anew for each little piece of work, to Kafka or MongoDB.
 
 Evidence: connections of one client that begin within the capture, how many in a minute, and what is asked on them: the
 handshake (versions, login, metadata; hello, sasl) against the work. Whoever asks for nothing else, in a steady rhythm,
@@ -13,21 +13,46 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.model import SPEAKS
-from pipeline.analysis.rules.capture.connections.failed import cut_off
-from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
+from pipeline.analysis.rules.capture.connections.connection_failed import cut_off
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.closed_midway import closed_midway
 from pipeline.analysis.rules.coming_again import earlier
-from pipeline.analysis.rules.connection_churn import CHECK_ADVICE, KAFKA_ADVICE, MONGO_ADVICE, ConnectionChurn
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import LOGINS
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
 from pipeline.humanize import clock, pluralize, seconds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
+    from pipeline.analysis.rules.connection_churn import ConnectionChurn
+
+    class ChurnThresholds(ConnectionChurn.Thresholds, ConnectionThresholds):
+        """With those of what cuts connections off."""
+
+
+NAME = "connection_churn"
+KAFKA_ADVICE = (
+    "Now: nothing breaks, but each connection costs the broker a socket, a handshake and (with TLS) a key exchange; if "
+    "it does suffer, limit them (max.connections.per.ip, max.connection.creation.rate). Fix: make one producer or "
+    "consumer for the life of the process and share it (a KafkaProducer and librdkafka's handle may be used by many "
+    "threads); in functions that are called, keep it outside of the handler. Look at connections.max.idle.ms if the "
+    "broker or client ends them for being idle."
+)
+MONGO_ADVICE = (
+    "Now: nothing breaks, but each connection costs the server a thread, a handshake and a login; watch "
+    "connections.totalCreated of serverStatus. Fix: make one MongoClient for the life of the process (it is a pool: "
+    "maxPoolSize, minPoolSize, maxIdleTimeMS) instead of one for each request; in functions that are called, keep it "
+    "outside of the handler; a maxIdleTimeMS of some seconds has the same effect."
+)
+CHECK_ADVICE = (
+    "Now: nothing to do if this is a load balancer's or a monitor's check. Fix: it counts as a client of the cluster "
+    "in inventories: give it a client.id (Kafka) or appName (MongoDB) that says so, and a longer interval if many "
+    "look."
+)
 
 _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 """A pool that fills opens its connections at once; those of churn are spread over a third of a minute at least."""
@@ -79,14 +104,9 @@ class Connection:
     is_kafka: bool
 
 
-class ChurnThresholds(ConnectionChurn.Thresholds, ConnectionThresholds):
-    """With those of what cuts connections off."""
-
-
-@finds(ConnectionChurn)
-def find(sources: Sources, settings: ChurnThresholds) -> list[Finding]:
+def churning_clients(sources: Sources, settings: ChurnThresholds) -> list[Finding]:
     """Apply the rule: one finding for each client and host."""
-    closed = closed_midway(sources, settings, ConnectionChurn.name)
+    closed = closed_midway(sources, settings, NAME)
     known = {(one.cluster, one.subject) for one in closed}
     failing = {f"{client}/{host}" for client, host in cut_off(sources, settings)}
     return [
@@ -352,7 +372,7 @@ def _finding(
 ) -> Finding:  # fmt: skip
     first, last_us = some[0], some[-1].first_us
     return Finding(
-        rule=ConnectionChurn.name, severity=severity, subject=f"{first.client}/{first.host}",
+        rule=NAME, severity=severity, subject=f"{first.client}/{first.host}",
         state=sources.state(first.cluster, first.first_us, some[-1].first_us, len(some)), cluster=first.cluster,
         topic=None, partition=None, group_id=None, first_us=first.first_us, last_us=last_us, summary=summary,
         advice=advice, evidence=[one.evidence for one in some][: settings.max_evidence],

@@ -8,15 +8,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from decoder.kafka.apis import ApiKey
 from decoder.model import FrameFlags
 from pipeline.analysis.rules.capture.connections.shapes import seen
-from pipeline.analysis.rules.connection_churn import CLOSED_ADVICE, ConnectionChurn
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.humanize import clock, first_of, pluralize, seconds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.connection_churn import ConnectionChurn
+
+_FETCH = (
+    "Now: compare the limits of the client with the answer: the largest response that it takes "
+    "(receive.message.max.bytes in librdkafka) must be larger than fetch.max.bytes, and its request timeout longer "
+    "than the answer "
+    "takes. Fix: raise that limit, or lower fetch.max.bytes and max.partition.fetch.bytes. The capture is whole: the "
+    "client itself closed each connection."
+)
+_OTHER = (
+    "Now: compare the limits of the client with the answer: the largest response that it takes, and its timeouts "
+    "(Kafka: request.timeout.ms, receive.message.max.bytes; MongoDB: socketTimeoutMS, timeoutMS). Fix: raise the "
+    "limit, or ask for less at a time. The capture is whole: the client itself closed each connection."
+)
+CLOSED_ADVICE = (_FETCH, _OTHER)
 
 _CLOSED: Final = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
 _IS_CLOSED: Final = f"coalesce(response_flags, 0) & {_CLOSED} = {_CLOSED}"

@@ -57,7 +57,7 @@ class CountedRule(Rule, is_base=True):
         return cls.count(episode) >= cls.least(settings) and cls.holds(episode, settings)
 
     @classmethod
-    def detect(cls, sources: Sources, settings: Any) -> list[Finding]:
+    def detect(cls, sources: Sources, settings: Any) -> Iterable[Finding]:
         """A finding for the last episode of each subject that has enough symptoms."""
         least = cls.least(settings)
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -107,3 +108,8 @@ class Shown(NamedTuple):
     api_name: str = ""
     latency_us: int = 0
     healed_us: int | None = None
+
+
+def exchanges_of(episodes: Iterable[Episode]) -> list[str]:
+    """The ids of all exchanges that show some episodes, each once, in order."""
+    return sorted({one.exchange_id for episode in episodes for one in episode.each})

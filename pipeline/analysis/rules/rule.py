@@ -1,7 +1,8 @@
 """A rule is one class: what it is called, reads and goes by, what it finds, what follows from it, and its texts.
 
 A subclass of :class:`Rule` in a module below ``rules``, or below a package that an installed protocol names, registers
-itself. Rules that share one pass over the data register the function that makes it by :func:`finds`.
+itself. It finds by its own ``detect``, or by functions that it names in ``found_by``: rules that name the same function
+share its pass over the data.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import Any, ClassVar
 from pydantic.fields import FieldInfo
 
 from decoder.protocols import protocols
+from pipeline.analysis.claims.model import Claim
 from pipeline.analysis.rules.case.case import Case
-from pipeline.analysis.rules.case.texts import SLOW, Texts
+from pipeline.analysis.rules.case.texts import OVER, SLOW, STAYS, Texts
 from pipeline.analysis.rules.case.tree import Edge
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
 from pipeline.analysis.rules.thresholds import RuleThresholds
@@ -75,27 +77,31 @@ class Counting:
 class Rule:
     """A rule; its docstring says what is wrong when it fires. It is never made an instance of.
 
-    One that inherits how it finds (pipeline.analysis.rules.counted) is applied after all others.
+    It states ``detect`` or ``found_by``, or both. One that inherits ``detect`` (pipeline.analysis.rules.counted) is
+    applied after all others.
 
     Attributes:
         name: as in ``gold.findings``; a page of this name is in ``docs/rules``.
         title: the same as a person says it.
         protocol: of what it speaks: as in ``silver.exchanges``, or ``capture`` for the capture itself
             and for what is no one protocol's.
+        about: under which heading lists show it, e.g. ``membership``; by default its protocol's title.
         severities: those that its findings may have, the most severe first.
         meaning: what is wrong then, in a sentence; by default its docstring.
         reads: the tables that it looks at (see Sources.tables).
+        found_by: functions that find it, each in one pass over the data, beside ``detect``; those that other rules name
+            as well find these in the same pass. Each takes the sources and the thresholds of all rules.
         advice: what to do, all texts that its findings may give: ``Now: … Fix: …``, with ``{placeholders}`` where
             names are filled in. Where one is put together, its parts, which begin with ``Now:`` or ``Fix:``.
         texts: how an incident with this root is worded; None: as its findings word it.
         urgency: what a person must do first (pipeline.analysis.rules.case.texts): of equal severity the lesser first.
         effects: what may follow from it.
         causes: what it may follow from, beside what those rules state as their effects.
+        claims: each sentence that its findings may state, with the evidence that it needs.
         gathered: what findings share that one hand mends at once; None: their group, and what has none its subject.
         subject: the kinds of names that a subject consists of, from the last slash on the second; None: no name.
         counting: how its symptoms are counted.
         unit: what ``times`` counts, where that is not what the headline says.
-        is_of_brokers: whether the clients that it names are not the cause.
         is_of_capture: whether it is about what the capture lost: no incident can state that for certain.
         is_silence: whether its story is that something did not come.
         is_at_last_stable_offset: whether its story is that readers get nothing beyond the last stable offset.
@@ -106,19 +112,21 @@ class Rule:
     name: ClassVar[str]
     title: ClassVar[str]
     protocol: ClassVar[str]
+    about: ClassVar[str] = ""
     severities: ClassVar[tuple[str, ...]]
     meaning: ClassVar[str]
     reads: ClassVar[tuple[str, ...]] = ("exchanges",)
+    found_by: ClassVar[tuple[Find, ...]] = ()
     advice: ClassVar[tuple[str, ...]]
     texts: ClassVar[Texts | None] = None
     urgency: ClassVar[int] = SLOW
     effects: ClassVar[tuple[Link, ...]] = ()
     causes: ClassVar[tuple[Link, ...]] = ()
+    claims: ClassVar[tuple[Claim, ...]] = ()
     gathered: ClassVar[str | None] = None
     subject: ClassVar[tuple[str | None, ...]] = ()
     counting: ClassVar[Counting] = Counting()
     unit: ClassVar[str] = "times"
-    is_of_brokers: ClassVar[bool] = False
     is_of_capture: ClassVar[bool] = False
     is_silence: ClassVar[bool] = False
     is_at_last_stable_offset: ClassVar[bool] = False
@@ -142,20 +150,41 @@ class Rule:
         _RULES[cls.name] = cls
         if "meaning" not in cls.__dict__:
             cls.meaning = " ".join((cls.__doc__ or cls.title).partition("\n\n")[0].split())
-        if any("detect" in vars(kind) for kind in cls.__mro__[: cls.__mro__.index(Rule)]):
-            is_inherited = "detect" not in cls.__dict__
-            _PASSES[cls.__module__, cls.__qualname__] = Family((cls,), cls.detect, is_last=is_inherited)
+        if not (cls.found_by or _has_detect(cls)):
+            raise TypeError(f"rule {cls.name} states neither detect nor found_by: nothing finds it")
 
     @classmethod
     def detect(cls, sources: Sources, settings: Any) -> Iterable[Finding]:
-        """What the rule finds; nothing here of rules that share a pass (see :func:`finds`)."""
+        """What the rule finds in a pass of its own; a rule that has ``found_by`` alone needs none."""
         raise NotImplementedError
+
+    @classmethod
+    def texts_of(cls, case: Case) -> Texts | None:
+        """How a case is worded; None: as its findings word it."""
+        is_covered = cls.texts is not None and (cls.texts.covers_info or case.lead.row["severity"] != "info")
+        return cls.texts if is_covered else None
+
+    @classmethod
+    def is_of_brokers(cls, case: Case) -> bool:
+        """Whether the cause are brokers, and not the clients that a case names."""
+        del case
+        return False
 
     @classmethod
     def is_lasting(cls, case: Case) -> bool:
         """Whether something is left to be done of a case when it is over."""
         del case
         return False
+
+    @classmethod
+    def once_over(cls, case: Case, now: str) -> str:
+        """What is to be done of a case that is over.
+
+        Args:
+            case: of which nothing is ongoing any more.
+            now: what was to be done as long as it was.
+        """
+        return f"{STAYS if cls.is_lasting(case) else OVER} {now[:1].lower()}{now[1:]}"
 
     @classmethod
     def sql(cls, case: Case) -> str | None:
@@ -173,7 +202,7 @@ def settings_of(rule: type[Rule]) -> Mapping[str, FieldInfo]:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Rules that share a pass over the data."""
+    """A pass over the data, and the rules that state that it finds them."""
 
     rules: tuple[type[Rule], ...]
     find: Find
@@ -181,42 +210,47 @@ class Family:
 
 
 _RULES: dict[str, type[Rule]] = {}
-_PASSES: dict[tuple[str, str], Family] = {}
 
 
-def finds(*rules: type[Rule], is_last: bool = False) -> Callable[[Find], Find]:
-    """Register a function as one that applies some rules.
+def _has_detect(rule: type[Rule]) -> bool:
+    return any("detect" in vars(kind) for kind in rule.__mro__[: rule.__mro__.index(Rule)])
 
-    Args:
-        rules: all that it may find.
-        is_last: whether what any other function finds of the same subject has been looked at more closely.
+
+def families_of(rules: Iterable[type[Rule]]) -> tuple[Family, ...]:
+    """The passes that some rules state, by their modules' names; those that only count symptoms come last.
+
+    What two of them find of one subject is reported by the first: it has looked more closely.
     """
+    found: dict[tuple[bool, int, str, str], Family] = {}
+    shared: defaultdict[Find, list[type[Rule]]] = defaultdict(list)
+    for rule in rules:
+        for find in rule.found_by:
+            shared[find].append(rule)
+        if _has_detect(rule):
+            is_last = "detect" not in vars(rule)
+            found[_order(rule, is_last=is_last)] = Family((rule,), rule.detect, is_last)
+    for find, some in shared.items():
+        found[_order(find)] = Family(tuple(some), find)
+    return tuple(found[key] for key in sorted(found))
 
-    def register(find: Find) -> Find:
-        _PASSES[find.__module__, find.__qualname__] = Family(rules, find, is_last)
-        return find
 
-    return register
+def _order(what: Find | type[Rule], *, is_last: bool = False) -> tuple[bool, int, str, str]:
+    return is_last, -what.__module__.count("."), what.__module__, what.__qualname__
 
 
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
-    """All families of rules by their modules' names; those that only count symptoms come last.
-
-    What two of them find of one subject is reported by the first: it has looked more closely.
-    """
-    for place in ("pipeline.analysis.rules", *chain.from_iterable(one.rules for one in protocols().values())):
-        package = importlib.import_module(place)
-        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{place}."):
-            importlib.import_module(module.name)
-    in_order = sorted(_PASSES.items(), key=lambda item: (item[1].is_last, -item[0][0].count("."), item[0]))
-    return tuple(family for _, family in in_order)
+    """The passes of all rules, in the order in which they are applied (see :func:`families_of`)."""
+    return families_of(all_rules())
 
 
 @lru_cache(maxsize=1)
 def rules_by_name() -> Mapping[str, type[Rule]]:
-    """All rules by name, in its order."""
-    families()
+    """All rules by name, in its order, those of installed protocols among them."""
+    for place in ("pipeline.analysis.rules", *chain.from_iterable(one.rules for one in protocols().values())):
+        package = importlib.import_module(place)
+        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{place}."):
+            importlib.import_module(module.name)
     return MappingProxyType({name: _RULES[name] for name in sorted(_RULES)})
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import Tables
 from pipeline.tables import (
     CONNECTIONS,
@@ -37,3 +38,8 @@ def tables(**rows: Sequence[dict[str, Any]]) -> Tables:
 def sources(**rows: Sequence[dict[str, Any]]) -> Sources:
     """All tables; those that are not given have no rows."""
     return Sources(tables(**rows))
+
+
+def detected(rules: Iterable[type[Rule]], made: Sources, settings: Any) -> list[Finding]:
+    """What rules with a pass of their own find, rule by rule."""
+    return [one for rule in rules for one in rule.detect(made, settings)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.analysis.claims.kafka.commits import ACCEPTED, AT_PLACE, COMMITS, NO_COMMIT, REFUSED
+from pipeline.analysis.claims.kafka.commits import ACCEPTED, AT_PLACE, COMMITS, GROWTH, NO_COMMIT, REFUSED
 from pipeline.analysis.claims.model import Claim, seen, silent
 
 _ASSIGNED = seen("the assignment", "SyncGroup", "ConsumerGroupHeartbeat", names=("group",), half="response")
@@ -17,9 +17,23 @@ _NOT_FETCHED_SINCE = (
 )  # fmt: skip
 _HEARTBEATS = seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", names=("group",))
 
-CLAIMS = (
+PARTITION_DROPPED_FROM_COMMITS = (
     Claim(
-        "partition_dropped_from_commits",
+        r"out of its commits|no longer commits",
+        "A group leaves a partition out of its commits while other partitions of the topic are committed.",
+        (
+            seen("accepted commits of the topic's other partitions", *COMMITS, names=AT_PLACE, where=ACCEPTED,
+                 half="response", least=2),
+            GROWTH,
+            NO_COMMIT,
+        ),
+    ),
+    Claim(
+        r"still fetche[sd]",
+        "The group fetches the partition that it does not commit.",
+        (seen("fetches of the partition", "Fetch", names=("topic",), least=2),),
+    ),
+    Claim(
         r"keeps reading .* without committing (?:it|them)",
         "A client keeps reading a partition without committing it, while it commits others.",
         (
@@ -30,31 +44,26 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"No commit of it is known|as OffsetFetch states",
         "The group's commit of the partition as OffsetFetch states it.",
         (seen("the answer to OffsetFetch", "OffsetFetch", names=("group",), half="response"),),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"Its last commit is older than the capture",
         "No commit of the partition was captured.",
         (seen("fetches of the partition", "Fetch", names=("topic",), least=2), NO_COMMIT),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"Its last commit, at ",
         "The group's last commit of the partition.",
         (seen("that commit", *COMMITS, names=AT_PLACE, where=ACCEPTED, half="response"),),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"After a restart it would read",
         "A restart would read the records again.",
         (seen("the position of fetches", "Fetch", names=("topic",)),),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"OFFSET_OUT_OF_RANGE",
         "A partition was refused with OFFSET_OUT_OF_RANGE, and is not read since.",
         (
@@ -63,13 +72,11 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"It asked for offset|wait there\.",
         "Where the client stood, and what waits there.",
         (seen("the refused fetch", "Fetch", names=("topic",), half="request", where=REFUSED),),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"and never fetched it",
         "A member holds a partition and has never fetched it, while it fetches others.",
         (
@@ -79,13 +86,11 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"has not fetched .* since its",
         "A member has not fetched a partition since a request of it was refused, while it fetches others.",
         _NOT_FETCHED_SINCE,
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"nothing of it was seen on any connection|was not seen since|the capture shows nothing of it|"
         r"works where the capture does not see it",
         "A member was given a partition, and neither a request of it nor a fetch of the partition was seen since.",
@@ -97,7 +102,6 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"although it goes on reading others|has never asked for",
         "A reader that is no member does not fetch a partition, while it reads others of that broker.",
         (
@@ -107,43 +111,74 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"it last committed there at|it asked for its commit there at",
         "What shows that the client means to read the partition.",
         (seen("the commit, or the question for it", "OffsetCommit", "OffsetFetch", names=("group",)),),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"and is no member|of no known group",
         "The client is no member of a group.",
         (silent("no JoinGroup and no heartbeat on any connection of the client", names=("client",)),),
     ),
     Claim(
-        "partition_dropped_from_commits",
         r"No other captured reader",
         "Nobody else reads the partition who may stand in for the client.",
         (silent("no fetch of it by anybody else", "Fetch", names=("topic",)),),
     ),
     Claim(
-        "stalled",
-        r"of no known group",
-        "The client is no member of a group that is known.",
-        (silent("no request of the client names a group", names=("client",)),),
-    ),
-    Claim(
-        "partition_dropped_from_commits",
         r"Its heartbeats go on",
         "The member is alive.",
         (_HEARTBEATS,),
     ),
+)  # fmt: skip
+
+STOPPED = (
     Claim(
-        "stopped",
+        r"committed nothing|no longer commits|has stopped committing",
+        "A group stopped committing while records came to wait.",
+        (
+            seen("accepted commits before", *COMMITS, names=("group",), where=ACCEPTED, half="response"),
+            GROWTH,
+            NO_COMMIT,
+        ),
+    ),
+    Claim(
+        r"still fetche[sd]",
+        "The group fetches what it does not commit.",
+        (seen("fetches of the topic", "Fetch", names=("topic",), least=2),),
+    ),
+    Claim(
+        r"acknowledged nothing",
+        "A share group acknowledged nothing while records came to wait.",
+        (
+            seen("acknowledgements before", "ShareFetch", "ShareAcknowledge", names=("group",)),
+            silent("no acknowledgement on any connection of the members", "ShareFetch", "ShareAcknowledge",
+                   names=("group",)),
+        ),
+    ),
+    Claim(
+        r"still sent heartbeats",
+        "The member is alive.",
+        (seen("heartbeats of the member", "Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat",
+              names=("group",), half="request"),),
+    ),
+    Claim(
+        r"The coordinator answered it last",
+        "The coordinator answered the member.",
+        (seen("the answer", "Heartbeat", "ConsumerGroupHeartbeat", "JoinGroup", "SyncGroup", names=("group",),
+              half="response"),),
+    ),
+    Claim(
+        r"hanging in what they got last",
+        "The member has records in hand.",
+        (seen("their delivery", "ShareFetch", names=("group",), half="response"),),
+    ),
+    Claim(
         r"has not fetched .* since its|ha(?:s|ve) (?:read nothing of .*|fetched nothing) since the",
         "A member has fetched nothing since a request of it was refused.",
         _NOT_FETCHED_SINCE,
     ),
     Claim(
-        "stopped",
         r"has fetched nothing at all",
         "A member was given partitions, and has fetched nothing at all since.",
         (
@@ -153,7 +188,6 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "stopped",
         r"OFFSET_OUT_OF_RANGE|It asked for offset|wait there\.",
         "A member was refused with OFFSET_OUT_OF_RANGE, and has fetched nothing since.",
         (
@@ -162,7 +196,6 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "stopped",
         r"for the offsets of group",
         "A client asked for its offsets, was refused, and reads nothing since.",
         (
@@ -171,37 +204,31 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "stopped",
         r"It is alive: its last request",
         "The client is alive.",
         (seen("a later request of the client", names=("client",), half="request"),),
     ),
     Claim(
-        "stopped",
         r"commits nothing: ",
         "A group reads on and commits nothing, and no commit of it is known.",
         (seen("fetches of what comes", "Fetch", names=("topic",), least=5), NO_COMMIT),
     ),
     Claim(
-        "stopped",
         r"as OffsetFetch states: a restart|OffsetFetch states no commit",
         "The group's commit as OffsetFetch states it, from which a restart would read.",
         (seen("the answer to OffsetFetch", "OffsetFetch", names=("group",), half="response"),),
     ),
     Claim(
-        "stopped",
         r"This time (?:that was|it began)",
         "Where the group began to read without a commit.",
         (seen("its first fetch", "Fetch", names=("topic",)),),
     ),
     Claim(
-        "stopped",
         r"Its heartbeats go on",
         "The client is a member of the group.",
         (_HEARTBEATS,),
     ),
     Claim(
-        "stopped",
         r"It is no member of the group",
         "The client reads without being a member.",
         (
@@ -210,28 +237,11 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "stopped",
         r"It began before the capture, or did not ask",
         "No answer states the group's commit.",
         (
             seen("fetches of what comes", "Fetch", names=("topic",), least=5),
             silent("no OffsetFetch on any connection of the group's members", "Heartbeat", names=("group",)),
         ),
-    ),
-    Claim(
-        "rewound",
-        r"has never committed",
-        "A group finds no commit at any of its starts, and reads again what it had read.",
-        (
-            seen("answers to OffsetFetch without an offset", "OffsetFetch", names=("group",), half="response", least=3),
-            seen("fetches of what was read before", "Fetch", names=("topic",), least=2),
-            NO_COMMIT,
-        ),
-    ),
-    Claim(
-        "rewound",
-        r"In all .* read again",
-        "How many records were read again.",
-        (seen("fetches of what was read before", "Fetch", names=("topic",)),),
     ),
 )  # fmt: skip

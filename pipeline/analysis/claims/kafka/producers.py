@@ -12,33 +12,28 @@ _OF_CLIENT = ("topic", "client")
 _BEGIN = ("AddPartitionsToTxn", "Produce", "AddOffsetsToTxn", "TxnOffsetCommit")
 _REFUSALS = seen("the broker's error", "Produce", names=_OF_CLIENT, where=REFUSED, half="response")
 
-CLAIMS = (
+HANGING_TRANSACTION = (
     Claim(
-        "hanging_transaction",
         r"is open for|was open for|keeps transaction|kept transaction|left transaction|the transaction began",
         "A transaction is open, and since when.",
         (seen("its first request", *_BEGIN, names=_TRANSACTION, half="request"),),
     ),
     Claim(
-        "hanging_transaction",
         r"othing (?:of it )?was seen|is open for",
         "Nothing was seen of it since; it was not ended.",
         (silent("no EndTxn, and nothing else, on its producer's connections", names=_OF_PRODUCER),),
     ),
     Claim(
-        "hanging_transaction",
         r"others there were committed after",
         "Other transactions on the partition take less time.",
         (seen("their ends, in EndTxn, WriteTxnMarkers or responses to readers", "EndTxn", "WriteTxnMarkers", "Fetch"),),
     ),
     Claim(
-        "hanging_transaction",
         r"began anew as|came back as",
         "The producer began anew under another transactional id.",
         (seen("InitProducerId of the other id", "InitProducerId", names=("client",)),),
     ),
     Claim(
-        "hanging_transaction",
         r"coordinator aborted it",
         "The coordinator aborted it after its timeout.",
         (
@@ -48,138 +43,147 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "hanging_transaction",
         r"get[s]? nothing beyond it|got nothing beyond it",
         "Readers of committed records wait for it.",
         (seen("fetches that stop at the last stable offset", "Fetch", names=_TOPIC, half="response"),),
     ),
+)  # fmt: skip
+
+LSO_STALLED = (
     Claim(
-        "lso_stalled",
         r"last stable offset of .* stood at",
         "The last stable offset stands while the log grows.",
         (seen("Fetch or ListOffsets responses that state both", "Fetch", "ListOffsets", names=_TOPIC, half="response",
               least=2),),
     ),
     Claim(
-        "lso_stalled",
         r"\(transactional id [^)]*\) has held its transaction open",
         "Whose transaction it is.",
         (seen("the request that states its producer id, or its batches", "InitProducerId", *_BEGIN,
               names=_TRANSACTION),),
     ),
     Claim(
-        "lso_stalled",
         r"has held its transaction open",
         "A transaction is open.",
         (seen("fetches that stop at it, or its batches", "Fetch", "ListOffsets", "Produce", names=_TOPIC),),
     ),
+)  # fmt: skip
+
+READ_COMMITTED_STARVED = (
     Claim(
-        "read_committed_starved",
         r"reads only what is committed",
         "A reader of committed records gets no records.",
         (seen("its fetches at the last stable offset", "Fetch", names=_OF_CLIENT, least=2),),
     ),
     Claim(
-        "read_committed_starved",
         r"behind which a transaction of (?!an unknown|a producer)",
         "Whose transaction holds it back.",
         (seen("its batches, in Produce requests or Fetch responses", *_BEGIN, "Fetch", names=_TOPIC),),
     ),
-    Claim("read_committed_starved", r"(offsets?|transaction markers?\)) waits?", "How much waits.",
+    Claim(r"(offsets?|transaction markers?\)) waits?", "How much waits.",
           (seen("the log's end in Fetch responses", "Fetch", names=_TOPIC, half="response"),)),
+)  # fmt: skip
+
+FENCED_PRODUCER = (
     Claim(
-        "fenced_producer",
         r"was fenced off|aborted transaction",
         "A producer was fenced off its transactional id, or its transaction was aborted.",
         (seen("the broker's error", names=("client",), where=REFUSED, half="response"),),
     ),
     Claim(
-        "fenced_producer",
         r"has taken the id over|by turns|take transactional id|from each other",
         "Who took the id over.",
         (seen("InitProducerId of the other client", "InitProducerId", names=_TRANSACTION, half="request"),),
     ),
     Claim(
-        "fenced_producer",
         r"not refused again",
         "The producer was not refused again.",
         (silent("no further error on its connections", names=("client",)),),
     ),
-    Claim("sequence_gap", r"out of sequence|began anew on", "A producer writes out of sequence.", (_REFUSALS,)),
+)  # fmt: skip
+
+SEQUENCE_GAP = (
+    Claim(r"out of sequence|began anew on", "A producer writes out of sequence.", (_REFUSALS,)),
+)  # fmt: skip
+
+PRODUCE_REFUSED = (
     Claim(
-        "produce_refused",
         r"refused records",
         "Brokers refused records.",
         (_REFUSALS,),
     ),
     Claim(
-        "produce_refused",
         r"not written by any later attempt|not written",
         "The records were not written by a later attempt.",
         (silent("no accepted repetition on the producer's connections", "Produce", names=("client",)),),
     ),
+)  # fmt: skip
+
+DUPLICATE_WRITE = (
     Claim(
-        "duplicate_write",
         r"twice",
         "Records are in the log twice.",
         (seen("the first request, and its repetition", "Produce", names=_OF_CLIENT, half="request", least=2),),
     ),
     Claim(
-        "duplicate_write",
         r"appended both|Offsets by partition",
         "The broker appended both, and where.",
         (seen("responses or fetches that state both offsets", "Produce", "Fetch", names=_TOPIC, half="response"),),
     ),
     Claim(
-        "duplicate_write",
         r"it got no answer",
         "The first request was not answered in time.",
         (silent("no response on the producer's connection", "Produce", names=_OF_CLIENT, half="response"),),
     ),
-    Claim("duplicate_write", r"without idempotence", "The producer writes without idempotence.",
+    Claim(r"without idempotence", "The producer writes without idempotence.",
           (seen("batches without a producer id", "Produce", names=_OF_CLIENT, half="request"),)),
+)  # fmt: skip
+
+CRC_MISMATCH = (
     Claim(
-        "crc_mismatch",
         r"[Cc]hecksum",
         "A batch's checksum does not match its content.",
         (seen("the batch", "Produce", "Fetch", names=_TOPIC),),
     ),
+)  # fmt: skip
+
+OVERSIZED_OR_TINY_BATCHES = (
     Claim(
-        "oversized_or_tiny_batches",
         r"larger than (?:it allows|max)|The broker refused them",
         "A topic does not take batches of this size.",
         (_REFUSALS,),
     ),
     Claim(
-        "oversized_or_tiny_batches",
         r"records a batch|batches of about one record",
         "A producer writes batches of about one record.",
         (seen("its batches", "Produce", names=_OF_CLIENT, half="request", least=2),),
     ),
+)  # fmt: skip
+
+ACKS0_PRODUCER = (
     Claim(
-        "acks0_producer",
         r"acks=0",
         "A producer writes without asking for an answer.",
         (seen("requests with acks=0", "Produce", names=("client",), half="request",
               where="json_extract_string(request_body, '$.acks') = '0'"),),
     ),
+)  # fmt: skip
+
+OLD_MESSAGE_FORMAT = (
     Claim(
-        "old_message_format",
         r"carries messages of format|holds old message formats|by requests that cannot take",
         "A topic carries old message formats.",
         (seen("batches of these formats, or requests that take no others", "Produce", "Fetch", names=_TOPIC),),
     ),
     Claim(
-        "old_message_format",
         r"(?<!who )\bwritten (?:to \S+ )?by",
         "Who writes them.",
         (seen("batches of these formats in Produce requests", "Produce", names=_TOPIC, half="request"),),
     ),
     Claim(
-        "old_message_format",
         r"read by",
         "Who reads them.",
         (seen("fetches of the topic", "Fetch", names=_TOPIC),),
     ),
-    Claim("old_message_format", r"They have no idempotence", "What these formats lack.", ()),
+    Claim(r"They have no idempotence", "What these formats lack.", ()),
 )  # fmt: skip

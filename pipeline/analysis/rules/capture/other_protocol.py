@@ -12,13 +12,14 @@ from typing import Final
 
 from decoder.model import SPEAKS, FrameFlags
 from decoder.protocols import protocols
+from pipeline.analysis.claims.capture import OTHER_PROTOCOL
 from pipeline.analysis.rules.capture.connections.handshakes import speak_tls
 from pipeline.analysis.rules.capture.connections.shapes import seen
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, not_why, own_clients, server
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import OF_SERVER, Rule, finds
+from pipeline.analysis.rules.rule import OF_SERVER, Rule
 from pipeline.analysis.rules.thresholds import UNANSWERED_TIMES, Count, RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row
 from pipeline.humanize import clock, first_of, pluralize
@@ -58,6 +59,7 @@ class OtherProtocol(Rule):
     name = "other_protocol"
     title = "Server speaks another protocol"
     protocol = "capture"
+    about = "the capture itself"
     severities = ("critical", "warning")
     reads = ("exchanges", "waiting", "gaps", "connections", "commands")
     advice = (ADVICE, CLOSED_ADVICE)
@@ -75,6 +77,22 @@ class OtherProtocol(Rule):
         affected=own_clients,
     )
     gathered = OF_SERVER
+    claims = OTHER_PROTOCOL
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
+        """Apply the rule: one finding for each server, protocol asked in and protocol answered."""
+        titles = {name: protocol.title for name, protocol in protocols().items()}
+        (signs,) = sources.tables.rows(_SIGNS, speaks=SPEAKS)
+        for row in sources.tables.rows(_FOREIGN, speaks=SPEAKS) if signs.foreign else ():
+            yield _finding(
+                _Server(row, titles.get(row.protocol, row.protocol), row.speaks.removeprefix(SPEAKS)), sources, settings
+            )
+        tls = speak_tls(seen(sources)) if signs.closed else {}
+        for row in sources.tables.rows(_CLOSED) if signs.closed else ():
+            if row.connections >= settings.unanswered_times:
+                title = titles.get(row.protocol, row.protocol)
+                yield _finding(_Server(row, title, "", is_tls=row.server in tls), sources, settings)
 
 
 _SILENT: Final = int(FrameFlags.UNANSWERED | FrameFlags.CLOSED_BY_SERVER)
@@ -165,22 +183,6 @@ class _Server:
     def remedy(self) -> str:
         """Why that may be."""
         return remedy(self.title, TLS if self.is_tls else self.speaks)
-
-
-@finds(OtherProtocol)
-def find(sources: Sources, settings: OtherProtocol.Thresholds) -> Iterator[Finding]:
-    """Apply the rule: one finding for each server, protocol asked in and protocol answered."""
-    titles = {name: protocol.title for name, protocol in protocols().items()}
-    (signs,) = sources.tables.rows(_SIGNS, speaks=SPEAKS)
-    for row in sources.tables.rows(_FOREIGN, speaks=SPEAKS) if signs.foreign else ():
-        yield _finding(
-            _Server(row, titles.get(row.protocol, row.protocol), row.speaks.removeprefix(SPEAKS)), sources, settings
-        )
-    tls = speak_tls(seen(sources)) if signs.closed else {}
-    for row in sources.tables.rows(_CLOSED) if signs.closed else ():
-        if row.connections >= settings.unanswered_times:
-            title = titles.get(row.protocol, row.protocol)
-            yield _finding(_Server(row, title, "", is_tls=row.server in tls), sources, settings)
 
 
 def _finding(one: _Server, sources: Sources, settings: OtherProtocol.Thresholds) -> Finding:

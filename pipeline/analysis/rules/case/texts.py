@@ -15,6 +15,8 @@ STANDS, LOSES, REFUSED, SLOW, WASTES, LATER = 0, 10, 20, 30, 40, 50
 refused; somebody is slow; something is wasted; something will break one day."""
 
 SEEN = "Seen on the wire: "
+OVER, STAYS = "It is over. If it comes again:", "It is over, but what it did stays:"
+"""What instructions begin with once it is over."""
 
 
 def not_why(whose: str) -> str:

@@ -18,7 +18,7 @@ from pipeline.analysis.columns.nullable import Numbers, whole_array
 from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.episode import Shown
-from pipeline.analysis.rules.kafka.processes.instance_ids import STATES_ONE
+from pipeline.analysis.rules.kafka.processes.instance_id_shared import STATES_ONE
 from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.share_groups.share_states import SHARE_APIS
 from pipeline.analysis.rules.kafka.symptoms import (

@@ -15,6 +15,7 @@ from typing import Final
 
 from pydantic import Field
 
+from pipeline.analysis.claims.mongodb import CHANGE_STREAM_LOST
 from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
@@ -22,7 +23,7 @@ from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, READS_STREAMS, STREAM_LOST
-from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, seconds
@@ -48,12 +49,22 @@ class ChangeStreamLost(Rule):
     advice = tuple(MONGODB.meaning(None, code).advice for code in STREAM_LOST)
     urgency = LOSES
     effects = (Link(("mongo_command_failed",), (CLIENT,), "a stream that is gone cannot be resumed"),)
+    claims = CHANGE_STREAM_LOST
 
     @classmethod
     def is_lasting(cls, case: Case) -> bool:
         """Events that were not read stay missing."""
         del case
         return True
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
+        """Apply the rule: one finding for each application and namespace."""
+        found = []
+        for _, some in groupby(_rows(sources.tables), key=_stream):
+            rows = list(some)
+            found += [_finding(rows, lost, settings) for lost in losses(rows) if len(lost) >= settings.stream_losses]
+        return last_of_each(found)
 
 
 _WHY: Final = {
@@ -77,16 +88,6 @@ _ROWS: Final = f"""
     SELECT * FROM placed SEMI JOIN hurt USING (server, namespace, application, client_ip, address)
     ORDER BY server, namespace, application, client_ip, address, us, exchange_id
 """
-
-
-@finds(ChangeStreamLost)
-def find(sources: Sources, settings: ChangeStreamLost.Thresholds) -> list[Finding]:
-    """Apply the rule: one finding for each application and namespace."""
-    found = []
-    for _, some in groupby(_rows(sources.tables), key=_stream):
-        rows = list(some)
-        found += [_finding(rows, lost, settings) for lost in losses(rows) if len(lost) >= settings.stream_losses]
-    return last_of_each(found)
 
 
 def _stream(row: Row) -> tuple[str, ...]:

@@ -1,17 +1,19 @@
 """What hints at trouble in single commands of MongoDB: slow and failing ones, and retries.
 
-Whether it is trouble, :mod:`pipeline.analysis.rules.mongodb.judged` decides.
+Whether it is trouble, the rules decide: ``mongo_slow_command``, ``mongo_command_failed``, ``mongo_retry_storm``.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pipeline.analysis.codes.model import HEALTH
 from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.episode import Shown
-from pipeline.analysis.rules.mongodb.mongo_slow_command import MongoSlowCommand
 from pipeline.analysis.tables import Tables
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.mongodb.mongo_slow_command import MongoSlowCommand
 
 SLOW, FAILED, RETRIES, LEAK = "mongo_slow_command", "mongo_command_failed", "mongo_retry_storm", "mongo_cursor_leak"
 

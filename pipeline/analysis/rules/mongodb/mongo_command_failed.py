@@ -1,22 +1,33 @@
-"""Rule ``mongo_command_failed``."""
+"""Rule ``mongo_command_failed``: a command fails again and again, a login is refused, a driver refuses a server.
+
+Evidence: symptoms of single commands, by namespace and command, and their share of what was sent
+(:mod:`pipeline.analysis.rules.mongodb.shares`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
-from pipeline.analysis.codes.advice import BY_CODE
+from pipeline.analysis.claims.mongodb import MONGO_COMMAND_FAILED
+from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, NAMESPACE
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, own_clients, server
+from pipeline.analysis.rules.counted import finding
+from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.command_texts import command, namespace, share
-from pipeline.analysis.rules.mongodb.elsewhere import ELSEWHERE_ADVICE
-from pipeline.analysis.rules.mongodb.old_servers import ADVICE, AREA
+from pipeline.analysis.rules.mongodb.elsewhere import CURSOR_NOT_FOUND, ELSEWHERE_ADVICE, opened_elsewhere
+from pipeline.analysis.rules.mongodb.old_servers import ADVICE, AREA, old_servers
+from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, waits_ms
+from pipeline.analysis.rules.mongodb.shares import Share as ShareOfSent
+from pipeline.analysis.rules.mongodb.shares import codes_of, counted, failed_words, judged, shares_of
 from pipeline.analysis.rules.mongodb.thresholds import MONGO_FAILURE_RUN, MONGO_FAILURE_SHARE
 from pipeline.analysis.rules.rule import OF_NAMESPACE, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import AUTH_FAILED_TIMES, Count, RuleThresholds, Share
-from pipeline.humanize import listed, pluralize
+from pipeline.humanize import first_of, listed, pluralize
 
 
 def _failed(case: Case) -> str:
@@ -82,3 +93,57 @@ class MongoCommandFailed(Rule):
     subject = (NAMESPACE, None)
     counting = Counting(is_refused=True, keeps_each=True)
     effects = (Link(("mongo_retry_storm",), (CLIENT, NAMESPACE), "what failed is asked again"),)
+    claims = MONGO_COMMAND_FAILED
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
+        """Failures with their share of what was sent, then servers that are too old for their drivers."""
+        failed = [e for e in sources.episodes.get(cls.name, ()) if e.times >= _least_failures(e, settings)]
+        shares = shares_of(sources.tables, failed, int(settings.episode_pause_seconds * 1_000_000))
+        elsewhere = opened_elsewhere(sources.tables, failed)
+        of_share = list(judged(failed, shares, settings))
+        waits = waits_ms([episode for episode, _, _ in of_share], sources.tables)
+        for episode, share_of, severity in of_share:
+            opened_at, asked_ms = elsewhere.get(episode, ()), waits.get(episode)
+            yield _failed_finding(episode, share_of, severity, opened_at, asked_ms, sources, settings)
+        yield from old_servers(sources, settings)
+
+
+def _least_failures(episode: Episode, settings: MongoCommandFailed.Thresholds) -> int:
+    """Who is refused may not come back: one failed login is enough."""
+    return settings.auth_failed_times if is_login(episode) else settings.mongo_failures
+
+
+def _failed_finding(
+    episode: Episode, share: ShareOfSent, severity: str, opened_at: Sequence[str], asked_ms: int | None,
+    sources: Sources, settings: MongoCommandFailed.Thresholds,
+) -> Finding:  # fmt: skip
+    """Failures of one command.
+
+    Args:
+        episode, share, severity: of them.
+        opened_at: the servers that have the cursors that were not found; this episode's own where other connections to
+            its address opened them.
+        asked_ms: how long the server asks to wait before a repeat, ms; None: it does not say.
+        sources, settings: see rules.
+    """
+    codes = codes_of(episode)
+    summary, advice = failed_words(episode, share), advice_of(codes)
+    more: dict[str, object] = {"area": codes[0].area} if codes and codes[0].area in ("login", "too old") else {}
+    if is_login(episode):
+        summary = refused_login(episode)
+    elif codes and codes[0].area == "rate limit":
+        more = {"area": codes[0].area, "retry_after_ms": asked_ms}
+        summary = summary[:-1] + (f" (RetryAfterMs up to {asked_ms:,})." if asked_ms else ".")
+    if opened_at and codes[0].name == CURSOR_NOT_FOUND:
+        if set(opened_at) <= set(episode.servers):
+            summary += (
+                f" Other connections to {first_of(opened_at)} opened these cursors less than 10 minutes before, and "
+                "are served on: likely more than one server has this address."
+            )
+        else:
+            summary += f" These cursors were opened at {first_of(opened_at)}."
+        advice = ELSEWHERE_ADVICE.format(servers=first_of(sorted({*opened_at, *episode.servers})))
+    made = finding(episode, severity, summary, advice, sources, _least_failures(episode, settings))
+    errors = [one.name for one in codes]
+    return counted(made, share, errors=errors, **more, **({"opened_at": list(opened_at)} if opened_at else {}))

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.analysis.rules.capture.loss import NOTHING_READ
+from pipeline.analysis.rules.capture.capture_loss import NOTHING_READ
 from pipeline.analysis.tables import ADDRESS, IS_LOSS
 from pipeline.dashboard.queries.scope import Scope, ask_rows
 

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.kafka.rebalances.waits import Late, Round, rounds, waited_for
+from pipeline.analysis.rules.kafka.rebalances.slow_rebalance import Late, Round, rounds, waited_for
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
 MOST = 300

@@ -12,7 +12,7 @@ import pytest
 
 from decoder.model import NO_LOSS
 from pipeline.analysis.claims.model import Ground
-from pipeline.analysis.claims.table import CLAIMS, claims_of
+from pipeline.analysis.claims.table import all_claims, claims_of
 from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.rules.rule import all_rules
 from tests.pipeline.analysis.claims.worlds import Stated, World, each_stated, kernel_loss, recorded, text_of
@@ -46,18 +46,18 @@ Part = tuple[Stated, Ground, frozenset[str]]
 
 
 def test_each_rule_has_claims() -> None:
-    assert {claim.rule for claim in CLAIMS} == {rule.name for rule in all_rules()}
+    assert [rule.name for rule in all_rules() if not rule.claims] == []
 
 
 @pytest.mark.proof
 def test_the_recordings_state_each_claim() -> None:
     stated = {(one.claim.rule, one.claim.says) for name in RECORDINGS for one in each_stated(recorded(name))}
-    assert {(claim.rule, claim.says) for claim in CLAIMS} - stated == set()
+    assert {(claim.rule, claim.says) for claim in all_claims()} - stated == set()
 
 
 def test_each_claim_is_one_row() -> None:
-    assert len({(claim.rule, claim.words) for claim in CLAIMS}) == len(CLAIMS)
-    assert len({(claim.rule, claim.says) for claim in CLAIMS}) == len(CLAIMS)
+    assert len({(claim.rule, claim.words) for claim in all_claims()}) == len(all_claims())
+    assert len({(claim.rule, claim.says) for claim in all_claims()}) == len(all_claims())
 
 
 @of_each_recording

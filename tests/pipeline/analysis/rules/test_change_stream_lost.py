@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.mongodb import change_stream_lost
+from pipeline.analysis.rules.mongodb.change_stream_lost import ChangeStreamLost
 from pipeline.analysis.rules.mongodb.commands import command_symptoms
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import MONGO_COMMANDS
@@ -49,13 +49,13 @@ PLAYS: dict[str, tuple[list[Row], str | None]] = {
 @pytest.mark.parametrize("play", PLAYS)
 def test_a_stream_is_lost_if_no_driver_can_resume_it(play: str):
     rows, state = PLAYS[play]
-    found = list(change_stream_lost.find(sources(commands=rows), SETTINGS))
+    found = list(ChangeStreamLost.detect(sources(commands=rows), SETTINGS))
     assert [(f.subject, f.state) for f in found] == ([("shop.orders/index", state)] if state else [])
     assert {f.severity for f in found} <= {"critical" if state == "ongoing" else "warning"}
 
 
 def test_it_is_told_when_it_had_read_last():
-    (found,) = change_stream_lost.find(sources(commands=PLAYS["begins anew"][0]), SETTINGS)
+    (found,) = ChangeStreamLost.detect(sources(commands=PLAYS["begins anew"][0]), SETTINGS)
     assert "had read last at 12:00:02 UTC, 7 s before" in found.summary
     assert "began a stream anew at 12:00:10 UTC" in found.summary
     assert found.details["times"] == 1
@@ -71,7 +71,7 @@ def test_what_is_reported_as_a_lost_stream_is_no_failed_command_as_well():
 def test_a_stream_that_was_begun_anew_and_read_is_lost_another_time():
     first = [command(9, "getMore", LOST), command(10, "aggregate", LOST), command(11, "aggregate")]
     rows = [*OPENED, *first, command(12, "getMore"), command(90, "getMore", LOST), command(95, "aggregate", LOST)]
-    (found,) = change_stream_lost.find(sources(commands=rows), SETTINGS)
+    (found,) = ChangeStreamLost.detect(sources(commands=rows), SETTINGS)
     assert (found.state, found.details["times"], found.details["recurrences"]) == ("ongoing", 2, 1)
     assert "was lost at 12:01:30 UTC" in found.summary
 
@@ -83,7 +83,7 @@ def test_connections_of_unknown_applications_are_judged_alone():
                                                                             **nameless)]  # fmt: skip
     other = [command(8, "getMore", client="10.0.0.9:2", **nameless), command(10, "aggregate", client="10.0.0.9:2",
                                                                              **nameless)]  # fmt: skip
-    (found,) = change_stream_lost.find(sources(commands=[*lost, *other]), SETTINGS)
+    (found,) = ChangeStreamLost.detect(sources(commands=[*lost, *other]), SETTINGS)
     assert (found.subject, found.state, found.severity) == ("shop.orders/10.0.0.9", "unknown", "warning")
     assert "an application without name (port 1) at 10.0.0.9" in found.summary
     assert found.details["address"] == "10.0.0.9:1"

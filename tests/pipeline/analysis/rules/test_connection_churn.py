@@ -109,13 +109,13 @@ PLAYS: dict[str, tuple[list[Row], str | None]] = {
 @pytest.mark.parametrize("play", PLAYS)
 def test_churn_is_many_spread_connections_with_little_work(play: str):
     rows, severity = PLAYS[play]
-    found = list(churning.find(sources(exchanges=rows), finding_settings()))
+    found = list(churning.churning_clients(sources(exchanges=rows), finding_settings()))
     assert [(f.severity, f.subject) for f in found] == ([(severity, "app/10.0.0.9")] if severity else [])
 
 
 def test_clients_of_mongodb_churn_alike():
     rows = list(chain.from_iterable(mongo(n, n, "saslStart", "find", "endSessions") for n in range(40)))
-    (found,) = churning.find(sources(commands=rows), finding_settings())
+    (found,) = churning.churning_clients(sources(commands=rows), finding_settings())
     assert (found.severity, found.subject, found.cluster) == ("warning", "shop/10.0.0.9", "10.0.0.1:27017")
     assert (found.details["connections"], found.details["work_requests"]) == (40, 40)
     assert "MongoClient" in found.advice
@@ -123,7 +123,7 @@ def test_clients_of_mongodb_churn_alike():
 
 def test_monitoring_connections_of_a_driver_stay_and_are_none():
     rows = [one for m in range(3) for n in range(60) for one in mongo(n, m, "hello")]
-    assert list(churning.find(sources(commands=rows), finding_settings())) == []
+    assert list(churning.churning_clients(sources(commands=rows), finding_settings())) == []
 
 
 def test_it_lasts_as_long_as_it_does_and_comes_again():
@@ -131,7 +131,7 @@ def test_it_lasts_as_long_as_it_does_and_comes_again():
         return list(chain.from_iterable(kafka(n + m, first + m, PRODUCE) for m in range(count)))
 
     rows = [*from_then(0, 0, 100), *from_then(300, 1000, 200)]
-    (found,) = churning.find(sources(exchanges=rows), finding_settings())
+    (found,) = churning.churning_clients(sources(exchanges=rows), finding_settings())
     assert found.last_us - found.first_us > 170_000_000
     assert found.details["recurrences"] == 1
     assert found.details["last_of_all_us"] - found.details["first_of_all_us"] > 470_000_000
@@ -140,4 +140,4 @@ def test_it_lasts_as_long_as_it_does_and_comes_again():
 def test_a_deploy_of_mongodbs_clients_is_none():
     working = [mongo(n + 0.1, 1000 + n, *["find"] * 60) for n in range(40)]
     rows = list(chain.from_iterable([*(mongo(n, n, "saslStart") for n in range(40)), *working]))
-    assert churning.find(sources(commands=rows), finding_settings()) == []
+    assert churning.churning_clients(sources(commands=rows), finding_settings()) == []

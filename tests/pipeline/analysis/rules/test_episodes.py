@@ -13,18 +13,22 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.episodes import collect_episodes
-from pipeline.analysis.rules.kafka.brokers import elections
-from pipeline.analysis.rules.kafka.clients import requests
+from pipeline.analysis.rules.kafka.brokers.stale_metadata import StaleMetadata
+from pipeline.analysis.rules.kafka.clients.fetch_session_churn import FetchSessionChurn
+from pipeline.analysis.rules.kafka.clients.topic_recreated import TopicRecreated
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
+from pipeline.analysis.rules.kafka.clients.unsupported_version import UnsupportedVersion
 from pipeline.analysis.rules.kafka.exchange_symptoms import without_bodies
-from pipeline.analysis.rules.kafka.producers import fenced_producer, sequences
+from pipeline.analysis.rules.kafka.producers.fenced_producer import FencedProducer
+from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import OversizedOrTinyBatches
+from pipeline.analysis.rules.kafka.producers.sequence_gap import SequenceGap
 from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, NO_SESSION
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_EVENTS, RECORD_BATCHES
-from tests.pipeline.analysis.sources import sources
+from tests.pipeline.analysis.sources import detected, sources
 from tests.pipeline.rows import T0, arrow, row
 
 SETTINGS = finding_settings()
@@ -125,10 +129,8 @@ def found() -> dict[tuple[str, str], Finding]:
     made = replace(sources(exchanges=FETCHES, batches=BATCHES), episodes=episodes, traffic=TRAFFIC, ends=ENDS)
     findings = [
         *(one for rule in all_rules() if issubclass(rule, counted.CountedRule) for one in rule.detect(made, SETTINGS)),
-        *requests.find(made, SETTINGS),
-        *sequences.find(made, SETTINGS),
-        *fenced_producer.find(made, SETTINGS),
-        *elections.find(made, SETTINGS),
+        *detected((FetchSessionChurn, UnsupportedVersion, TopicRecreated), made, SETTINGS),
+        *detected((SequenceGap, OversizedOrTinyBatches, FencedProducer, StaleMetadata), made, SETTINGS),
     ]
     return {(f.rule, f.subject): f for f in findings}
 
@@ -220,7 +222,7 @@ def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, bu
     shown = [symptom(n * every, "fetch_session_churn", "canary", "opened") for n in range(310)]
     episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n * every, "canary") for n in range(310)]), episodes=episodes, ends=ENDS)
-    (found,) = (one for one in requests.find(made, SETTINGS) if one.rule == "fetch_session_churn")
+    (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert (found.severity, found.details["busiest"]) == (severity, busiest)
     assert f"up to {busiest} within 10 min" in found.summary
 
@@ -229,7 +231,7 @@ def test_a_client_that_gets_no_session_waits_for_the_brokers_cache() -> None:
     shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION) for n in range(12)]
     episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
-    (found,) = requests.find(made, SETTINGS)
+    (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert "asked for a fetch session in vain" in found.summary
     assert "the broker's cache of sessions is full, or it keeps none" in found.summary
 
@@ -240,7 +242,7 @@ def test_a_broker_that_gives_nobody_a_session_may_keep_none(others: int, severit
     shown += [symptom(n, "fetch_session_churn", "other", "opened") for n in range(others)]
     episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(310)]), episodes=episodes, ends=ENDS)
-    (found,) = requests.find(made, SETTINGS)
+    (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert (found.severity, found.details["in_vain"]) == (severity, True)
 
 
@@ -248,7 +250,7 @@ def test_a_session_that_was_refused_once_is_not_why_others_are_opened() -> None:
     shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION if n == 5 else "opened") for n in range(12)]
     episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
-    (found,) = requests.find(made, SETTINGS)
+    (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert "began a new fetch session" in found.summary
 
 
@@ -258,7 +260,7 @@ def test_a_client_that_churns_again_after_a_pause_is_told_by_its_last_time() -> 
     ]
     fetches = [fetch(9000 * turn + n, "canary") for turn in range(2) for n in range(12 + turn)]
     episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
-    (found,) = requests.find(replace(sources(exchanges=fetches), episodes=episodes, ends=ENDS), SETTINGS)
+    (found,) = FetchSessionChurn.detect(replace(sources(exchanges=fetches), episodes=episodes, ends=ENDS), SETTINGS)
     assert (found.details["times"], found.details["recurrences"]) == (12, 1)
     assert "in 12 fetches" in found.summary
 
@@ -268,7 +270,7 @@ def test_batches_that_were_lost_again_are_told_by_the_last_time() -> None:
     resent = [batch(9 + 9000 * 2, "again", 5, None), batch(18010, "later", 5, 50)]
     episodes = {"sequence_gap": collect_episodes(shown, ONE_CLUSTER, SETTINGS)}
     ends = {"b:1": T0_US + 100_000_000_000}
-    (found,) = sequences.find(replace(sources(batches=resent), episodes=episodes, ends=ends), SETTINGS)
+    (found,) = SequenceGap.detect(replace(sources(batches=resent), episodes=episodes, ends=ends), SETTINGS)
     assert (found.details["recurrences"], found.first_us) == (1, T0_US + 9_009_000_000)
 
 
@@ -277,8 +279,8 @@ def test_many_batches_that_were_all_sent_again_are_no_loss() -> None:
     resent = [batch(n / 10, "busy", n, None) for n in range(60)] + [batch(20 + n, "later", n, n) for n in range(60)]
     episodes = {"sequence_gap": collect_episodes(shown, ONE_CLUSTER, SETTINGS)}
     made = replace(sources(batches=resent), episodes=episodes, ends=ENDS)
-    assert sequences.find(made, SETTINGS) == []
-    assert len(sequences.find(replace(made, tables=sources(batches=resent[:-1]).tables), SETTINGS)) == 1
+    assert list(SequenceGap.detect(made, SETTINGS)) == []
+    assert len(list(SequenceGap.detect(replace(made, tables=sources(batches=resent[:-1]).tables), SETTINGS))) == 1
 
 
 def test_many_batches_that_were_all_split_are_not_lost() -> None:
@@ -287,7 +289,7 @@ def test_many_batches_that_were_all_split_are_not_lost() -> None:
     pieces = [batch(n + 0.5, "a piece", n, n, size=5000, base_timestamp=n) for n in range(30)]
     episodes = {"oversized_or_tiny_batches": collect_episodes(shown, ONE_CLUSTER, SETTINGS)}
     made = replace(sources(batches=[*whole, *pieces]), episodes=episodes, ends=ENDS)
-    assert [one.severity for one in sequences.find(made, SETTINGS)] == ["info"]
+    assert [one.severity for one in OversizedOrTinyBatches.detect(made, SETTINGS)] == ["info"]
 
 
 def test_a_topic_that_was_made_anew_twice_names_groups_that_stand_in_it() -> None:
@@ -297,7 +299,7 @@ def test_a_topic_that_was_made_anew_twice_names_groups_that_stand_in_it() -> Non
         row(OFFSET_EVENTS, **made, group_id=group, exchange_id=group, ts=T0 + timedelta(microseconds=us))
         for group, us in (("old", 10), ("new", 300))
     ]
-    (found,) = requests.find(replace(sources(events=commits), facts=Facts(topics=lives), ends=ENDS), SETTINGS)
+    (found,) = TopicRecreated.detect(replace(sources(events=commits), facts=Facts(topics=lives), ends=ENDS), SETTINGS)
     assert (found.rule, found.details["committed_since"]) == ("topic_recreated", ["new"])
     assert (found.details["recurrences"], found.details["first_of_all_us"]) == (1, T0_US + 50)
     assert "have not committed since" in found.advice

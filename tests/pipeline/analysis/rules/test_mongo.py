@@ -15,12 +15,15 @@ from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.model import Finding
-from pipeline.analysis.rules.mongodb import commands, cursors, judged
+from pipeline.analysis.rules.mongodb import commands
 from pipeline.analysis.rules.mongodb.commands import FAILED, LEAK, RETRIES, SLOW
-from pipeline.analysis.rules.mongodb.cursors import LeftOpen, leak
+from pipeline.analysis.rules.mongodb.mongo_command_failed import MongoCommandFailed
+from pipeline.analysis.rules.mongodb.mongo_cursor_leak import LeftOpen, MongoCursorLeak, leak
+from pipeline.analysis.rules.mongodb.mongo_retry_storm import MongoRetryStorm
+from pipeline.analysis.rules.mongodb.mongo_slow_command import MongoSlowCommand
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES_WITH_BODIES, GAPS, MONGO_COMMANDS
-from tests.pipeline.analysis.sources import sources
+from tests.pipeline.analysis.sources import detected, sources
 from tests.pipeline.rows import T0, row
 
 SETTINGS = finding_settings()
@@ -155,7 +158,8 @@ def played(rows: list[Row], exchanges: Sequence[Row] = ()) -> list[Finding]:
     for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), Facts(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(made, episodes=episodes)
-    return [*judged.find(made, SETTINGS), *cursors.find(made, SETTINGS)]
+    rules = (MongoSlowCommand, MongoCommandFailed, MongoRetryStorm, MongoCursorLeak)
+    return detected(rules, made, SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -355,7 +359,7 @@ def test_cursors_that_are_closed_at_last_were_left_open_before():
         return [*opened, command(n + 90, "killCursors", cursors_killed=[first + m for m in range(12)])]
 
     made = sources(commands=[*leave(0, 100), *leave(200, 200), command(400, "ping")])
-    (found,) = cursors.find(replace(made, ends=commands.ends(made.tables)), SETTINGS)
+    (found,) = MongoCursorLeak.detect(replace(made, ends=commands.ends(made.tables)), SETTINGS)
     assert (found.state, found.details["cursors"], found.details["recurrences"]) == ("resolved", 12, 1)
     assert "lay idle until 12:04:50 UTC, when they were closed" in found.summary
 
@@ -365,7 +369,7 @@ def test_cursors_that_are_closed_one_after_the_other_are_none_left_open():
         one for n in range(40) for one in (cursor(n * 5, n), command(n * 5 + 40, "killCursors", cursors_killed=[n]))
     ]
     made = sources(commands=rows)
-    assert list(cursors.find(replace(made, ends=commands.ends(made.tables)), SETTINGS)) == []
+    assert list(MongoCursorLeak.detect(replace(made, ends=commands.ends(made.tables)), SETTINGS)) == []
 
 
 def test_how_long_the_server_asks_to_wait_is_stated() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules import rule as registry
-from pipeline.analysis.rules.rule import Family, Rule, all_rules, settings_of
+from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.rule import Rule, all_rules, families_of, settings_of
 from pipeline.analysis.rules.settings import finding_settings_model
 from tests.paths import ROOT
 from tests.pipeline.analysis.rules.advice import comes_from, is_part, names_in, whole
@@ -26,17 +27,20 @@ _ADVICE = ("Now: look at {what}. Fix: mend it.", "Now: wait for {what}.", "Now: 
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], Family]:
-    """Passes that are registered meanwhile, and rules, without those that there are."""
+def registered(monkeypatch: pytest.MonkeyPatch) -> dict[str, type[Rule]]:
+    """Rules that are registered meanwhile, without those that there are."""
     monkeypatch.setattr(registry, "_RULES", {})
-    monkeypatch.setattr(registry, "_PASSES", {})
-    return registry._PASSES
+    return registry._RULES
+
+
+def _nothing(_rule: type[Rule], _sources: Sources, _settings: object) -> list[Finding]:
+    return []
 
 
 def sample(**stated: object) -> type[Rule]:
     facts = {
         "name": "sample", "title": "Sample", "protocol": "kafka", "severities": ("info",), "advice": _ADVICE,
-        "__doc__": "A sample\nof rules.\n\nAnd more.",
+        "__doc__": "A sample\nof rules.\n\nAnd more.", "detect": classmethod(_nothing),
     }  # fmt: skip
     return type("Sample", (Rule,), {name: value for name, value in {**facts, **stated}.items() if value is not None})
 
@@ -72,30 +76,42 @@ def test_thresholds_are_fields_with_a_default_and_a_meaning(rule: type[Rule]) ->
         assert field.description, name
 
 
-def test_a_rule_registers_itself_with_what_it_states(registered: dict[tuple[str, str], Family]) -> None:
-    rule = sample(detect=classmethod(lambda _rule, _sources, _settings: []))
-    (family,) = registered.values()
+def test_a_rule_registers_itself_with_what_it_states(registered: dict[str, type[Rule]]) -> None:
+    rule = sample()
+    (family,) = families_of(registered.values())
     assert (family.rules, family.is_last) == ((rule,), False)
     assert family.find(sources(), None) == []
     assert rule.meaning == "A sample of rules."
     assert sample(meaning="Another.").meaning == "Another."
 
 
+def test_rules_that_name_one_function_share_its_pass(registered: dict[str, type[Rule]]) -> None:
+    def find(_sources: Sources, _settings: object) -> list[Finding]:
+        return []
+
+    one = sample(detect=None, found_by=(find,))
+    other = sample(name="other", found_by=(find,), __qualname__="Other")
+    own, shared = sorted(families_of(registered.values()), key=lambda family: len(family.rules))
+    assert (own.rules, own.find) == ((other,), other.detect)
+    assert (shared.rules, shared.find) == ((one, other), find)
+
+
 @pytest.mark.parametrize(
     ("stated", "error"),
     [
+        ({"detect": None}, "rule sample states neither detect nor found_by: nothing finds it"),
         ({"advice": None, "title": None}, "rule Sample does not state its title, advice"),
         ({"severities": ("info", "fatal")}, "rule sample: its severities are none of critical, warning, info"),
     ],
 )
 def test_what_is_not_in_order_is_no_rule(
-    stated: dict[str, object], error: str, registered: dict[tuple[str, str], Family]
+    stated: dict[str, object], error: str, registered: dict[str, type[Rule]]
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=error):
         sample(**stated)
 
 
-def test_two_rules_of_one_name_are_refused(registered: dict[tuple[str, str], Family]) -> None:
+def test_two_rules_of_one_name_are_refused(registered: dict[str, type[Rule]]) -> None:
     sample()
     with pytest.raises(TypeError, match=r"two rules are called sample: .*, elsewhere"):
         sample(__module__="elsewhere")
@@ -123,7 +139,7 @@ def test_a_rule_that_is_not_installed_states_nothing() -> None:
     ],
 )
 def test_an_advice_comes_from_a_text_or_from_two_parts(
-    advice: str, expected: bool, registered: dict[tuple[str, str], Family]
+    advice: str, expected: bool, registered: dict[str, type[Rule]]
 ) -> None:
     assert comes_from(sample(), advice) is expected
 
@@ -133,11 +149,10 @@ def test_the_example_of_the_docs_finds_and_advises_what_it_lists(
 ) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "adding-a-rule.md").read_text(), re.DOTALL)
     monkeypatch.setattr(registry, "_RULES", {})
-    monkeypatch.setattr(registry, "_PASSES", {})
     (tmp_path / "crowded_group.py").write_text(example)
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module("crowded_group")
-    (family,) = registry._PASSES.values()
+    (family,) = families_of(registry._RULES.values())
     assert family.rules == (module.CrowdedGroup,)
     events = [
         {

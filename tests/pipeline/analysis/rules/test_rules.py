@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.kafka.commits import competing_committers, stuck_commit
+from pipeline.analysis.rules.kafka.commits.competing_committers import CompetingCommitters
+from pipeline.analysis.rules.kafka.commits.stuck_commit import StuckCommit
 from pipeline.analysis.rules.kafka.producers import stable_offsets
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
@@ -191,7 +192,7 @@ def found() -> dict[tuple[str, str], Finding]:
     made = replace(made, ends=ends)
     findings = [
         f
-        for find in (stuck_commit.find, competing_committers.find, stable_offsets.find)
+        for find in (StuckCommit.detect, CompetingCommitters.detect, stable_offsets.stalls_and_starved)
         for f in find(made, finding_settings())
     ]
     by_place = {(f.cluster, f.rule): f for f in findings}

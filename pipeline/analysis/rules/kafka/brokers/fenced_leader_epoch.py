@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.analysis.claims.kafka.brokers import FENCED_LEADER_EPOCH
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
 from pipeline.analysis.rules.counted import CountedRule, clients, gets_on, place, when
@@ -25,6 +26,7 @@ class FencedLeaderEpoch(CountedRule):
     name = "fenced_leader_epoch"
     title = "Leader epoch fenced"
     protocol = "kafka"
+    about = "metadata"
     severities = ("warning", "info")
     reads = ("exchanges", "events")
     advice = (
@@ -44,6 +46,7 @@ class FencedLeaderEpoch(CountedRule):
     gathered = OF_CLIENT
     subject = (None, CLIENT)
     counting = Counting(is_refused=True)
+    claims = FENCED_LEADER_EPOCH
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:

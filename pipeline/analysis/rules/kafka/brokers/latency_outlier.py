@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.brokers import LATENCY_OUTLIER
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, never, not_why, own_clients
@@ -26,7 +27,7 @@ from pipeline.analysis.rules.kafka.links import SLOWED
 from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
 from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule, finds
+from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
 from pipeline.humanize import clock, listed, pluralize
@@ -66,6 +67,7 @@ class LatencyOutlier(Rule):
     name = "latency_outlier"
     title = "Slow broker"
     protocol = "kafka"
+    about = "clients and brokers"
     severities = ("warning", "info")
     advice = (_ADVICE,)
     urgency = SLOW
@@ -88,6 +90,16 @@ class LatencyOutlier(Rule):
         Link(("unanswered_requests",), (SERVER,), SLOWED),
         Link(("duplicate_write", "connection_churn"), (CLIENT,), SLOWED),
     )
+    claims = LATENCY_OUTLIER
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
+        """Apply the rule: of each broker the last time."""
+        many = [e for e in sources.episodes.get(cls.name, ()) if e.times >= settings.slow_answers]
+        usual = _usual(sources.tables, many, settings) if many else {}
+        found = {e: slow for e in many if (slow := _slow(e, usual, settings))}
+        for last in last_of_each(found):
+            yield _finding(last, found[last], sources, settings)
 
 
 _REPLICATED = ("Produce", "OffsetCommit", "TxnOffsetCommit")
@@ -122,16 +134,6 @@ class _Slow:
         usual = f"usually below {max(self.usual_us, 1000) / 1000:.0f} ms"
         often = "once" if len(self.shown) == 1 else f"{len(self.shown)} times"
         return f"up to {self.peak_us / 1_000_000:.1f} s to answer {self.api} ({often}, {usual})"
-
-
-@finds(LatencyOutlier)
-def find(sources: Sources, settings: LatencyOutlier.Thresholds) -> Iterator[Finding]:
-    """Apply the rule: of each broker the last time."""
-    many = [e for e in sources.episodes.get(LatencyOutlier.name, ()) if e.times >= settings.slow_answers]
-    usual = _usual(sources.tables, many, settings) if many else {}
-    found = {e: slow for e in many if (slow := _slow(e, usual, settings))}
-    for last in last_of_each(found):
-        yield _finding(last, found[last], sources, settings)
 
 
 def _slow(episode: Episode, usual: Mapping[tuple[str, str], int], settings: LatencyOutlier.Thresholds) -> list[_Slow]:

@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import CoordinatorUnavailable
-from pipeline.analysis.rules.kafka.brokers.partition_unavailable import PartitionUnavailable
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import ADDRESS
 from pipeline.humanize import clock, first_of, pluralize, seconds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import CoordinatorUnavailable
+    from pipeline.analysis.rules.kafka.brokers.partition_unavailable import PartitionUnavailable
 
 USUAL_GAPS = 3
 """An outage is at least so many times as long as the usual time from one success at its place to the next."""

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 
+from pipeline.analysis.claims.kafka.processes import RECORDS_GONE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
@@ -24,7 +25,7 @@ from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import host_of, who
-from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, pluralize, some
@@ -56,6 +57,7 @@ class RecordsGone(Rule):
     name = "records_gone"
     title = "Acknowledged records gone"
     protocol = "kafka"
+    about = "progress"
     severities = ("critical",)
     reads = ("events", "exchanges", "batches")
     advice = (f"{_WRITE}{_FIX}", f"{_WRITE}{_READ}{_FIX}")
@@ -72,12 +74,34 @@ class RecordsGone(Rule):
             "the log ends before what was read and committed",
         ),
     )
+    claims = RECORDS_GONE
 
     @classmethod
     def is_lasting(cls, case: Case) -> bool:
         """What is gone stays gone."""
         del case
         return True
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
+        """Apply the rule: one finding for each partition."""
+        suspects = shorter(sources.tables, _ASKED)
+        if not suspects.num_rows:
+            return
+        sources.tables.add("shorter", suspects)
+        by_place: defaultdict[Place, list[Row]] = defaultdict(list)
+        for row in sources.tables.each(_OF_SUSPECTS):
+            by_place[row.cluster, row.topic, row.partition].append(row)
+        gone: dict[Place, list[Fall]] = {}
+        for place, rows in by_place.items():
+            found = [
+                fall for fall in falls(rows)
+                if fall.before - fall.after >= settings.reset_records and not _is_anew(place, fall, sources)
+            ]  # fmt: skip
+            if found:
+                gone[place] = found
+        for (place, found), touched in zip(gone.items(), _touched(gone, sources.tables), strict=True):
+            yield _finding(place, found, touched, sources, settings)
 
 
 _LEAST_US, _LEAST_TIMES = 5_000_000, 3
@@ -146,28 +170,6 @@ class Fall:
     evidence: tuple[str, ...]
     is_given_again: bool
     servers: tuple[str, ...]
-
-
-@finds(RecordsGone)
-def find(sources: Sources, settings: RecordsGone.Thresholds) -> Iterator[Finding]:
-    """Apply the rule: one finding for each partition."""
-    suspects = shorter(sources.tables, _ASKED)
-    if not suspects.num_rows:
-        return
-    sources.tables.add("shorter", suspects)
-    by_place: defaultdict[Place, list[Row]] = defaultdict(list)
-    for row in sources.tables.each(_OF_SUSPECTS):
-        by_place[row.cluster, row.topic, row.partition].append(row)
-    gone: dict[Place, list[Fall]] = {}
-    for place, rows in by_place.items():
-        found = [
-            fall for fall in falls(rows)
-            if fall.before - fall.after >= settings.reset_records and not _is_anew(place, fall, sources)
-        ]  # fmt: skip
-        if found:
-            gone[place] = found
-    for (place, found), touched in zip(gone.items(), _touched(gone, sources.tables), strict=True):
-        yield _finding(place, found, touched, sources, settings)
 
 
 def _is_anew(place: Place, fall: Fall, sources: Sources) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.claims.kafka.brokers import AUTH_FAILED
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
@@ -33,6 +34,7 @@ class AuthFailed(CountedRule):
     name = "auth_failed"
     title = "Authentication or authorization failed"
     protocol = "kafka"
+    about = "clients and brokers"
     severities = ("critical", "warning", "info")
     advice = (BY_CODE,)
     urgency = REFUSED
@@ -53,6 +55,7 @@ class AuthFailed(CountedRule):
             "who is refused tries again",
         ),
     )
+    claims = AUTH_FAILED
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.brokers import FETCH_SESSION_CHURN
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, own_clients
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
+from pipeline.analysis.rules.kafka.clients.traffic import fetches_during
+from pipeline.analysis.rules.kafka.symptoms import NO_SESSION, OPENED
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_CLUSTER, Counting, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds, Share
+from pipeline.humanize import pluralize, seconds
 
 SESSIONS = (
     "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
@@ -31,6 +41,7 @@ class FetchSessionChurn(Rule):
     name = "fetch_session_churn"
     title = "Fetch session churn"
     protocol = "kafka"
+    about = "metadata"
     severities = ("warning", "info")
     advice = (SESSIONS,)
     urgency = WASTES
@@ -50,3 +61,33 @@ class FetchSessionChurn(Rule):
     gathered = OF_CLUSTER
     subject = (CLIENT,)
     counting = Counting(keeps_each=True)
+    claims = FETCH_SESSION_CHURN
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
+        """A client whose fetches mostly open a session, or ask for one in vain, instead of going on with one."""
+        seen = sources.episodes.get(cls.name, ())
+        givers = {one.server for e in seen for one in e.each if one.what == OPENED}
+        many = [e for e in seen if e.times >= settings.churn_sessions]
+        fetches = fetches_during(sources.tables, many)
+        for episode in last_of_each(e for e in many if e.times >= settings.churn_share * fetches[e]):
+            times = fetches[episode]
+            span_us = int(settings.costly_sessions_seconds * 1_000_000)
+            busiest = _busiest([one.us for one in episode.each], span_us)
+            in_vain = 2 * sum(one.what == NO_SESSION for one in episode.each) > len(episode.each)
+            did = "asked for a fetch session in vain" if in_vain else "began a new fetch session"
+            why = ", for the broker's cache of sessions is full, or it keeps none" if in_vain else ""
+            summary = (
+                f"{clients(episode)} {did} {when(episode)}, in {pluralize(times, 'fetch', 'fetches')}, up to {busiest} "
+                "within "
+                f"{seconds(span_us)}{why}: each time all partitions are sent in full ({names(episode)})."
+            )
+            keeps_none = in_vain and givers.isdisjoint(episode.servers)  # as far as it was seen
+            severity = "warning" if busiest >= settings.costly_sessions and not keeps_none else "info"
+            made = finding(episode, severity, summary, SESSIONS, sources, settings.churn_sessions)
+            yield replace(made, details={**made.details, "busiest": busiest, "in_vain": in_vain})
+
+
+def _busiest(times_us: Sequence[int], span_us: int) -> int:
+    """The most of ascending times that lie within a span, µs."""
+    return max((end + 1 - bisect_left(times_us, us - span_us) for end, us in enumerate(times_us)), default=0)

@@ -11,15 +11,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from decoder.fields import natural, parsed
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.connection_churn import POLL_ADVICE, ConnectionChurn
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, numbers
 from pipeline.humanize import clock, first_of, pluralize, seconds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.connection_churn import ConnectionChurn
+
+POLL_ADVICE = (
+    "Now: nothing is lost, but each such Fetch is thrown away, and a record that comes meanwhile waits for the next "
+    "connection. Fix: fetch.max.wait.ms (librdkafka: fetch.wait.max.ms) shorter than request.timeout.ms (librdkafka: "
+    "socket.timeout.ms): the defaults are 500 ms and 30 s."
+)
 
 _LEAST_US: Final = 5_000_000
 """A shorter wait is given up by clients that stop."""
@@ -92,8 +99,7 @@ class GivenUp(NamedTuple):
         return self.closed_us - self.us
 
 
-@finds(ConnectionChurn)
-def find(sources: Sources, settings: ConnectionChurn.Thresholds) -> Iterator[Finding]:
+def given_up_polls(sources: Sources, settings: ConnectionChurn.Thresholds) -> Iterator[Finding]:
     """Apply the rule: one finding for each client and host."""
     by_client: defaultdict[tuple[str, str, str], list[GivenUp]] = defaultdict(list)
     for cluster, client, host, one in _given_up(sources):
@@ -140,7 +146,7 @@ def _finding(
         "timeout is shorter than that wait."
     )
     return Finding(
-        rule=ConnectionChurn.name, severity="warning", subject=f"{client}/{host}/{first.api}",
+        rule="connection_churn", severity="warning", subject=f"{client}/{host}/{first.api}",
         state=sources.state(cluster, first.us, last.closed_us, len(some)), cluster=cluster, topic=None, partition=None,
         group_id=None, first_us=first.us, last_us=last.closed_us, summary=summary, advice=POLL_ADVICE,
         evidence=[one.exchange_id for one in some][: settings.max_evidence],

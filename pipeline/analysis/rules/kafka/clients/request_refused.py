@@ -15,6 +15,7 @@ from pydantic import Field
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from decoder.kafka.schema.table import api_names
+from pipeline.analysis.claims.kafka.brokers import REQUEST_REFUSED
 from pipeline.analysis.codes.advice import BY_CODE, advice_of
 from pipeline.analysis.codes.model import LOSS, TRANSIENT
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP, TOPIC
@@ -24,11 +25,12 @@ from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.by_code import codes_of
 from pipeline.analysis.rules.kafka.clients.held_offsets import HELD_ADVICE, held
 from pipeline.analysis.rules.kafka.links import STANDSTILL
-from pipeline.analysis.rules.kafka.positions.unread import UnreadThresholds, out_of_range
+from pipeline.analysis.rules.kafka.positions.unread import out_of_range
+from pipeline.analysis.rules.kafka.progress.thresholds import UnreadThresholds
 from pipeline.analysis.rules.kafka.refusals import about_of
 from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES, RETRY_WITHOUT_SUCCESS_SECONDS
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule, finds
+from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.humanize import clock
 
@@ -50,6 +52,7 @@ class RequestRefused(Rule):
     name = "request_refused"
     title = "Request refused"
     protocol = "kafka"
+    about = "clients and brokers"
     severities = ("critical", "warning", "info")
     reads = ("exchanges", "events", "states")
     advice = (BY_CODE, HELD_ADVICE)
@@ -62,6 +65,25 @@ class RequestRefused(Rule):
         Link(STANDSTILL, (GROUP, TOPIC), "what is refused is neither read nor committed"),
         Link(STANDSTILL, (CLIENT, TOPIC), "what is refused is neither read nor committed"),
     )
+    claims = REQUEST_REFUSED
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: RequestRefusedThresholds) -> Iterator[Finding]:
+        """Apply the rule: one finding for each client, api, error and topic, group or transactional id."""
+        some = _without_positions(
+            (one for one in sources.episodes.get(cls.name, ()) if _lasts(one, settings)), sources, settings
+        )
+        last = last_of_each(some)
+        for episode, waits in zip(last, held(last, sources.tables), strict=True):
+            severity = _severity(episode, settings)
+            summary = _summary(episode) if waits is None else f"{waits.words} {_summary(episode)}"
+            advice = (waits.advice if waits is not None else "") or advice_of(codes_of(episode))
+            made = finding(episode, severity, summary, advice, sources)
+            times_us = episode.times_us
+            enough = times_us[min(settings.refused_again_times, len(times_us)) - 1]
+            more = {"answers": [list(one) for one in episode.answers], "enough_us": enough, **_transaction(episode)}
+            more |= {} if waits is None else waits.details
+            yield replace(made, state=_state(episode, sources), details={**made.details, **more})
 
 
 _WORK = frozenset(
@@ -88,25 +110,6 @@ _TRANSACTIONS = frozenset(
 
 class RequestRefusedThresholds(RequestRefused.Thresholds, UnreadThresholds):
     """With those of positions that are out of range."""
-
-
-@finds(RequestRefused)
-def find(sources: Sources, settings: RequestRefusedThresholds) -> Iterator[Finding]:
-    """Apply the rule: one finding for each client, api, error and topic, group or transactional id."""
-    some = _without_positions(
-        (one for one in sources.episodes.get(RequestRefused.name, ()) if _lasts(one, settings)), sources, settings
-    )
-    last = last_of_each(some)
-    for episode, waits in zip(last, held(last, sources.tables), strict=True):
-        severity = _severity(episode, settings)
-        summary = _summary(episode) if waits is None else f"{waits.words} {_summary(episode)}"
-        advice = (waits.advice if waits is not None else "") or advice_of(codes_of(episode))
-        made = finding(episode, severity, summary, advice, sources)
-        times_us = episode.times_us
-        enough = times_us[min(settings.refused_again_times, len(times_us)) - 1]
-        more = {"answers": [list(one) for one in episode.answers], "enough_us": enough, **_transaction(episode)}
-        more |= {} if waits is None else waits.details
-        yield replace(made, state=_state(episode, sources), details={**made.details, **more})
 
 
 def _without_positions(

@@ -6,6 +6,7 @@ from shlex import quote
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.brokers import THROTTLED
 from pipeline.analysis.rules.case.case import arg
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, own_clients
@@ -34,6 +35,7 @@ class Throttled(CountedRule):
     name = "throttled"
     title = "Client throttled"
     protocol = "kafka"
+    about = "clients and brokers"
     severities = ("info",)
     advice = (QUOTA,)
     urgency = SLOW
@@ -58,6 +60,7 @@ class Throttled(CountedRule):
             ("latency_outlier", "unanswered_requests"), (CLIENT,), "answers to a client above its quota are held back"
         ),
     )
+    claims = THROTTLED
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:

@@ -6,6 +6,7 @@ from shlex import quote
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.brokers import UNKNOWN_TOPIC_LOOP
 from pipeline.analysis.rules.case.case import arg
 from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, own_clients
@@ -41,6 +42,7 @@ class UnknownTopicLoop(CountedRule):
     name = "unknown_topic_loop"
     title = "Unknown topic requested again and again"
     protocol = "kafka"
+    about = "metadata"
     severities = ("warning", "info")
     reads = ("exchanges", "events")
     advice = (UNKNOWN_TOPIC, UNKNOWN_PARTITION)
@@ -60,6 +62,7 @@ class UnknownTopicLoop(CountedRule):
     gathered = OF_TOPIC
     subject = (TOPIC, CLIENT)
     counting = Counting(is_refused=True)
+    claims = UNKNOWN_TOPIC_LOOP
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:

@@ -22,6 +22,7 @@ from typing import Any
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.commits import COMPETING_COMMITTERS
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.case.case import Case, arg
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, names_of_each
@@ -32,7 +33,7 @@ from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, Who
 from pipeline.analysis.rules.people import times
-from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds
 from pipeline.analysis.tables import Row
 from pipeline.humanize import clock, joined
@@ -153,6 +154,7 @@ class CompetingCommitters(Rule):
     name = "competing_committers"
     title = "Competing committers"
     protocol = "kafka"
+    about = "commits"
     severities = ("warning",)
     reads = ("events",)
     advice = (ADVICE,)
@@ -168,19 +170,19 @@ class CompetingCommitters(Rule):
     )
     records_come_again = True
     effects = (Link(("commit_regressed", "rewound", *BEHIND), (GROUP, PARTITION), STALE_OFFSET),)
+    claims = COMPETING_COMMITTERS
 
-
-@finds(CompetingCommitters)
-def find(sources: Sources, settings: CompetingCommitters.Thresholds) -> list[Finding]:
-    """Apply the rule."""
-    found = []
-    longest_us = settings.episode_pause_seconds * 1_000_000
-    for place, commits in groupby(sources.tables.each(_COMMITS), key=_of_partition):
-        all_bouts = bouts(commits, settings.silence_periods, longest_us)
-        enough = [bout for bout in all_bouts if bout.enough_us(settings.competing_returns) is not None]
-        if enough:
-            found.append(_finding(place, enough, sources, settings))
-    return found
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
+        """Apply the rule."""
+        found = []
+        longest_us = settings.episode_pause_seconds * 1_000_000
+        for place, commits in groupby(sources.tables.each(_COMMITS), key=_of_partition):
+            all_bouts = bouts(commits, settings.silence_periods, longest_us)
+            enough = [bout for bout in all_bouts if bout.enough_us(settings.competing_returns) is not None]
+            if enough:
+                found.append(_finding(place, enough, sources, settings))
+        return found
 
 
 def _in_order(whos: Iterable[Who]) -> list[Who]:

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.commits import STUCK_COMMIT
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.callers import Caller
@@ -34,7 +35,7 @@ from pipeline.analysis.rules.kafka.progress.group_texts import REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
 from pipeline.analysis.rules.kafka.thresholds import POLL_SECONDS
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who
-from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, pluralize
@@ -204,6 +205,7 @@ class StuckCommit(Rule):
     name = "stuck_commit"
     title = "Offset stuck"
     protocol = "kafka"
+    about = "commits"
     severities = ("critical", "info")
     reads = ("events", "timeline")
     advice = (ADVICE, _SLOW, _PASSED)
@@ -221,29 +223,30 @@ class StuckCommit(Rule):
     effects = (
         Link(("competing_committers", "commit_regressed", "rewound", *BEHIND), (GROUP, PARTITION), STALE_OFFSET),
     )
+    claims = STUCK_COMMIT
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
+        """Apply the rule."""
+        suspects = _suspects(sources.tables, settings)
+        if not suspects.num_rows:
+            return []
+        sources.tables.add("repeated", suspects)
+        found = []
+        for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
+            repeats, last = _repeats(rows)
+            stays = _Stays.of(repeats)
+            enough = [(severity, one) for one in repeats if (severity := _severity(one, stays, settings)) is not None]
+            if enough:
+                severity, latest = max(enough, key=_rank)
+                found.append(_finding(place, latest, severity, last, sources, settings))
+        return found
 
 
-@finds(StuckCommit)
-def find(sources: Sources, settings: StuckCommit.Thresholds) -> list[Finding]:
-    """Apply the rule."""
-    suspects = _suspects(sources.tables, settings)
-    if not suspects.num_rows:
-        return []
-    sources.tables.add("repeated", suspects)
-    found = []
-    for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
-        repeats, last = _repeats(rows)
-        stays = _Stays.of(repeats)
-        enough = [(severity, one) for one in repeats if (severity := _severity(one, stays, settings)) is not None]
-        if enough:
-            severity, latest = max(
-                enough,
-                key=lambda each: (
-                    each[0] != "info", max(us for us, _ in each[1].commits), len(each[1].commits), -each[1].committed
-                ),
-            )  # fmt: skip
-            found.append(_finding(place, latest, severity, last, sources, settings))
-    return found
+def _rank(one: tuple[str, _Repeat]) -> tuple[bool, int, int, int]:
+    """Which of a partition's repeats is reported: one that is a warning at least, the latest, the most frequent."""
+    severity, repeat = one
+    return severity != "info", max(us for us, _ in repeat.commits), len(repeat.commits), -repeat.committed
 
 
 def _suspects(tables: Tables, settings: StuckCommit.Thresholds) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Rule ``poison_record``: life after life of a group's members ends at the same offset of one partition.
+"""Life after life of a group's members ends at the same offset of one partition.
 
 Meaning: a record there ends whoever processes it. Its partition stands still, and with each restart the whole group
 rebalances.
@@ -17,18 +17,32 @@ from dataclasses import dataclass
 from itertools import groupby, islice, pairwise
 from shlex import quote
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
-from pipeline.analysis.rules.kafka.groups.poison_record import ADVICE, PoisonRecord
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.people import times, who
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, some
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.groups.poison_record import PoisonRecord
+
+NAME = "poison_record"
+ADVICE = (
+    "Now: look in the log of the members for an exception at this offset, and look at the record "
+    "(`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition {partition} --offset {offset} "
+    "--max-messages 1 --property print.headers=true --property print.key=true`). If they fail on it and it may be "
+    "skipped, stop the group and set it past the record (`kafka-consumer-groups.sh --bootstrap-server BROKER "
+    "--reset-offsets --to-offset {after} --group {group} --topic {place} --execute`). If no exception shows, skip "
+    "nothing: the members process the record and end without committing it. Fix: commit before the consumer closes; "
+    "catch what processing one record throws and write that record to a dead letter topic (Spring: "
+    "DefaultErrorHandler with DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
+    "processing.exception.handler; Connect: errors.tolerance=all with errors.deadletterqueue.topic.name)."
+)
 
 _CLEAR = 0.75
 """Of the lives that ended in the partition in question, at most this share may have ended in another one as well."""
@@ -212,8 +226,7 @@ _SUSPECTS = """
 """
 
 
-@finds(PoisonRecord)
-def find(sources: Sources, settings: PoisonRecord.Thresholds) -> list[Finding]:
+def poisoned(sources: Sources, settings: PoisonRecord.Thresholds) -> list[Finding]:
     """Apply the rule."""
     ended = lives(sources.steps)
     restless = [
@@ -315,7 +328,7 @@ def _finding(found: _Found, batches: Sequence[Row], sources: Sources, settings: 
         healed = f" It is unknown since {clock(one.last_us)} UTC: no member has tried again, nothing is committed."
     evidence = [exchange_id for ended in one.ends for exchange_id in (ended.life.exchange_id, ended.exchange_id)]
     return Finding(
-        rule=PoisonRecord.name, severity="critical" if get_on or len(commits) > 1 else "warning",
+        rule=NAME, severity="critical" if get_on or len(commits) > 1 else "warning",
         subject=f"{group}/{topic}-{partition}",
         state=state,
         cluster=cluster, topic=topic, partition=partition, group_id=group, first_us=one.first_us,

@@ -6,37 +6,18 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.members import POISON_RECORD
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP, PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import STANDS
+from pipeline.analysis.rules.kafka.groups.poison_lives import ADVICE, NAME, poisoned
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
-from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.kafka.once_over import OffsetRule
+from pipeline.analysis.rules.kafka.share_groups.share_groups import SHARE_ADVICE, share_group_troubles
+from pipeline.analysis.rules.rule import Link
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 
-ADVICE = (
-    "Now: look in the log of the members for an exception at this offset, and look at the record "
-    "(`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition {partition} --offset {offset} "
-    "--max-messages 1 --property print.headers=true --property print.key=true`). If they fail on it and it may be "
-    "skipped, stop the group and set it past the record (`kafka-consumer-groups.sh --bootstrap-server BROKER "
-    "--reset-offsets --to-offset {after} --group {group} --topic {place} --execute`). If no exception shows, skip "
-    "nothing: the members process the record and end without committing it. Fix: commit before the consumer closes; "
-    "catch what processing one record throws and write that record to a dead letter topic (Spring: "
-    "DefaultErrorHandler with DeadLetterPublishingRecoverer; Kafka Streams: deserialization.exception.handler and "
-    "processing.exception.handler; Connect: errors.tolerance=all with errors.deadletterqueue.topic.name)."
-)
-SHARE_ADVICE = (
-    "Now: read the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
-    "{partition} --offset {first} --max-messages 1`) and see why members give it back; to go on at once, let the "
-    "consumer reject it (AcknowledgeType.REJECT). Fix: reject what can never be processed and write it to a topic of "
-    "its own; release only what may succeed later. group.share.delivery.count.limit says after how many deliveries the "
-    "broker gives a record up: it is then skipped by this group without a trace. In explicit mode "
-    "(share.acknowledgement.mode=explicit) each record needs its own acknowledge() before the lock ends "
-    "(group.share.record.lock.duration.ms). librdkafka: its share consumer has the same acknowledge types; the "
-    "properties of groups are set at the broker (`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type "
-    "groups --entity-name {group} --add-config share.delivery.count.limit=N`)."
-)
 
-
-class PoisonRecord(Rule):
+class PoisonRecord(OffsetRule):
     """Each member of a group that reads one record of a partition ends there."""
 
     class Thresholds(RuleThresholds):
@@ -53,11 +34,13 @@ class PoisonRecord(Rule):
             default=3, description="Deliveries of one record to members of a share group (KIP-932)"
         )
 
-    name = "poison_record"
+    name = NAME
     title = "Poison record"
     protocol = "kafka"
+    about = "progress"
     severities = ("critical", "warning")
     reads = ("exchanges", "events", "batches")
+    found_by = (poisoned, share_group_troubles)
     advice = (ADVICE, SHARE_ADVICE)
     urgency = STANDS
     effects = (
@@ -74,3 +57,4 @@ class PoisonRecord(Rule):
         Link(("stopped",), (GROUP, TOPIC), "nobody gets past this record"),
         Link(("connection_churn",), (CLIENT,), "who dies of a record connects anew"),
     )
+    claims = POISON_RECORD

@@ -1,4 +1,4 @@
-"""Rule ``poll_interval_exceeded``: a client leaves its group in the middle of its work and comes back later.
+"""Clients that leave their group in the middle of their work and come back later.
 
 Meaning: between two polls more than ``max.poll.interval.ms`` went by. The library itself then leaves the group, the
 partitions go to others, who process the same records again, and what the client commits of them is refused.
@@ -15,16 +15,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
-from pipeline.analysis.rules.kafka.groups.poll_interval_exceeded import ADVICE, PollIntervalExceeded
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
-from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.people import times, who
-from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.safety.work import affordable
 from pipeline.analysis.tables import Row, Tables
-from pipeline.humanize import clock, pluralize, seconds, some
 
 _POLL = "poll"
 """What the stated reason has in it: `consumer poll timeout has expired.`"""
@@ -223,12 +218,11 @@ _MOST_FETCHES = 20_000
 a message that removes hundreds of members, the work of the first of them is not looked at."""
 
 
-@finds(PollIntervalExceeded)
-def find(sources: Sources, settings: PollIntervalExceeded.Thresholds) -> list[Finding]:
-    """Apply the rule."""
+def exceeded(sources: Sources) -> dict[tuple[str, str, str | None], list[Left]]:
+    """By cluster, group and client id the times that a client exceeded its limit and left, in the order of time."""
     tables, all_steps = sources.tables, sources.steps
     if not any(step.what == LEAVES for step in all_steps):
-        return []
+        return {}
     refused: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     for row in tables.rows(_REFUSED):
         refused[row.group_id, row.client].append((row.us, row.exchange_id))
@@ -237,24 +231,20 @@ def find(sources: Sources, settings: PollIntervalExceeded.Thresholds) -> list[Fi
     for left in _with_work(suspects, tables):
         if is_exceeded(left):
             by_client[left.step.cluster, left.step.group, left.step.client_id].append(left)
-    return [
-        _finding(all_left, sources, settings)
-        for all_left in by_client.values()
-        if len(all_left) >= settings.poll_exceeded_times
-    ]
+    return by_client
 
 
 def bouts(all_left: Iterable[Left]) -> list[list[Left]]:
     """Times that one client left, in order of time, cut where it was over in between and worked on as it should."""
     found: list[list[Left]] = []
     for left in all_left:
-        if not found or (left.commits >= KNOWN_RHYTHM and _is_over(found[-1][-1], left.step.us)):
+        if not found or (left.commits >= KNOWN_RHYTHM and is_over(found[-1][-1], left.step.us)):
             found.append([])
         found[-1].append(left)
     return found
 
 
-def _is_over(last: Left, at_us: int) -> bool:
+def is_over(last: Left, at_us: int) -> bool:
     """It is over once it has been back for twice as long as it may take between two polls."""
     back_us = last.returned_us
     return back_us is not None and at_us - back_us >= 2 * last.limit_us
@@ -313,70 +303,3 @@ def _with_work(suspects: Sequence[Left], tables: Tables) -> list[Left]:
         )
         for number, left in enumerate(suspects)
     ]
-
-
-def _finding(all_left: Sequence[Left], sources: Sources, settings: PollIntervalExceeded.Thresholds) -> Finding:
-    times_apart = bouts(all_left)
-    some_left = times_apart[-1]
-    last = some_left[-1]
-    step = last.step
-    first_us, last_us = some_left[0].step.us, max(step.us, last.returned_us or 0)
-    refused = [exchange_id for left in some_left for exchange_id in left.refused]
-    clients = some(who(left.step.client_id, left.step.host) for left in some_left)
-    limit = f" ({seconds(last.limit_us)})" if last.limit_us else ""
-    number, state = len(some_left), _state(last, sources)
-    evidence = [exchange_id for left in some_left for exchange_id in (left.step.exchange_id, *left.refused)]
-    unfinished = [held for held in last.held if held.is_unfinished]
-    return Finding(
-        rule=PollIntervalExceeded.name, severity="critical" if refused or len(all_left) > 1 else "warning",
-        subject=f"{step.group}/{step.client_id or '?'}", state=state, cluster=step.cluster, topic=None,
-        partition=None, group_id=step.group, first_us=first_us, last_us=last_us,
-        summary=f"{clients} exceeded max.poll.interval.ms{limit} and dropped out of group {step.group} "
-        f"{times(number, first_us, step.us)}{_work(unfinished)}.{_after(last, len(refused), state)}",
-        advice=ADVICE.format(who=clients), evidence=evidence[-settings.max_evidence :],
-        details={
-            "times": number, "client_id": step.client_id, "member_id": step.member, "host": step.host,
-            "max_poll_interval_ms": last.limit_us // 1000 or None, "reason": step.reason,
-            "interval_us": (step.us - first_us) // (number - 1) if number > 1 else None,
-            "out_us": None if last.returned_us is None else last.returned_us - step.us, "commits_refused": len(refused),
-            "in_hand": [
-                {"topic": h.topic, "partition": h.partition, "fetched_from": h.fetched_from, "fetched_to": h.fetched_to,
-                 "committed": h.committed, "records": h.records} for h in unfinished
-            ],
-            **earlier((few[0].step.us, max(few[-1].step.us, few[-1].back_us or 0)) for few in times_apart),
-            **({"known_until_us": max(step.us, last.tried_us)} if state == "unknown" else {}),
-            "enough_us": some_left[min(settings.poll_exceeded_times, number) - 1].step.us,
-        },
-    )  # fmt: skip
-
-
-def _state(last: Left, sources: Sources) -> State:
-    end_us = sources.ends.get(last.step.cluster, last.step.us)
-    if last.returned_us is not None:
-        return "resolved" if _is_over(last, end_us) else "ongoing"
-    tried_us = max(last.step.us, last.tried_us)
-    return "ongoing" if end_us - tried_us <= max(sources.resolved_after_us, 2 * last.limit_us) else "unknown"
-
-
-def _work(unfinished: Sequence[Held]) -> str:
-    """What it was at."""
-    if not unfinished:
-        return ""
-    held = max(unfinished, key=lambda one: (one.fetched_to - (one.committed or one.fetched_from or 0), one.topic))
-    begin = held.committed if held.committed is not None else held.fetched_from
-    more = f" and {pluralize(len(unfinished) - 1, 'more partition')}" if len(unfinished) > 1 else ""
-    return f", at work on offsets {begin} to {held.fetched_to - 1} of {held.topic}-{held.partition}{more}"
-
-
-def _after(last: Left, refused: int, state: State) -> str:
-    if last.returned_us is not None:
-        how = "was back" if last.back_us is not None else "was started anew"
-        back = f" It {how} {seconds(last.returned_us - last.step.us)} later."
-    else:
-        unknown = " It is unknown whether it hangs on or has ended." if state == "unknown" else ""
-        back = f" It is not back since {clock(last.step.us)} UTC.{unknown}"
-    return (
-        f"{back} {pluralize(refused, 'commit')} of it {'was' if refused == 1 else 'were'} refused meanwhile."
-        if refused
-        else back
-    )

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from decoder.kafka.apis import KafkaError
 from decoder.kafka.errors import error_name
+from pipeline.analysis.claims.kafka.members import ZOMBIE_MEMBER
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
@@ -40,6 +41,7 @@ class ZombieMember(CountedRule):
     name = "zombie_member"
     title = "Zombie member"
     protocol = "kafka"
+    about = "membership"
     severities = ("warning",)
     reads = ("exchanges", "states", "events")
     advice = (ZOMBIE, BY_CODE)
@@ -69,6 +71,7 @@ class ZombieMember(CountedRule):
         Link(("competing_committers",), (GROUP, CLIENT), "who was put out of the group commits on"),
         Link(("stuck_commit", "commit_regressed"), (GROUP, CLIENT), "who was put out of the group commits on"),
     )
+    claims = ZOMBIE_MEMBER
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:

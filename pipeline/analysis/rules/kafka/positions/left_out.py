@@ -10,17 +10,19 @@ up to a fixed offset does not; and no other reader that might be of its kind tou
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
 from pipeline.analysis.rules.kafka.positions.shown import shown
 from pipeline.analysis.rules.kafka.positions.unfetched import written_since
-from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
+from pipeline.analysis.rules.kafka.progress.track import DROPPED
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import ADDRESS, Row
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _NOTICED_US = 330_000_000
 """Readers notice new partitions when they ask for metadata again: each 5 minutes (metadata.max.age.ms)."""
@@ -132,7 +134,6 @@ _SINCE = f"""
 """What was written there since, and how often the reader reached the end of others of that broker since."""
 
 
-@finds(PartitionDroppedFromCommits)
 def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """Apply the rule."""
     tables = sources.tables
@@ -152,9 +153,7 @@ def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
             "records_behind": int(row.written), "client_id": row.client_id or None,
             "clients": who(row.client_id or None, row.host), "enough_us": row.first_us + patience,
         }  # fmt: skip
-        yield finding_of(
-            PartitionDroppedFromCommits, "warning", row, (row.sign_us, until_us), details, sources, settings
-        )
+        yield finding_of(DROPPED, "warning", row, (row.sign_us, until_us), details, sources, settings)
 
 
 def _patience_us(row: Row, settings: ProgressThresholds) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -33,11 +34,12 @@ from pipeline.analysis.rules.kafka.positions.fetches import (
 )
 from pipeline.analysis.rules.kafka.progress.points import markers_of
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_us, usual_us
-from pipeline.analysis.rules.kafka.progress.stalled import Stalled
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
+from pipeline.analysis.rules.kafka.progress.track import STALLED
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
@@ -151,7 +153,6 @@ class Loop:
         return self.seen_end if self.seen_end is not None and last.readable == last.end else last.readable or 0
 
 
-@finds(Stalled)
 def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     """Apply the rule."""
     span_us = int(settings.fetched_again_seconds * 1_000_000)
@@ -360,7 +361,7 @@ def _finding(
     advice, whose = (words.ADVICE, group) if group else (words.ALONE, details["clients"])
     severity = "warning" if state == "resolved" or not group else "critical"
     return Finding(
-        rule=Stalled.name, severity=severity if group or loop.has_moved else "info",
+        rule=STALLED, severity=severity if group or loop.has_moved else "info",
         subject=f"{whose}/{topic}-{partition}", state=state, cluster=cluster, topic=topic, partition=partition,
         group_id=group or None, first_us=loop.first_us, last_us=loop.last_us,
         summary=words.summary(

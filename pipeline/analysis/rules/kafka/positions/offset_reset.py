@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from pipeline.analysis.claims.kafka.commits import OFFSET_RESET
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import LOSES
@@ -26,7 +27,7 @@ from pipeline.analysis.rules.kafka.positions import reset_words as words
 from pipeline.analysis.rules.kafka.positions.resets import BEYOND, SHORTER, Reset, reset_of
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State
-from pipeline.analysis.rules.rule import Link, Rule, finds
+from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import clock, pluralize
@@ -43,6 +44,7 @@ class OffsetReset(Rule):
     name = "offset_reset"
     title = "Offset reset"
     protocol = "kafka"
+    about = "progress"
     severities = ("critical", "warning", "info")
     reads = ("events", "timeline", "exchanges")
     advice = (
@@ -62,6 +64,7 @@ class OffsetReset(Rule):
     )
     urgency = LOSES
     effects = (Link(("rewound", "commit_regressed", *BEHIND), (GROUP, PARTITION), "the reader begins elsewhere"),)
+    claims = OFFSET_RESET
 
     @classmethod
     def is_lasting(cls, case: Case) -> bool:
@@ -69,7 +72,26 @@ class OffsetReset(Rule):
         del case
         return True
 
+    @classmethod
+    def once_over(cls, case: Case, now: str) -> str:
+        """Where the group has committed well again, its advice says already that no offset is to be set."""
+        has_healed = case.details.get("cause") in _HEALED_BY_COMMITS and all(
+            one.get("committed_us") is not None for one in case.details.get("partitions", ())
+        )
+        return now if has_healed else super().once_over(case, now)
 
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
+        """Apply the rule."""
+        beyond = beyond_end.beyond_ends(sources)
+        resets = _resets(sources, settings, {one.place for one in beyond})
+        found = beyond_end.with_findings(resets, beyond, cls.name, sources, settings)
+        known = {finding.subject for finding in found}
+        return [*found, *lost_commits.findings(cls.name, known, sources, settings)]
+
+
+_HEALED_BY_COMMITS = (beyond_end.COMMITTED_BEYOND, lost_commits.LOST_COMMITS)
+"""Causes that are over once the group has committed well again."""
 _PLACE = "cluster, topic, partition, coalesce(incarnation, 0) AS incarnation, group_id, coalesce(client_id, '') AS who"
 _SAME = " AND ".join(f"m.{name} = f.{name}" for name in ("cluster", "topic", "partition", "incarnation", "group_id"))
 _MARKED = f"{_PLACE}, client_id, epoch_us(ts) AS us, ordinal, exchange_id, committed_offset"
@@ -124,16 +146,6 @@ _ENDED = """
 """How far a log was seen to reach before a position was beyond its end."""
 
 Place = tuple[str, str, int, str]
-
-
-@finds(OffsetReset)
-def find(sources: Sources, settings: OffsetReset.Thresholds) -> list[Finding]:
-    """Apply the rule."""
-    beyond = beyond_end.beyond_ends(sources)
-    resets = _resets(sources, settings, {one.place for one in beyond})
-    found = beyond_end.with_findings(resets, beyond, OffsetReset.name, sources, settings)
-    known = {finding.subject for finding in found}
-    return [*found, *lost_commits.findings(OffsetReset.name, known, sources, settings)]
 
 
 def _resets(sources: Sources, settings: OffsetReset.Thresholds, known: Container[Place]) -> list[Finding]:

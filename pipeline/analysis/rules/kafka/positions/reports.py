@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.analysis.rules.kafka.positions import unread_words as words
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.tables import Row
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 
 class Place:
@@ -20,7 +21,7 @@ class Place:
 
 
 def finding_of(
-    rule: type[Rule], severity: str, row: Row | Place, span_us: tuple[int, int], details: dict[str, Any],
+    rule: str, severity: str, row: Row | Place, span_us: tuple[int, int], details: dict[str, Any],
     sources: Sources, settings: ProgressThresholds,
 ) -> Finding:  # fmt: skip
     """A finding about a place (cluster, topic, partition, group_id, first and last exchange), by its shape.
@@ -33,7 +34,7 @@ def finding_of(
     first_us, last_us = span_us
     state: State = sources.state_unhealed(row.cluster, first_us, last_us, 1)
     return Finding(
-        rule=rule.name, severity=severity, subject=f"{whose}/{place}", state=state, cluster=row.cluster,
+        rule=rule, severity=severity, subject=f"{whose}/{place}", state=state, cluster=row.cluster,
         topic=row.topic, partition=partition, group_id=row.group_id or None, first_us=first_us, last_us=last_us,
         summary=words.summary(row.group_id, place, first_us, last_us, details),
         advice=words.advice(row.group_id, row.topic, row.partition, details),

@@ -9,17 +9,19 @@ What is given to a member of which nothing is seen: see :mod:`pipeline.analysis.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
 from pipeline.analysis.rules.kafka.positions.unseen import unseen
-from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
+from pipeline.analysis.rules.kafka.progress.track import DROPPED
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import finds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _NOTICED_US = 330_000_000
 """Leaders notice new partitions when they ask for metadata again: each 5 minutes (metadata.max.age.ms)."""
@@ -75,7 +77,6 @@ _UNASSIGNED = """
 """Partitions of their topics that got records since, that no member was given, and that none of their names read."""
 
 
-@finds(PartitionDroppedFromCommits)
 def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """Apply the rule."""
     if not kinds(sources).has_state("assignment") or not sources.tables.keep("led", _LED):
@@ -89,7 +90,5 @@ def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
             "client_id": row.client_id, "clients": who(row.client_id, row.host),
             "enough_us": row.first_us + _NOTICED_US,
         }  # fmt: skip
-        yield finding_of(
-            PartitionDroppedFromCommits, "critical", row, (row.since_us, until_us), details, sources, settings
-        )
+        yield finding_of(DROPPED, "critical", row, (row.since_us, until_us), details, sources, settings)
     yield from unseen(sources, settings)

@@ -9,6 +9,7 @@ after the assignment, and no fetch, no accepted request of that kind and no Join
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,15 +17,15 @@ from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
-from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_us
-from pipeline.analysis.rules.kafka.progress.stopped import Stopped
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
+from pipeline.analysis.rules.kafka.progress.track import DROPPED, STOPPED
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import finds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _SCHEMA = pa.schema(
     [
@@ -200,7 +201,6 @@ _SINCE_REFUSED = f"""
 """Partitions that nobody of that name fetched since a request of their owner was refused, and what it fetches else."""
 
 
-@finds(PartitionDroppedFromCommits, Stopped)
 def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
     """Apply the rules."""
     owned = _owned(sources)
@@ -232,9 +232,7 @@ def _never_fetched(sources: Sources, settings: ProgressThresholds) -> Iterator[F
             "records_behind": int(row.written), "client_id": row.client_id, "clients": who(row.client_id, row.host),
             "members": [row.member_id], "enough_us": row.first_us + patience,
         }  # fmt: skip
-        yield finding_of(
-            PartitionDroppedFromCommits, "critical", row, (row.since_us, until_us), details, sources, settings
-        )
+        yield finding_of(DROPPED, "critical", row, (row.since_us, until_us), details, sources, settings)
 
 
 def _silent(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
@@ -255,7 +253,7 @@ def _silent(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]
             "records_behind": int(row.written), "client_id": row.client_id, "clients": who(row.client_id, row.host),
             "members": [row.member_id], "enough_us": row.first_us + patience,
         }  # fmt: skip
-        yield finding_of(Stopped, "critical", row, (row.since_us, until_us), details, sources, settings)
+        yield finding_of(STOPPED, "critical", row, (row.since_us, until_us), details, sources, settings)
 
 
 def _since_refused(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
@@ -279,7 +277,7 @@ def _since_refused(sources: Sources, settings: ProgressThresholds) -> Iterator[F
             if whose in silent:
                 continue
             silent.add(whose)
-        rule = PartitionDroppedFromCommits if row.fetches else Stopped
+        rule = DROPPED if row.fetches else STOPPED
         yield finding_of(rule, "critical", row, (row.refused_us, until_us), details, sources, settings)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from decoder.fields import integers, items, parsed, text
 from decoder.kafka.apis import ApiKey
@@ -19,19 +20,16 @@ from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
 from pipeline.analysis.rules.kafka.positions.shown import COMMITS_OF_ANY, shown
 from pipeline.analysis.rules.kafka.positions.whole_groups import of_whole_groups
-from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import lives_of
-from pipeline.analysis.rules.kafka.progress.rewound import Rewound
 from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
-from pipeline.analysis.rules.kafka.progress.stopped import Stopped
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
+from pipeline.analysis.rules.kafka.progress.track import DROPPED, REWOUND, STOPPED
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
-from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import finds
-from pipeline.analysis.rules.thresholds import Count
 from pipeline.analysis.tables import Row, Tables, numbers
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import UnreadThresholds
 
 _READING = numbers(ApiKey.FETCH, ApiKey.OFFSET_COMMIT)
 _BEATING = numbers(ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT)
@@ -144,13 +142,6 @@ _BEGUN = """
 """Starts of groups without any commit, and what was read from each on."""
 
 
-class UnreadThresholds(ProgressThresholds):
-    """With the refusals that make a client more than a probe."""
-
-    refused_again_times: Count = REFUSED_AGAIN_TIMES
-
-
-@finds(PartitionDroppedFromCommits, Stopped, Rewound)
 def find(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
     """Apply the rules."""
     signs = shown(sources)
@@ -190,9 +181,7 @@ def _uncommitted(sources: Sources, settings: UnreadThresholds) -> Iterator[Findi
             "clients": who(row.client_id, row.host), "enough_us": row.first_us + patience,
         }  # fmt: skip
         last_us = max(row.last_us, others[-1])
-        yield finding_of(
-            PartitionDroppedFromCommits, "critical", row, (row.first_us, last_us), details, sources, settings
-        )
+        yield finding_of(DROPPED, "critical", row, (row.first_us, last_us), details, sources, settings)
 
 
 def _begun_at(row: Row) -> int | None:
@@ -266,9 +255,7 @@ def _out_of_range(sources: Sources, settings: UnreadThresholds) -> Iterator[Find
             "enough_us": _enough_us(row, settings),
         }  # fmt: skip
         span_us = row.refused_us, row.alive_us if reads_on else row.beats_us
-        yield finding_of(
-            PartitionDroppedFromCommits if reads_on else Stopped, "critical", row, span_us, details, sources, settings
-        )
+        yield finding_of(DROPPED if reads_on else STOPPED, "critical", row, span_us, details, sources, settings)
 
 
 def _offsets_refused(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
@@ -288,7 +275,7 @@ def _offsets_refused(sources: Sources, settings: UnreadThresholds) -> Iterator[F
                 "clients": who(row.client_id, row.client_ip), "enough_us": row.us + _patience_us(settings),
             }  # fmt: skip
             place = Place(cluster, topic, partition, group, row.exchange_id)
-            yield finding_of(Stopped, "critical", place, (row.us, since.alive_us), details, sources, settings)
+            yield finding_of(STOPPED, "critical", place, (row.us, since.alive_us), details, sources, settings)
 
 
 def _asked(row: Row) -> Iterator[tuple[str, str, int]]:
@@ -326,4 +313,4 @@ def _never_committed(sources: Sources, settings: UnreadThresholds) -> Iterator[F
         }  # fmt: skip
         place = Place(cluster, topic, rows[-1].partition, group, rows[0].exchange_id)
         place.last_exchange = rows[-1].exchange_id
-        yield finding_of(Rewound, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)
+        yield finding_of(REWOUND, "warning", place, (rows[0].us, rows[-1].last_us), details, sources, settings)

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
 from pipeline.analysis.rules.kafka.positions.unfetched import written_since
-from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import lives_of
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
+from pipeline.analysis.rules.kafka.progress.track import DROPPED
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 """Coordinators make member ids of the client id, or the instance id, and this."""
@@ -108,9 +111,7 @@ def unseen(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:
             "clients": name if row.seen_us is None else who(row.client_id, row.host), "other_fetches": 0,
             "enough_us": row.first_us + patience,
         }  # fmt: skip
-        yield finding_of(
-            PartitionDroppedFromCommits, "warning", row, (row.since_us, until_us), details, sources, settings
-        )
+        yield finding_of(DROPPED, "warning", row, (row.since_us, until_us), details, sources, settings)
 
 
 def _may_be(sources: Sources, patience: int) -> bool:

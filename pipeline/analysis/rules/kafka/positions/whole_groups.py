@@ -10,16 +10,19 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.kafka.positions import unread_words as words
 from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
-from pipeline.analysis.rules.kafka.progress.stopped import Stopped
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
+from pipeline.analysis.rules.kafka.progress.track import STOPPED
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
 from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import Row, Tables, numbers
 from pipeline.humanize import some
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _STEPS = 5
 """Positions that a client reaches, one after the other."""
@@ -207,4 +210,4 @@ def _finding(
     }  # fmt: skip
     place = Place(most.cluster, most.topic, most.partition, most.group_id, most.asked_by or most.last_exchange)
     place.last_exchange = most.last_exchange
-    return finding_of(Stopped, severity, place, (first_us, last_us), details, sources, settings)
+    return finding_of(STOPPED, severity, place, (first_us, last_us), details, sources, settings)

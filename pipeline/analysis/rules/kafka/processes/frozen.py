@@ -1,4 +1,4 @@
-"""Rule ``frozen_process``: a process stood still for longer than its session timeout, and its group went on without it.
+"""Processes that stood still for longer than their session timeout, while their groups went on without them.
 
 Meaning: a garbage collection, SIGSTOP, a suspended or migrated machine, a CPU limit. The process knows nothing of it:
 it goes on where it was, as a member that is none any more, and what it commits is refused.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from operator import attrgetter
@@ -22,15 +22,10 @@ import pyarrow as pa
 
 from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.rules.coming_again import earlier
-from pipeline.analysis.rules.kafka.processes.frozen_process import ADVICE, FrozenProcess
 from pipeline.analysis.rules.kinds import kinds
-from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import host_of, who
-from pipeline.analysis.rules.rule import finds
-from pipeline.analysis.rules.thresholds import RuleThresholds
+from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.people import host_of
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row, Tables, numbers
-from pipeline.humanize import clock, pluralize, seconds
 
 _PUT_OUT = numbers(
     KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH,
@@ -40,7 +35,6 @@ _LEAST_US, _UNSTATED_US, _DEFAULT_US = 6_000_000, 15_000_000, 45_000_000
 """The shortest session timeout that brokers allow; three heartbeats of a member that states none; their default."""
 _SHARE = 2 / 3
 """Of the session timeout: clients heartbeat three times in it, so that the last may be so long before the halt."""
-_BACK, _AWAY = "nothing has to be restarted, it has joined again; ", "restart it if it does not join again by itself; "
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +145,7 @@ _UNHEARD = """
 """Connections on which the server never acknowledged what a client sent again: the way is cut, not the process."""
 
 
-@finds(FrozenProcess)
-def find(sources: Sources, settings: RuleThresholds) -> Iterator[Finding]:
-    """Apply the rule: one finding for each group and client."""
-    by_client: defaultdict[tuple[str, str, str | None], list[Halt]] = defaultdict(list)
-    for halt in halts(sources.tables) if _may_be(sources) else ():
-        by_client[halt.cluster, halt.group, halt.client_id].append(halt)
-    for some_halts in by_client.values():
-        yield _finding(some_halts, sources, settings)
-
-
-def _may_be(sources: Sources) -> bool:
+def may_be(sources: Sources) -> bool:
     """Whether any member was put out, or entered again by the same connection."""
     came = kinds(sources)
     is_put_out = not (came.codes_of_states | came.codes_of_events).isdisjoint(_PUT_OUT)
@@ -327,39 +311,3 @@ def _and_later(later: _Later, row: Row) -> _Later:
         later.commits + row.commits,
         later.errors if row.error_name in later.errors else later.errors | {row.error_name},
     )
-
-
-def _finding(some_halts: Sequence[Halt], sources: Sources, settings: RuleThresholds) -> Finding:
-    last = some_halts[-1]
-    name = who(last.client_id, host_of(last.client))
-    longest_us = max(one.last_us - one.first_us for one in some_halts)
-    ends_us = max(last.last_us, last.back_us or 0)
-    timeout = (
-        f"the session timeout that it stated ({seconds(last.session_us)})"
-        if last.session_us
-        else "the session timeout of its group (45 s unless group.consumer.session.timeout.ms says otherwise)"
-    )
-    was = "was" if last.refused == 1 else "were"
-    errors = ", ".join(last.errors)
-    refused = f"; then {pluralize(last.refused, 'request')} of it {was} refused ({errors})" if last.refused else ""
-    back = f" It was back at {clock(last.back_us)} UTC." if last.back_us else ""
-    often = f", {pluralize(len(some_halts), 'time')}" if len(some_halts) > 1 else ""
-    return Finding(
-        rule=FrozenProcess.name, severity="warning", subject=f"{last.group}/{last.client_id or '?'}",
-        state="resolved" if last.back_us else sources.state_unhealed(last.cluster, last.first_us, last.last_us, 1),
-        cluster=last.cluster, topic=None, partition=None, group_id=last.group, first_us=last.first_us, last_us=ends_us,
-        summary=f"{name} sent nothing on any of its connections for {seconds(last.last_us - last.first_us)}, from "
-        f"{clock(last.first_us)} to {clock(last.last_us)} UTC, longer than {timeout}: the coordinator put it out of "
-        f"group {last.group}, and it did not leave{refused}{often}.{back}",
-        advice=ADVICE.format(
-            who=name, begin=clock(last.first_us), end=clock(last.last_us), again=_BACK if last.back_us else _AWAY,
-        ),
-        evidence=[one.exchange_id for one in some_halts][-settings.max_evidence :],
-        details={
-            "times": len(some_halts), "clients": [name], "kinds": list(last.errors),
-            "silent_us": last.last_us - last.first_us, "longest_us": longest_us, "session_us": last.session_us,
-            "from_us": last.first_us, "until_us": last.last_us, "refused": last.refused, "commits": last.commits,
-            "address": last.client, "member_id": last.member, "back_us": last.back_us,
-            **earlier((one.first_us, one.last_us) for one in some_halts), "enough_us": last.last_us,
-        },
-    )  # fmt: skip

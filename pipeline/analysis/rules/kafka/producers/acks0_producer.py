@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.producers import ACKS0_PRODUCER
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts
@@ -29,6 +30,7 @@ class Acks0Producer(CountedRule):
     name = "acks0_producer"
     title = "Producer with acks=0"
     protocol = "kafka"
+    about = "producers"
     severities = ("info",)
     advice = (
         "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not "
@@ -45,6 +47,7 @@ class Acks0Producer(CountedRule):
     )
     gathered = OF_CLUSTER
     subject = (CLIENT,)
+    claims = ACKS0_PRODUCER
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:

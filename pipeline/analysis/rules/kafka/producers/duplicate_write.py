@@ -16,12 +16,13 @@ from itertools import groupby, pairwise
 from pydantic import Field
 
 from decoder.kafka.apis import KafkaError
+from pipeline.analysis.claims.kafka.producers import DUPLICATE_WRITE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import OF_CLIENT, Rule, finds
+from pipeline.analysis.rules.rule import OF_CLIENT, Rule
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, pluralize, seconds
@@ -48,17 +49,32 @@ class DuplicateWrite(Rule):
     name = "duplicate_write"
     title = "Duplicate write"
     protocol = "kafka"
+    about = "producers"
     severities = ("warning",)
     reads = ("batches", "exchanges")
     advice = (ADVICE,)
     urgency = LOSES
     gathered = OF_CLIENT
+    claims = DUPLICATE_WRITE
 
     @classmethod
     def is_lasting(cls, case: Case) -> bool:
         """Records stay twice in the log."""
         del case
         return True
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
+        """Apply the rule: one finding for each client and topic."""
+        pairs = list(_resent(sources.tables, _sent(sources.tables), int(settings.duplicate_write_seconds * 1_000_000)))
+        if not pairs:
+            return []
+        by_writer: defaultdict[tuple[str, str, str], list[Twice]] = defaultdict(list)
+        for one in _appended(sources.tables, pairs):
+            by_writer[one.first.cluster, one.first.topic, one.first.client_id or "?"].append(one)
+        pause_us = int(settings.episode_pause_seconds * 1_000_000)
+        times = (some for _, of_one in sorted(by_writer.items()) for some in _apart(of_one, pause_us))
+        return last_of_each(_finding(some, sources, settings) for some in times)
 
 
 _IN_DOUBT = (KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
@@ -83,20 +99,6 @@ class Twice:
     first: Row
     again: Row
     offsets: tuple[int, ...]
-
-
-@finds(DuplicateWrite)
-def find(sources: Sources, settings: DuplicateWrite.Thresholds) -> list[Finding]:
-    """Apply the rule: one finding for each client and topic."""
-    pairs = list(_resent(sources.tables, _sent(sources.tables), int(settings.duplicate_write_seconds * 1_000_000)))
-    if not pairs:
-        return []
-    by_writer: defaultdict[tuple[str, str, str], list[Twice]] = defaultdict(list)
-    for one in _appended(sources.tables, pairs):
-        by_writer[one.first.cluster, one.first.topic, one.first.client_id or "?"].append(one)
-    pause_us = int(settings.episode_pause_seconds * 1_000_000)
-    times = (some for _, of_one in sorted(by_writer.items()) for some in _apart(of_one, pause_us))
-    return last_of_each(_finding(some, sources, settings) for some in times)
 
 
 def _apart(some: Sequence[Twice], pause_us: int) -> Iterator[list[Twice]]:

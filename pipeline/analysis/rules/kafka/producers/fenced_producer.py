@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 
+from pipeline.analysis.claims.kafka.producers import FENCED_PRODUCER
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, TRANSACTION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, own_clients
@@ -19,7 +20,7 @@ from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import Counting, Link, Rule, finds
+from pipeline.analysis.rules.rule import Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import RESOLVED_AFTER_SECONDS, RuleThresholds, Seconds
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import clock, listed, seconds, some
@@ -91,6 +92,7 @@ class FencedProducer(Rule):
     name = "fenced_producer"
     title = "Producer fenced"
     protocol = "kafka"
+    about = "producers"
     severities = ("critical", "warning", "info")
     advice = (_SHARED, _TAKEN_OVER, _ABORTED)
     urgency = LOSES
@@ -104,6 +106,21 @@ class FencedProducer(Rule):
     subject = (TRANSACTION,)
     counting = Counting(keeps_each=True)
     effects = (Link(("produce_refused", "sequence_gap"), (CLIENT,), "a fenced producer may not write"),)
+    claims = FENCED_PRODUCER
+
+    @classmethod
+    def detect(cls, sources: Sources, _settings: Thresholds) -> Iterator[Finding]:
+        """Apply the rule: of each transactional id the last time."""
+        fenced = last_of_each(sources.episodes.get(cls.name, []))
+        if not fenced:
+            return
+        introductions = sources.by_subject(INTRODUCED)
+        introduced = [introductions.get((one.cluster, one.subject), ()) for one in fenced]
+        ends = _ends(sources.tables, [*fenced, *chain.from_iterable(introduced)])
+        for episode, inits in zip(fenced, introduced, strict=True):
+            taken, refused = _uses(inits, ends), _uses([episode], ends)
+            course = _course(episode, refused, taken, sources.resolved_after_us)
+            yield _finding(episode, inits, course, sources)
 
 
 BY_TURNS, WRITES_ON, LINGERS, TAKEN_OVER, ABORTED = "by turns", "writes on", "lingers", "taken over", "aborted"
@@ -150,21 +167,6 @@ class _Course:
     healed_us: int | None
     stays_us: int
     proof: tuple[str, ...] = ()
-
-
-@finds(FencedProducer)
-def find(sources: Sources, _settings: FencedProducer.Thresholds) -> Iterator[Finding]:
-    """Apply the rule: of each transactional id the last time."""
-    fenced = last_of_each(sources.episodes.get(FencedProducer.name, []))
-    if not fenced:
-        return
-    introductions = sources.by_subject(INTRODUCED)
-    introduced = [introductions.get((one.cluster, one.subject), ()) for one in fenced]
-    ends = _ends(sources.tables, [*fenced, *chain.from_iterable(introduced)])
-    for episode, inits in zip(fenced, introduced, strict=True):
-        taken, refused = _uses(inits, ends), _uses([episode], ends)
-        course = _course(episode, refused, taken, sources.resolved_after_us)
-        yield _finding(episode, inits, course, sources)
 
 
 def _ends(tables: Tables, episodes: Iterable[Episode]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.claims.kafka.producers import HANGING_TRANSACTION
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TRANSACTION
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
@@ -34,7 +35,7 @@ from pipeline.analysis.rules.kafka.producers.transaction_texts import (
     transaction,
 )
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule, finds
+from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule
 from pipeline.analysis.rules.thresholds import Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row
 from pipeline.humanize import brief, clock, pluralize, seconds
@@ -125,6 +126,7 @@ class HangingTransaction(Rule):
     name = "hanging_transaction"
     title = "Transaction hangs"
     protocol = "kafka"
+    about = "producers"
     severities = ("critical", "warning")
     reads = ("transactions", "exchanges", "batches")
     advice = (ADVICE,)
@@ -148,35 +150,36 @@ class HangingTransaction(Rule):
         Link(("lso_stalled", "read_committed_starved"), (PARTITION,), OPEN_TRANSACTION),
         Link(("request_refused",), (GROUP,), "offsets of an open transaction cannot be read"),
     )
+    claims = HANGING_TRANSACTION
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
+        """Apply the rule: of each transactional id the last transaction that hangs or has hung."""
+        rows = sources.tables.rows(_COMPLETE)
+        doubtful = [row for row in rows if _may_hang(row, sources, settings)]
+        if not doubtful:
+            return []
+        usual, introduced = _usual_us(rows), introductions(sources)
+        ended = _ends_asked_for(sources, doubtful)
+        listening = Listening(sources)
+        found = (_judge(row, usual, introduced[row.cluster], ended, listening, sources, settings) for row in doubtful)
+        hanging = [one for one in found if one is not None]
+        starts = _starts([one.row for one in hanging], sources)
+        return last_of_each(_finding(one, starts.get(number, {}), settings) for number, one in enumerate(hanging))
 
 
+_COMPLETE = """
+    SELECT cluster, transactional_id, producer_id, producer_epoch, client_id, client, state, partitions, records,
+        first_exchange_id, end_exchange_id, epoch_us(first_ts) AS first_us, epoch_us(last_ts) AS last_us,
+        epoch_us(end_ts) AS end_us, duration_us
+    FROM transactions WHERE complete AND transactional_id <> ''
+    ORDER BY cluster, first_us, transactional_id, first_exchange_id
+"""
 _END_TXN, _COORDINATOR_CHECKS_US = 26, 20_000_000
 """A coordinator looks for timed out transactions each ten seconds
 (transaction.abort.timed.out.transaction.cleanup.interval.ms), and its markers take a while."""
 _ENOUGH = 3
 """Transactions that it takes to know how long they usually are open."""
-
-
-@finds(HangingTransaction)
-def find(sources: Sources, settings: HangingTransaction.Thresholds) -> list[Finding]:
-    """Apply the rule: of each transactional id the last transaction that hangs or has hung."""
-    rows = sources.tables.rows("""
-        SELECT cluster, transactional_id, producer_id, producer_epoch, client_id, client, state, partitions, records,
-            first_exchange_id, end_exchange_id, epoch_us(first_ts) AS first_us, epoch_us(last_ts) AS last_us,
-            epoch_us(end_ts) AS end_us, duration_us
-        FROM transactions WHERE complete AND transactional_id <> ''
-        ORDER BY cluster, first_us, transactional_id, first_exchange_id
-    """)
-    doubtful = [row for row in rows if _may_hang(row, sources, settings)]
-    if not doubtful:
-        return []
-    usual, introduced = _usual_us(rows), introductions(sources)
-    ended = _ends_asked_for(sources, doubtful)
-    listening = Listening(sources)
-    found = (_judge(row, usual, introduced[row.cluster], ended, listening, sources, settings) for row in doubtful)
-    hanging = [one for one in found if one is not None]
-    starts = _starts([one.row for one in hanging], sources)
-    return last_of_each(_finding(one, starts.get(number, {}), settings) for number, one in enumerate(hanging))
 
 
 def _may_hang(row: Row, sources: Sources, settings: HangingTransaction.Thresholds) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.producers import LSO_STALLED
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
 from pipeline.analysis.rules.kafka.links import BEHIND, OPEN_TRANSACTION
+from pipeline.analysis.rules.kafka.producers.stable_offsets import ADVICE, NAME, stalls_and_starved
 from pipeline.analysis.rules.kafka.producers.transaction_texts import (
     END,
     end_transaction,
@@ -19,13 +21,6 @@ from pipeline.analysis.rules.kafka.producers.transaction_texts import (
 from pipeline.analysis.rules.kafka.thresholds import LSO_STALLED_RECORDS, LSO_STALLED_SECONDS
 from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
-
-ADVICE = (
-    "Now: start the producer named here again with the same transactional.id, which aborts what it left open; if it "
-    "hangs, stop it; if it is gone for good, {command}. Fix: end each transaction in a finally block "
-    "(commitTransaction, abortTransaction), and let transaction.timeout.ms be as long as a transaction really takes: "
-    "until then the broker leaves it open."
-)
 
 
 def _stalled_lso(case: Case) -> str:
@@ -53,11 +48,13 @@ class LsoStalled(Rule):
             "(transaction.timeout.ms)",
         )
 
-    name = "lso_stalled"
+    name = NAME
     title = "Last stable offset stalled"
     protocol = "kafka"
+    about = "progress"
     severities = ("critical", "warning", "info")
     reads = ("events", "batches", "states", "transactions")
+    found_by = (stalls_and_starved,)
     advice = (ADVICE,)
     urgency = STANDS
     texts = Texts(
@@ -75,3 +72,4 @@ class LsoStalled(Rule):
         Link((*BEHIND, "partition_dropped_from_commits"), (GROUP, PARTITION), OPEN_TRANSACTION),
         Link(("stopped",), (GROUP, TOPIC), OPEN_TRANSACTION),
     )
+    claims = LSO_STALLED

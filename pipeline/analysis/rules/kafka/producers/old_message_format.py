@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from pipeline.analysis.claims.kafka.producers import OLD_MESSAGE_FORMAT
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts, topics
+from pipeline.analysis.rules.kafka.producers.batch_windows import (
+    FORMAT_V2,
+    finding_of_windows,
+    grouped,
+    span_of,
+    windows_of,
+)
+from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import OversizedOrTinyBatches
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_ALL, Rule
-from pipeline.humanize import listed
+from pipeline.analysis.tables import Tables
+from pipeline.humanize import listed, pluralize
 
 OLD_ADVICE = (
     "Now: nothing, until the brokers go to Kafka 4, which takes only format v2. Fix: update the clients that "
@@ -54,6 +67,7 @@ class OldMessageFormat(Rule):
     name = "old_message_format"
     title = "Old message format"
     protocol = "kafka"
+    about = "producers"
     severities = ("info",)
     reads = ("batches", "exchanges")
     advice = (OLD_ADVICE, STORED_ADVICE, READ_ADVICE)
@@ -67,3 +81,68 @@ class OldMessageFormat(Rule):
         covers_info=True,
     )
     gathered = OF_ALL
+    claims = OLD_MESSAGE_FORMAT
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: OversizedOrTinyBatches.Thresholds) -> Iterator[Finding]:
+        """One finding a topic."""
+        old = [row for row in windows_of(sources, settings) if row.old]
+        stored = _stored(sources.tables) if any(row.source == "fetch" for row in old) else set()
+        for group in grouped(old, lambda r: (r.cluster, r.topic)):
+            times = sum(r.old for r in group)
+            magics = sorted({magic for r in group for magic in r.magics or ()})
+            writers, readers = (
+                sorted({r.client_id or "?" for r in group if r.source == s}) for s in ("produce", "fetch")
+            )
+            takes_v2 = sorted({r.client_id or "?" for r in group if (r.cluster, r.topic, r.client_id) in stored})
+            formats = " and v".join(map(str, magics))
+            by = [
+                f"{word} {', '.join(names)}" for word, names in (("written by", writers), ("read by", readers)) if names
+            ]
+            meaning, advice = _meaning(writers, takes_v2)
+            summary = (
+                f"Topic {group[0].topic} carries messages of format v{formats}, {' and '.join(by)}: "
+                f"{pluralize(times, 'batch', 'batches')}, {span_of(group)}. {meaning}"
+            )
+            figures = {
+                "batches": times, "magics": magics, "writers": writers, "readers": readers, "stored_for": takes_v2,
+            }  # fmt: skip
+            subject = group[0].topic
+            yield finding_of_windows(
+                cls.name, "info", subject, summary, advice, group, times, figures, sources, settings
+            )
+
+
+_FIRST_V2_FETCH = 4
+"""The first version of Fetch whose answers may hold format v2 (KIP-98): for older ones brokers convert."""
+
+
+def _meaning(writers: Sequence[str], takes_v2: Sequence[str]) -> tuple[str, str]:
+    """What old formats mean by who was seen with them, and the advice."""
+    if writers:
+        return (
+            "They have no idempotence, no transactions and no headers, and a broker whose log is of another format "
+            "converts them at the cost of its memory.",
+            OLD_ADVICE,
+        )
+    if takes_v2:
+        return (
+            "The log holds them, for these requests could take format v2; who wrote them was not seen.",
+            STORED_ADVICE,
+        )
+    return (
+        "Nobody was seen to write them: these requests (Fetch v0 to v3) cannot take format v2, so the broker converts "
+        "for them, or its log holds old formats.",
+        READ_ADVICE,
+    )
+
+
+def _stored(tables: Tables) -> set[tuple[str, str, str | None]]:
+    """Cluster, topic and client of old batches that came by requests whose answers could hold format v2."""
+    rows = tables.rows(f"""
+        SELECT DISTINCT batches.cluster, batches.topic, batches.client_id
+        FROM batches JOIN exchanges USING (exchange_id)
+        WHERE source = 'fetch' AND magic < {FORMAT_V2} AND NOT coalesce(is_control, false)
+            AND exchanges.api_version >= {_FIRST_V2_FETCH}
+    """)
+    return {(row.cluster, row.topic, row.client_id) for row in rows}

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.producers import OVERSIZED_OR_TINY_BATCHES
 from pipeline.analysis.rules.case.case import Case, arg
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, topic_names, topics
+from pipeline.analysis.rules.counted import clients, finding, last_of_each, when
+from pipeline.analysis.rules.episode import Episode, exchanges_of
+from pipeline.analysis.rules.kafka.producers.batch_windows import finding_of_windows, grouped, span_of, windows_of
+from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds
-from pipeline.humanize import listed
+from pipeline.analysis.tables import Tables
+from pipeline.humanize import listed, pluralize
 
 TOO_LARGE = (
     "Now: stop writing such records, or raise max.message.bytes of the topic together with "
@@ -68,6 +76,7 @@ class OversizedOrTinyBatches(Rule):
     name = "oversized_or_tiny_batches"
     title = "Batches too large or too small"
     protocol = "kafka"
+    about = "producers"
     severities = ("warning", "info")
     reads = ("batches", "exchanges")
     advice = (TOO_LARGE, SPLIT, TINY)
@@ -87,3 +96,83 @@ class OversizedOrTinyBatches(Rule):
         Link(("produce_refused",), (CLIENT,), "the topic takes no batch of this size"),
         Link(("throttled",), (CLIENT,), "many small requests use up the quota"),
     )
+    claims = OVERSIZED_OR_TINY_BATCHES
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
+        """Batches that were too large, then clients that write one record a batch."""
+        yield from _oversized(sources)
+        yield from _tiny(sources, settings)
+
+
+def _oversized(sources: Sources) -> Iterator[Finding]:
+    """Batches that are larger than the topic allows.
+
+    Of a batch of several records a Java producer makes smaller ones and sends these (KIP-126): nothing is lost.
+    """
+    many = sources.episodes.get(OversizedOrTinyBatches.name, ())
+    taken = split_later(sources.tables, many)
+    for episode in last_of_each(many):
+        is_split = taken.issuperset(one.exchange_id for one in episode.each)
+        summary = (
+            f"{clients(episode)} sent batches to {episode.topic} that are larger than it allows, {when(episode)}: "
+            f"up to {pluralize(round(episode.peak), 'byte')}. The broker refused them"
+            f"{', and took the smaller ones that were made of them.' if is_split else '.'}"
+        )
+        yield finding(episode, "info" if is_split else "warning", summary, SPLIT if is_split else TOO_LARGE, sources)
+
+
+def split_later(tables: Tables, episodes: Sequence[Episode]) -> set[str]:
+    """The exchanges of episodes whose refused batches were taken in pieces.
+
+    The first piece begins with the same record, so at the same time.
+
+    Args:
+        tables: ``batches``.
+        episodes: of batches that were too large.
+    """
+    ids = exchanges_of(episodes)
+    if not ids:
+        return set()
+    rows = tables.rows(
+        """
+        WITH refused AS (
+            SELECT * FROM batches
+            WHERE source = 'produce' AND base_offset IS NULL AND exchange_id IN (SELECT unnest($ids))
+        ), taken AS (
+            SELECT cluster, topic, partition, client_id, base_timestamp, ts, min(size) AS size FROM batches
+            WHERE source = 'produce' AND base_offset IS NOT NULL GROUP BY ALL
+        ), since AS (
+            SELECT * REPLACE (min(size) OVER (
+                PARTITION BY cluster, topic, partition, client_id, base_timestamp ORDER BY ts DESC
+            ) AS size) FROM taken
+        ), pieces AS (
+            SELECT refused.exchange_id, coalesce(since.size < refused.size, false) AS is_taken
+            FROM refused ASOF LEFT JOIN since
+                ON since.cluster = refused.cluster AND since.topic = refused.topic
+                AND since.partition = refused.partition AND since.client_id IS NOT DISTINCT FROM refused.client_id
+                AND since.base_timestamp = refused.base_timestamp AND refused.ts < since.ts
+        )
+        SELECT exchange_id FROM pieces GROUP BY exchange_id HAVING bool_and(is_taken)
+        """,
+        ids=ids,
+    )
+    return {row.exchange_id for row in rows}
+
+
+def _tiny(sources: Sources, settings: OversizedOrTinyBatches.Thresholds) -> Iterator[Finding]:
+    for group in grouped(
+        [row for row in windows_of(sources, settings) if row.tiny], lambda r: (r.cluster, r.topic, r.client_id)
+    ):
+        batches, records = sum(r.batches for r in group), sum(r.records for r in group)
+        span = max(1.0, (group[-1].last_us - group[0].first_us) / 1_000_000)
+        client = group[0].client_id or "?"
+        summary = (
+            f"{client} writes {records / batches:.1f} records a batch to {group[0].topic}, {batches / span:.0f} "
+            f"batches a second, {span_of(group)}: most of the brokers' work goes into headers and requests."
+        )
+        subject = f"{group[0].topic}/{client}"
+        figures = {"batches": batches, "records": records}
+        yield finding_of_windows(
+            OversizedOrTinyBatches.name, "info", subject, summary, TINY, group, batches, figures, sources, settings
+        )

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.claims.kafka.producers import PRODUCE_REFUSED
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.case.case import Case
@@ -28,7 +29,7 @@ from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.people import times, wait_or_waits, who
-from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule, finds
+from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row
 from pipeline.humanize import clock, pluralize, seconds, some
@@ -63,17 +64,39 @@ class ProduceRefused(Rule):
     name = "produce_refused"
     title = "Produce refused"
     protocol = "kafka"
+    about = "producers"
     severities = ("critical", "warning")
     reads = ("events", "batches")
     advice = tuple(dict.fromkeys(_facts(code).advice for code in _JUDGED))
     urgency = LOSES
     gathered = OF_CLIENT
     effects = (Link(("sequence_gap",), (CLIENT, TOPIC), "what was refused is missing in the sequence"),)
+    claims = PRODUCE_REFUSED
 
     @classmethod
     def is_lasting(cls, case: Case) -> bool:
         """Records that were not written stay missing."""
         return bool(case.records)
+
+    @classmethod
+    def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
+        """Apply the rule."""
+        found = []
+        for (cluster, topic, client_id), rows in groupby(_attempts(sources), key=_OF_CLIENT):
+            refused: list[Refused] = []
+            accepted: list[Accepted] = []
+            twins: dict[str, Collection[str]] = {}
+            for _, of_host in groupby(rows, key=_OF_HOST):
+                attempts = list(of_host)
+                twins |= twins_of(attempts)
+                for _, some_rows in groupby(attempts, key=_OF_PARTITION):
+                    batches, good = refused_batches(some_rows, twins)
+                    refused += batches
+                    accepted += good if batches else ()
+            finding = _finding((cluster, topic, client_id), refused, accepted, twins, sources, settings)
+            if finding is not None:
+                found.append(finding)
+        return found
 
 
 _REFUSED = f"""
@@ -221,27 +244,6 @@ def _carry(refused: Iterable[Refused], records: int, spans: tuple[int, int] | No
         if one.missing and spans and one.spans and one.spans[0] <= spans[0] and spans[1] <= one.spans[1]:
             one.missing -= min(records, one.missing)
             return
-
-
-@finds(ProduceRefused)
-def find(sources: Sources, settings: ProduceRefused.Thresholds) -> list[Finding]:
-    """Apply the rule."""
-    found = []
-    for (cluster, topic, client_id), rows in groupby(_attempts(sources), key=_OF_CLIENT):
-        refused: list[Refused] = []
-        accepted: list[Accepted] = []
-        twins: dict[str, Collection[str]] = {}
-        for _, of_host in groupby(rows, key=_OF_HOST):
-            attempts = list(of_host)
-            twins |= twins_of(attempts)
-            for _, some_rows in groupby(attempts, key=_OF_PARTITION):
-                batches, good = refused_batches(some_rows, twins)
-                refused += batches
-                accepted += good if batches else ()
-        finding = _finding((cluster, topic, client_id), refused, accepted, twins, sources, settings)
-        if finding is not None:
-            found.append(finding)
-    return found
 
 
 _OF_CLIENT = attrgetter("cluster", "topic", "client_id")

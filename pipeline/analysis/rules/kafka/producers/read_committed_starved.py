@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.producers import READ_COMMITTED_STARVED
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
 from pipeline.analysis.rules.kafka.links import BEHIND, OPEN_TRANSACTION
+from pipeline.analysis.rules.kafka.producers.stable_offsets import STARVED, STARVED_ADVICE, stalls_and_starved
 from pipeline.analysis.rules.kafka.producers.transaction_texts import END, commands_by_hand, transaction
 from pipeline.analysis.rules.kafka.thresholds import LSO_STALLED_RECORDS, LSO_STALLED_SECONDS
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
-
-STARVED_ADVICE = (
-    "Now: end the transaction that is open there, see lso_stalled of the same partition for its producer; the consumer "
-    "is in good health, and a restart of it changes nothing. Fix: as there. isolation.level=read_uncommitted would "
-    "read on, and read what may be aborted."
-)
 
 
 class ReadCommittedStarved(Rule):
@@ -31,11 +27,13 @@ class ReadCommittedStarved(Rule):
             default=3, description="Fetches of a read_committed consumer that stands there meanwhile"
         )
 
-    name = "read_committed_starved"
+    name = STARVED
     title = "read_committed consumer starved"
     protocol = "kafka"
+    about = "progress"
     severities = ("critical", "warning", "info")
     reads = ("events", "timeline", "states", "transactions")
+    found_by = (stalls_and_starved,)
     advice = (STARVED_ADVICE,)
     urgency = STANDS
     texts = Texts(
@@ -53,3 +51,4 @@ class ReadCommittedStarved(Rule):
         Link((*BEHIND, "partition_dropped_from_commits"), (GROUP, PARTITION), OPEN_TRANSACTION),
         Link(("stopped",), (GROUP, TOPIC), OPEN_TRANSACTION),
     )
+    claims = READ_COMMITTED_STARVED

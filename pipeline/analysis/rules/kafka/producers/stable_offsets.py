@@ -13,19 +13,38 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipeline.analysis.rules.kafka.behind import Behind, offsets_or_records
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
 from pipeline.analysis.rules.kafka.producers.holding import Producer, add_stalls, committers, producers, withheld
-from pipeline.analysis.rules.kafka.producers.lso_stalled import ADVICE, LsoStalled
-from pipeline.analysis.rules.kafka.producers.read_committed_starved import STARVED_ADVICE, ReadCommittedStarved
 from pipeline.analysis.rules.kafka.producers.starved import readers, starved_readers
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.rules.people import times, wait_or_waits
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, pluralize, seconds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.producers.lso_stalled import LsoStalled
+    from pipeline.analysis.rules.kafka.producers.read_committed_starved import ReadCommittedStarved
+
+    class StableOffsetThresholds(LsoStalled.Thresholds, ReadCommittedStarved.Thresholds):
+        """Thresholds of rules that share a pass."""
+
+
+STARVED_ADVICE = (
+    "Now: end the transaction that is open there, see lso_stalled of the same partition for its producer; the consumer "
+    "is in good health, and a restart of it changes nothing. Fix: as there. isolation.level=read_uncommitted would "
+    "read on, and read what may be aborted."
+)
+
+ADVICE = (
+    "Now: start the producer named here again with the same transactional.id, which aborts what it left open; if it "
+    "hangs, stop it; if it is gone for good, {command}. Fix: end each transaction in a finally block "
+    "(commitTransaction, abortTransaction), and let transaction.timeout.ms be as long as a transaction really takes: "
+    "until then the broker leaves it open."
+)
 
 NAME = "lso_stalled"
 STARVED = "read_committed_starved"
@@ -35,12 +54,7 @@ _ENOUGH_TRANSACTIONS = 3
 """Transactions that it takes to know how long they usually are open."""
 
 
-class StableOffsetThresholds(LsoStalled.Thresholds, ReadCommittedStarved.Thresholds):
-    """Thresholds of rules that share a pass."""
-
-
-@finds(LsoStalled, ReadCommittedStarved)
-def find(sources: Sources, settings: StableOffsetThresholds) -> list[Finding]:
+def stalls_and_starved(sources: Sources, settings: StableOffsetThresholds) -> list[Finding]:
     """Apply the rules."""
     candidates = _stalls(sources.tables, settings)
     if not candidates:

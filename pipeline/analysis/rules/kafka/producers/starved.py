@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pipeline.analysis.rules.kafka.behind import Behind, offsets_or_records
-from pipeline.analysis.rules.kafka.producers.read_committed_starved import ReadCommittedStarved
 from pipeline.analysis.rules.model import NAMELESS
 from pipeline.analysis.tables import Row, Tables
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.producers.read_committed_starved import ReadCommittedStarved
 
 
 def starved_readers(tables: Tables, settings: ReadCommittedStarved.Thresholds) -> dict[int, list[Row]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.claims.kafka.commits import COMMIT_REGRESSED
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
-from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.progress import lagging, track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice
 from pipeline.analysis.rules.rule import Rule
 from pipeline.humanize import pluralize
@@ -20,11 +21,13 @@ def _regressed(case: Case) -> str:
 class CommitRegressed(Rule):
     """The broker accepted a commit that is older than the one before it."""
 
-    name = "commit_regressed"
+    name = track.COMMIT_REGRESSED
     title = "Commit went back"
     protocol = "kafka"
+    about = "commits"
     severities = ("warning", "info")
     reads = ("timeline", "exchanges")
+    found_by = (lagging.find,)
     advice = words.ADVICE[track.COMMIT_REGRESSED]
     urgency = LOSES
     texts = Texts(
@@ -34,3 +37,4 @@ class CommitRegressed(Rule):
         reasoning=f"{SEEN}the broker accepted each of these commits.",
     )
     records_come_again = True
+    claims = COMMIT_REGRESSED

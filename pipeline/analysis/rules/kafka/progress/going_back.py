@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import (
     COMMIT_REGRESSED,
     RESET,
@@ -17,6 +17,9 @@ from pipeline.analysis.rules.kafka.progress.track import (
     Trouble,
     latest,
 )
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _ON_PURPOSE = (RESET, SEEK)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, usual_us
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import LAG_GROWING, Track, Trouble
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _ENOUGH_SAMPLES = 2
 """Commits in a span of time that it takes to know the least lag there."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pipeline.analysis.rules.kafka.behind import Behind
 from pipeline.analysis.rules.kafka.progress.anew import not_back, of_its_log
@@ -31,9 +31,11 @@ from pipeline.analysis.rules.kafka.progress.silence import (
     silences,
     silences_of,
 )
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.topic import Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, STALLED, STOPPED, Point, Track, Trouble, latest
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _NEARLY_ALL = 0.75
 """The share of a silence in which a new process reads on."""

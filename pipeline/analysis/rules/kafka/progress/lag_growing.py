@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.commits import LAG_GROWING
 from pipeline.analysis.rules.case.case import Case, waiting
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, never
-from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.progress import lagging, track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import members
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
@@ -35,11 +36,13 @@ class LagGrowing(Rule):
             default=15.0, description="The shortest while in which lag is compared; longer for who commits seldom"
         )
 
-    name = "lag_growing"
+    name = track.LAG_GROWING
     title = "Lag grows"
     protocol = "kafka"
+    about = "progress"
     severities = ("warning",)
     reads = ("timeline", "exchanges")
+    found_by = (lagging.find,)
     advice = words.ADVICE[track.LAG_GROWING]
     urgency = LOSES + 5
     texts = Texts(
@@ -55,3 +58,4 @@ class LagGrowing(Rule):
         is_cause=never,
     )
     is_growing_while_open = True
+    claims = LAG_GROWING

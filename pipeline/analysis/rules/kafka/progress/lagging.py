@@ -10,26 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.analysis.rules.kafka.positions.beyond_end import Place, beyond_ends
 from pipeline.analysis.rules.kafka.positions.lost_commits import lost_commits
 from pipeline.analysis.rules.kafka.progress import burrow, track, words
-from pipeline.analysis.rules.kafka.progress.commit_regressed import CommitRegressed
 from pipeline.analysis.rules.kafka.progress.judging import judge_lives
-from pipeline.analysis.rules.kafka.progress.lag_growing import LagGrowing
-from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits import PartitionDroppedFromCommits
 from pipeline.analysis.rules.kafka.progress.points import group_points, lives_of, markers_of, points_of, without_falls
-from pipeline.analysis.rules.kafka.progress.rewound import Rewound
-from pipeline.analysis.rules.kafka.progress.stalled import Stalled
-from pipeline.analysis.rules.kafka.progress.stopped import Stopped
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import finds
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.humanize import clock, first_of
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 __all__ = ["burrow_partition", "burrow_state", "find", "group_points", "points_of"]
 
@@ -47,12 +43,6 @@ class _Found:
     burrow: Mapping[str, Any]
 
 
-_RULES = {
-    rule.name: rule for rule in (LagGrowing, Stopped, Stalled, Rewound, CommitRegressed, PartitionDroppedFromCommits)
-}
-
-
-@finds(*_RULES.values())
 def find(sources: Sources, settings: ProgressThresholds) -> list[Finding]:
     """Apply the rules."""
     members, markers, lost = lives_of(sources), markers_of(sources.tables), lost_commits(sources)
@@ -222,7 +212,7 @@ def _finding(row: _Found, state: State) -> Finding:
     trouble, partition = row.trouble, row.trouble.partition
     place = row.topic if partition is None else f"{row.topic}-{partition}"
     return Finding(
-        rule=trouble.rule, severity=trouble.severity or _RULES[trouble.rule].severities[0],
+        rule=trouble.rule, severity=trouble.severity or rule_named(trouble.rule).severities[0],
         subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster, topic=row.topic, partition=partition,
         group_id=row.group_id, first_us=trouble.first_us, last_us=trouble.last_us,
         summary=words.summary(row.group_id, row.topic, trouble), advice=words.advice(row.group_id, row.topic, trouble),

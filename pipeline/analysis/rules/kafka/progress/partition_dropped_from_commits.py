@@ -7,12 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.positions import PARTITION_DROPPED_FROM_COMMITS
 from pipeline.analysis.libraries import STORED_BY
 from pipeline.analysis.rules.case.case import Case, arg, not_committed, waiting
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
-from pipeline.analysis.rules.kafka.positions import unread_words
-from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.once_over import OffsetRule
+from pipeline.analysis.rules.kafka.positions import left_out, unassigned, unfetched, unread, unread_words
+from pipeline.analysis.rules.kafka.progress import lagging, track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, or_reads
 from pipeline.analysis.rules.kafka.progress.stalled import READS
 from pipeline.analysis.rules.kafka.thresholds import (
@@ -22,7 +24,7 @@ from pipeline.analysis.rules.kafka.thresholds import (
     POLL_SECONDS,
     UNCOMMITTED_SECONDS,
 )
-from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.rule import Link
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 
 _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
@@ -84,7 +86,7 @@ def _dropped_fix(case: Case) -> str:
     return f"Let the whole process fail when one of its workers does, resume what was paused (resume()), and {stored}."
 
 
-class PartitionDroppedFromCommits(Rule):
+class PartitionDroppedFromCommits(OffsetRule):
     """A group goes on committing a topic, but not one of its partitions, which has records to read."""
 
     class Thresholds(RuleThresholds):
@@ -98,11 +100,13 @@ class PartitionDroppedFromCommits(Rule):
         poll_seconds: Seconds = POLL_SECONDS
         uncommitted_seconds: Annotated[float, Field(ge=60, allow_inf_nan=False)] = UNCOMMITTED_SECONDS
 
-    name = "partition_dropped_from_commits"
+    name = track.DROPPED
     title = "Partition left out of commits"
     protocol = "kafka"
+    about = "commits"
     severities = ("critical", "warning")
     reads = (*READS, "events")
+    found_by = (lagging.find, left_out.find, unassigned.find, unfetched.find, unread.find)
     advice = (
         *words.ADVICE[track.DROPPED],
         unread_words.ADVICE[unread_words.UNCOMMITTED],
@@ -125,3 +129,4 @@ class PartitionDroppedFromCommits(Rule):
     is_silence = True
     is_growing_while_open = True
     effects = (Link(("lag_growing",), (GROUP, PARTITION), "nobody takes what is written"),)
+    claims = PARTITION_DROPPED_FROM_COMMITS

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from pipeline.analysis.rules.kafka.positions.unread_words import UNCOMMITTED
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, patience_us, usual_us
 from pipeline.analysis.rules.kafka.progress.silence import micros, not_its_rhythm, silences_of
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.topic import Ill, Rhythms, Topic
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, Point, Track, Trouble
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _GET_ON = 2
 """Commits of others meanwhile, at least."""

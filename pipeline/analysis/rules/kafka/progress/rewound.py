@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pipeline.analysis.claims.kafka.commits import REWOUND
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
 from pipeline.analysis.rules.kafka.links import BEHIND
-from pipeline.analysis.rules.kafka.positions import unread_words
-from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.once_over import OffsetRule
+from pipeline.analysis.rules.kafka.positions import unread, unread_words
+from pipeline.analysis.rules.kafka.progress import lagging, track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice, or_advised, or_reads
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS
-from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.rule import Link
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.humanize import pluralize
 
@@ -33,7 +35,7 @@ def _rewound_now(case: Case) -> str:
     )
 
 
-class Rewound(Rule):
+class Rewound(OffsetRule):
     """A group went back to an earlier offset and reads again from there."""
 
     class Thresholds(RuleThresholds):
@@ -41,11 +43,13 @@ class Rewound(Rule):
 
         behind_records: Count = BEHIND_RECORDS
 
-    name = "rewound"
+    name = track.REWOUND
     title = "Group rewound"
     protocol = "kafka"
+    about = "progress"
     severities = ("warning", "info")
     reads = ("timeline", "exchanges")
+    found_by = (lagging.find, unread.find)
     advice = (*words.ADVICE[track.REWOUND], unread_words.ADVICE[unread_words.NEVER_COMMITS])
     urgency = LOSES
     texts = Texts(
@@ -62,3 +66,4 @@ class Rewound(Rule):
         Link(("commit_regressed",), (GROUP, PARTITION), "it is the same step back"),
         Link(BEHIND, (GROUP, PARTITION), "what is read again waits"),
     )
+    claims = REWOUND

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
-from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 from pipeline.analysis.rules.kafka.progress.track import Track, Trouble
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _FEW_TAKES = 3
 """Records that the group takes in so many commits are few to wait for it."""

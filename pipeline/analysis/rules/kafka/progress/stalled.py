@@ -7,14 +7,16 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.commits import STALLED
 from pipeline.analysis.rules.case.case import Case, arg, waiting
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, Known
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts
-from pipeline.analysis.rules.kafka.positions import loop_words
-from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.once_over import OffsetRule
+from pipeline.analysis.rules.kafka.positions import loop_words, looping
+from pipeline.analysis.rules.kafka.progress import lagging, track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS, FETCHED_AGAIN_SECONDS, POLL_SECONDS
-from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.rule import Link
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 from pipeline.humanize import joined, pluralize
 
@@ -107,7 +109,7 @@ def _past(case: Case) -> list[str]:
     return found
 
 
-class Stalled(Rule):
+class Stalled(OffsetRule):
     """Group stalled."""
 
     class Thresholds(RuleThresholds):
@@ -122,15 +124,17 @@ class Stalled(Rule):
         silence_periods: Ratio = SILENCE_PERIODS
         poll_seconds: Seconds = POLL_SECONDS
 
-    name = "stalled"
+    name = track.STALLED
     title = "Group stalled"
     protocol = "kafka"
+    about = "progress"
     severities = ("critical", "warning", "info")
     meaning = (
         "A group stays at one offset of a partition, which it commits or fetches from again and again, while records "
         "wait."
     )
     reads = (*READS, "events")
+    found_by = (lagging.find, looping.find)
     advice = (*words.ADVICE[track.STALLED], *dict.fromkeys((*loop_words.ADVICE.values(), *loop_words.ALONE.values())))
     urgency = STANDS
     texts = Texts(
@@ -143,3 +147,4 @@ class Stalled(Rule):
     )
     is_growing_while_open = True
     effects = (Link(("lag_growing",), (GROUP, PARTITION), "nobody takes what is written"),)
+    claims = STALLED

@@ -6,13 +6,16 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pipeline.analysis.claims.kafka.positions import STOPPED
 from pipeline.analysis.rules.case.case import Case, arg, not_committed, waiting
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
-from pipeline.analysis.rules.kafka.positions import unread_words
-from pipeline.analysis.rules.kafka.progress import track, words
+from pipeline.analysis.rules.kafka.once_over import OffsetRule
+from pipeline.analysis.rules.kafka.positions import unfetched, unread, unread_words
+from pipeline.analysis.rules.kafka.progress import lagging, track, words
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, shape_why
 from pipeline.analysis.rules.kafka.progress.stalled import READS
+from pipeline.analysis.rules.kafka.share_groups.share_groups import share_group_troubles
 from pipeline.analysis.rules.kafka.thresholds import (
     BEHIND_RECORDS,
     DROPPED_COMMITS,
@@ -20,7 +23,7 @@ from pipeline.analysis.rules.kafka.thresholds import (
     POLL_SECONDS,
     UNCOMMITTED_SECONDS,
 )
-from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.rule import Link
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 from pipeline.humanize import listed
 
@@ -92,7 +95,7 @@ def _stopped_why(case: Case) -> str:
     return f"{SEEN}{came}, but no commit followed. {WHY_IS_NOT}"
 
 
-class Stopped(Rule):
+class Stopped(OffsetRule):
     """A group, or a member of it, no longer commits what it holds of a topic, while records come to wait."""
 
     class Thresholds(RuleThresholds):
@@ -108,11 +111,13 @@ class Stopped(Rule):
         fetched_again_seconds: Seconds = FETCHED_AGAIN_SECONDS
         uncommitted_seconds: Annotated[float, Field(ge=60, allow_inf_nan=False)] = UNCOMMITTED_SECONDS
 
-    name = "stopped"
+    name = track.STOPPED
     title = "Group stopped committing"
     protocol = "kafka"
+    about = "progress"
     severities = ("critical", "warning", "info")
     reads = (*READS, "events")
+    found_by = (lagging.find, unfetched.find, unread.find, share_group_troubles)
     advice = (
         *words.ADVICE[track.STOPPED],
         unread_words.ADVICE[unread_words.OFFSETS_REFUSED],
@@ -131,3 +136,9 @@ class Stopped(Rule):
     is_silence = True
     is_growing_while_open = True
     effects = (Link(("lag_growing",), (GROUP, TOPIC), "nobody takes what is written"),)
+    claims = STOPPED
+
+    @classmethod
+    def texts_of(cls, case: Case) -> Texts | None:
+        """Findings about a share group, which commits nothing, word themselves."""
+        return None if "group_type" in case.details else super().texts_of(case)

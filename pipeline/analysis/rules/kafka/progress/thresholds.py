@@ -7,6 +7,8 @@ from pipeline.analysis.rules.kafka.progress.partition_dropped_from_commits impor
 from pipeline.analysis.rules.kafka.progress.rewound import Rewound
 from pipeline.analysis.rules.kafka.progress.stalled import Stalled
 from pipeline.analysis.rules.kafka.progress.stopped import Stopped
+from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
+from pipeline.analysis.rules.thresholds import Count
 
 
 class ProgressThresholds(
@@ -17,3 +19,9 @@ class ProgressThresholds(
     PartitionDroppedFromCommits.Thresholds,
 ):
     """Thresholds of all of them."""
+
+
+class UnreadThresholds(ProgressThresholds):
+    """With the refusals that make a client more than a probe."""
+
+    refused_again_times: Count = REFUSED_AGAIN_TIMES

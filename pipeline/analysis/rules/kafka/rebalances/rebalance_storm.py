@@ -6,38 +6,24 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipeline.analysis.libraries import COOPERATIVE_ASSIGNOR, COOPERATIVELY, OR_CONSUMER_PROTOCOL
+from pipeline.analysis.claims.kafka.members import REBALANCE_STORM
+from pipeline.analysis.libraries import COOPERATIVE_ASSIGNOR
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, WHY_IS_NOT, Texts, never
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
+from pipeline.analysis.rules.kafka.rebalances.storms import (
+    ADVICE,
+    ADVICE_AGAIN,
+    ADVICE_DEPLOY,
+    ADVICE_UNSEEN,
+    NAME,
+    storms_of_generations,
+)
+from pipeline.analysis.rules.kafka.rebalances.storms_slow import LOOP_ADVICE, storms_of_instances
 from pipeline.analysis.rules.rule import Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds, Share
 from pipeline.humanize import listed, pluralize, seconds
-
-ADVICE = (
-    "Now: stop or repair the member that comes and goes (named above): one that crashes and restarts, is slower than "
-    "max.poll.interval.ms, or loses its session. Fix: fewer records per poll (max.poll.records), a longer "
-    f"max.poll.interval.ms or session.timeout.ms; group.instance.id, {COOPERATIVELY} make what remains cheaper."
-)
-ADVICE_AGAIN = (
-    "Now: nothing, if it is meant to run again and again; else see why it ends (its exit code, `kubectl logs "
-    "--previous`). Fix: group.instance.id with a session.timeout.ms longer than a restart keeps its partitions for it."
-)
-ADVICE_UNSEEN = (
-    "Now: look in the log of the group's coordinator for the reason of each rebalance: no member was seen to come or "
-    "go. Fix: clients whose subscription or assignor metadata changes make a group rebalance as well: keep them "
-    "constant. Connect workers join again whenever connectors or their tasks change."
-)
-ADVICE_DEPLOY = (
-    "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
-    f"than a restart, {COOPERATIVELY} make it cheaper."
-)
-LOOP_ADVICE = (
-    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
-    "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
-    f"longer than a restart{OR_CONSUMER_PROTOCOL} spare the others its coming and going."
-)
 
 _SOME = 0.1
 """A share of the time from which on rebalances are worth a word."""
@@ -107,11 +93,13 @@ class RebalanceStorm(Rule):
         )
         silence_periods: Ratio = SILENCE_PERIODS
 
-    name = "rebalance_storm"
+    name = NAME
     title = "Rebalance storm"
     protocol = "kafka"
+    about = "membership"
     severities = ("warning", "info")
     reads = ("exchanges", "states", "timeline")
+    found_by = (storms_of_generations, storms_of_instances)
     advice = (ADVICE, ADVICE_DEPLOY, ADVICE_AGAIN, ADVICE_UNSEEN, LOOP_ADVICE)
     urgency = REFUSED
     texts = Texts(
@@ -128,3 +116,4 @@ class RebalanceStorm(Rule):
         Link(PUT_OUT, (GROUP,), "commits that meet a rebalance are refused"),
         Link(("slow_rebalance", *STANDSTILL), (GROUP,), AWAY),
     )
+    claims = REBALANCE_STORM

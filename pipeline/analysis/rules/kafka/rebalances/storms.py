@@ -1,4 +1,4 @@
-"""Rule ``rebalance_storm``: a group rebalances again and again, and no deploy explains it.
+"""Groups that rebalance again and again without a deploy that explains it, by their generations.
 
 A deploy, a change of scale and a rollback begin generations as well, but each instance comes once or twice. Whoever
 comes again and again is the storm; so are generations that begin although nobody came or went.
@@ -11,22 +11,39 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
+from pipeline.analysis.libraries import COOPERATIVELY
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.rebalances.outcomes import have_read_all
-from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import (
-    ADVICE,
-    ADVICE_AGAIN,
-    ADVICE_DEPLOY,
-    ADVICE_UNSEEN,
-    RebalanceStorm,
-)
 from pipeline.analysis.rules.kafka.symptoms import JOINED_AT
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import clock, pluralize, seconds, some
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import RebalanceStorm
+
+NAME = "rebalance_storm"
+ADVICE = (
+    "Now: stop or repair the member that comes and goes (named above): one that crashes and restarts, is slower than "
+    "max.poll.interval.ms, or loses its session. Fix: fewer records per poll (max.poll.records), a longer "
+    f"max.poll.interval.ms or session.timeout.ms; group.instance.id, {COOPERATIVELY} make what remains cheaper."
+)
+ADVICE_AGAIN = (
+    "Now: nothing, if it is meant to run again and again; else see why it ends (its exit code, `kubectl logs "
+    "--previous`). Fix: group.instance.id with a session.timeout.ms longer than a restart keeps its partitions for it."
+)
+ADVICE_UNSEEN = (
+    "Now: look in the log of the group's coordinator for the reason of each rebalance: no member was seen to come or "
+    "go. Fix: clients whose subscription or assignor metadata changes make a group rebalance as well: keep them "
+    "constant. Connect workers join again whenever connectors or their tasks change."
+)
+ADVICE_DEPLOY = (
+    "Now: nothing, if it was a deploy or a change of scale. Fix: group.instance.id with a session.timeout.ms longer "
+    f"than a restart, {COOPERATIVELY} make it cheaper."
+)
 
 _FOLLOWING = 3
 """Generations without a change of members that may follow one: cooperative assignors hand over in a further one."""
@@ -91,10 +108,9 @@ class Explained:
         return self.at_once > 1 and max(len(set(map(_exact, self.changed))), at_once(self.changed)) > 1
 
 
-@finds(RebalanceStorm)
-def find(sources: Sources, settings: RebalanceStorm.Thresholds) -> Iterator[Finding]:
+def storms_of_generations(sources: Sources, settings: RebalanceStorm.Thresholds) -> Iterator[Finding]:
     """Apply the rule."""
-    many = [e for e in sources.episodes.get(RebalanceStorm.name, ()) if _is_often(e, settings)]
+    many = [e for e in sources.episodes.get(NAME, ()) if _is_often(e, settings)]
     if not many:
         return
     lives = lives_of(sources.tables, sorted({e.subject for e in many}))

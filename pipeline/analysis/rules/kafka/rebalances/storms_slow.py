@@ -1,4 +1,4 @@
-"""``rebalance_storm`` in slow motion: one instance ends and comes again every few minutes, as in CrashLoopBackOff.
+"""Rebalance storms in slow motion: one instance ends and comes again every few minutes, as in CrashLoopBackOff.
 
 Its generations are too far apart for an episode, and too few. What shows it are the lives of the instance, by client id
 and host (a container that is started anew keeps its pod's address): they follow each other at its own rhythm, and there
@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import TYPE_CHECKING
 
+from pipeline.analysis.libraries import OR_CONSUMER_PROTOCOL
 from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
-from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import LOOP_ADVICE, RebalanceStorm
 from pipeline.analysis.rules.kafka.rebalances.storms import (
     BIRTHS,
+    NAME,
     Life,
     at_once,
     by_host,
@@ -26,8 +28,16 @@ from pipeline.analysis.rules.kafka.rebalances.storms import (
 )
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.people import who
-from pipeline.analysis.rules.rule import finds
 from pipeline.humanize import clock, pluralize, seconds
+
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import RebalanceStorm
+
+LOOP_ADVICE = (
+    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
+    "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
+    f"longer than a restart{OR_CONSUMER_PROTOCOL} spare the others its coming and going."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +101,7 @@ def _intervals(lives: Sequence[Life]) -> list[int]:
     return [after.first_us - before.first_us for before, after in pairwise(lives)]
 
 
-@finds(RebalanceStorm)
-def find(sources: Sources, settings: RebalanceStorm.Thresholds) -> Iterator[Finding]:
+def storms_of_instances(sources: Sources, settings: RebalanceStorm.Thresholds) -> Iterator[Finding]:
     """Apply the rule to the lives of instances; what episodes show is reported by them, if it is as severe."""
     joined = _joined(sources.steps, BIRTHS + settings.storm_unexplained)
     if not joined:
@@ -124,7 +133,7 @@ def _finding(
     enough = last.lives[number - last.unexplained + settings.storm_unexplained - 1]
     again = f" It did so {pluralize(len(found) - 1, 'time')} before." if len(found) > 1 else ""
     return Finding(
-        rule=RebalanceStorm.name, severity="warning", subject=group,
+        rule=NAME, severity="warning", subject=group,
         state=sources.state(cluster, first_us, last_us, number), cluster=cluster, topic=None, partition=None,
         group_id=group, first_us=first_us, last_us=last_us,
         summary=f"{name} comes to group {group} and ends again and again, {number} times from {clock(first_us)} to "

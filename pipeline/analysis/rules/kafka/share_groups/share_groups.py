@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from shlex import quote
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
-from pipeline.analysis.rules.kafka.groups.poison_record import SHARE_ADVICE, PoisonRecord
+from pipeline.analysis.rules.kafka.groups.poison_lives import NAME as POISON_RECORD
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
-from pipeline.analysis.rules.kafka.progress.stopped import Stopped
+from pipeline.analysis.rules.kafka.progress.track import STOPPED
 from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
@@ -32,12 +32,30 @@ from pipeline.analysis.rules.kafka.share_groups.share_states import (
     start_offsets,
 )
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.rule import finds
 from pipeline.analysis.safety.work import affordable, check_work
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import clock, pluralize, seconds
 
-STOPPED = "stopped"
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.groups.poison_record import PoisonRecord
+    from pipeline.analysis.rules.kafka.progress.stopped import Stopped
+
+    class ShareThresholds(PoisonRecord.Thresholds, Stopped.Thresholds):
+        """Thresholds of rules that share a pass."""
+
+
+SHARE_ADVICE = (
+    "Now: read the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
+    "{partition} --offset {first} --max-messages 1`) and see why members give it back; to go on at once, let the "
+    "consumer reject it (AcknowledgeType.REJECT). Fix: reject what can never be processed and write it to a topic of "
+    "its own; release only what may succeed later. group.share.delivery.count.limit says after how many deliveries the "
+    "broker gives a record up: it is then skipped by this group without a trace. In explicit mode "
+    "(share.acknowledgement.mode=explicit) each record needs its own acknowledge() before the lock ends "
+    "(group.share.record.lock.duration.ms). librdkafka: its share consumer has the same acknowledge types; the "
+    "properties of groups are set at the broker (`kafka-configs.sh --bootstrap-server BROKER --alter --entity-type "
+    "groups --entity-name {group} --add-config share.delivery.count.limit=N`)."
+)
+
 _FOLLOWED = (1_000, 100, 10, 1)
 """Offsets of one delivery that are looked at one by one: what comes again in larger batches is no single record. The
 first if they are no more than ``_MOST_FOLLOWED`` in all; else of smaller deliveries alone."""
@@ -50,12 +68,7 @@ _REMEMBERED = 200
 """Gaps by which the rhythm of a group is known."""
 
 
-class ShareThresholds(PoisonRecord.Thresholds, Stopped.Thresholds):
-    """Thresholds of rules that share a pass."""
-
-
-@finds(PoisonRecord)
-def find(sources: Sources, settings: ShareThresholds) -> list[Finding]:
+def share_group_troubles(sources: Sources, settings: ShareThresholds) -> list[Finding]:
     """Apply both."""
     seen = deliveries(sources)
     if not seen:
@@ -166,7 +179,7 @@ def _poisoned_by(
     )
     shown = sorted({(d.us, d.exchange_id) for one in bad for d in (*one.shown, *one.acknowledged)})
     return Finding(
-        rule=PoisonRecord.name, severity="warning" if is_over else "critical", subject=str(place),
+        rule=POISON_RECORD, severity="warning" if is_over else "critical", subject=str(place),
         state="resolved" if is_over else "ongoing", cluster=place.cluster, topic=place.topic, partition=place.partition,
         group_id=place.group, first_us=first_us, last_us=last_us, summary=summary,
         advice=SHARE_ADVICE.format(

@@ -10,8 +10,9 @@ import pytest
 
 from decoder.kafka.apis import KafkaError
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.brokers import coordinators, leaderless
+from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import CoordinatorUnavailable
 from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, waves
+from pipeline.analysis.rules.kafka.brokers.partition_unavailable import PartitionUnavailable
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.statements.new_groups import group_statements
@@ -55,13 +56,13 @@ def exchange(n: float, api_key: int, codes: list[int], request: Row, response: R
 def look(rule: Any, **rows: list[Row]) -> list[Finding]:
     facts = Facts({(SERVER, "C"): Seen("C", 0, 0)})
     end = max(int(one["ts"].timestamp() * SECOND) for some in rows.values() for one in some)
-    found: list[Finding] = rule.find(
+    found: list[Finding] = rule.detect(
         Sources(tables(**rows), facts, ends={"C": end}, server_ends={SERVER: end}), SETTINGS
     )
     return found
 
 
-PARTITION, COORDINATOR = leaderless, coordinators
+PARTITION, COORDINATOR = PartitionUnavailable, CoordinatorUnavailable
 
 
 def test_a_partition_without_a_leader_is_found_and_over_when_somebody_is_served():

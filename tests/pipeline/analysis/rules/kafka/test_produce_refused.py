@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.rules.kafka.producers import produce_refused
+from pipeline.analysis.rules.kafka.producers.produce_refused import ProduceRefused
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import RECORD_BATCHES
@@ -43,7 +43,7 @@ def found(attempts: Sequence[Pair], seen_s: float = 0) -> list[Finding]:
     events, batches = [said for said, _ in attempts], [batch for _, batch in attempts]
     some = sources(events=events, batches=batches)
     ends = {event("produced", 0, "p")["cluster"]: int(at(seen_s).timestamp() * 1_000_000)} if seen_s else {}
-    return produce_refused.find(type(some)(some.tables, ends=ends), finding_settings())
+    return ProduceRefused.detect(type(some)(some.tables, ends=ends), finding_settings())
 
 
 def test_what_is_refused_for_good_is_lost() -> None:

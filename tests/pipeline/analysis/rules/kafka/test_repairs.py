@@ -13,14 +13,14 @@ from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.episodes import collect_episodes
-from pipeline.analysis.rules.kafka.brokers import elections
-from pipeline.analysis.rules.kafka.clients import requests
+from pipeline.analysis.rules.kafka.brokers.stale_metadata import StaleMetadata
+from pipeline.analysis.rules.kafka.clients.unsupported_version import UnsupportedVersion
 from pipeline.analysis.rules.kafka.repairs import named, with_repairs
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.rule import all_rules
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES_WITH_BODIES, OFFSET_EVENTS, STATE_EVENTS
-from tests.pipeline.analysis.sources import sources
+from tests.pipeline.analysis.sources import detected, sources
 from tests.pipeline.rows import T0, row
 
 SETTINGS = finding_settings()
@@ -285,8 +285,8 @@ def judged(play: Play) -> list[Finding]:
     for episode in collect_episodes(marked, Facts(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(made, episodes=episodes, ends=ends)
-    counting = [rule.detect for rule in all_rules() if issubclass(rule, counted.CountedRule)]
-    return [f for find in (*counting, requests.find, elections.find) for f in find(made, SETTINGS)]
+    counting = [rule for rule in all_rules() if issubclass(rule, counted.CountedRule)]
+    return detected((*counting, UnsupportedVersion, StaleMetadata), made, SETTINGS)
 
 
 @pytest.mark.parametrize("name", PLAYS)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.producers import duplicate_write, hanging_transaction
+from pipeline.analysis.rules.kafka.producers.duplicate_write import DuplicateWrite
+from pipeline.analysis.rules.kafka.producers.hanging_transaction import HangingTransaction
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES_WITH_BODIES, RECORD_BATCHES, TRANSACTIONS
@@ -28,7 +29,7 @@ def us(n: float) -> int:
 
 def look(rule: Any, end: float, **rows: list[Row]) -> list[Finding]:
     facts = Facts({(SERVER, "C"): Seen("C", 0, 0)})
-    found: list[Finding] = rule.find(Sources(tables(**rows), facts, ends={"C": us(end)}), SETTINGS)
+    found: list[Finding] = rule.detect(Sources(tables(**rows), facts, ends={"C": us(end)}), SETTINGS)
     return found
 
 
@@ -81,7 +82,7 @@ PLAYS: dict[str, tuple[list[Sent], list[Row], list[list[int]]]] = {
 def test_a_batch_is_written_twice_only_if_it_was_sent_again_and_both_are_there(play: str):
     sent, fetched, expected = PLAYS[play]
     batches = [*(one.batch for one in sent), *fetched]
-    found = look(duplicate_write, 60, batches=batches, exchanges=[one.exchange for one in sent])
+    found = look(DuplicateWrite, 60, batches=batches, exchanges=[one.exchange for one in sent])
     assert [copy["offsets"] for f in found for copy in f.details["copies"]] == expected  # type: ignore[attr-defined]
     assert {(f.rule, f.subject, f.severity) for f in found} <= {("duplicate_write", "t/meter", "warning")}
 
@@ -94,7 +95,7 @@ def test_what_was_written_twice_before_is_counted_and_dated() -> None:
 
     sent = [one for turns in (turn(0, 1), turn(20, 11), turn(1000, 21)) for one in turns]
     batches, exchanges = [one.batch for one in sent], [one.exchange for one in sent]
-    (found,) = look(duplicate_write, 1060, batches=batches, exchanges=exchanges)
+    (found,) = look(DuplicateWrite, 1060, batches=batches, exchanges=exchanges)
     assert (found.details["batches"], found.details["recurrences"]) == (1, 1)
     assert (found.details["first_of_all_us"], found.first_us) == (us(0), us(1000))
 
@@ -158,12 +159,12 @@ STATES = {
 @pytest.mark.parametrize("play", STATES)
 def test_a_transaction_hangs_if_nobody_is_about_to_end_it(play: str):
     rows, exchanges, end, state = STATES[play]
-    found = look(hanging_transaction, end, transactions=rows, exchanges=exchanges)
+    found = look(HangingTransaction, end, transactions=rows, exchanges=exchanges)
     assert [(f.subject, f.state) for f in found] == ([("tx-1", state)] if state else [])
 
 
 def test_the_id_that_it_came_back_under_is_named():
-    (found,) = look(hanging_transaction, 40, transactions=[transaction(0, 1)], exchanges=[taken(0), taken(5, "tx-2")])
+    (found,) = look(HangingTransaction, 40, transactions=[transaction(0, 1)], exchanges=[taken(0), taken(5, "tx-2")])
     assert found.details["came_back_as"] == "tx-2"
     assert "as tx-2 at 12:00:05 UTC" in found.summary
     assert (found.topic, found.partition, found.severity) == ("t", 0, "critical")
@@ -173,7 +174,7 @@ def test_time_that_nobody_listened_to_is_not_counted() -> None:
     """As of two captures with hours between: what came meanwhile was not captured."""
     later = [taken(n, "tx-9") for n in (40, 36000, 36010)]
     rows = [transaction(0, 1), *FAST]
-    (found,) = look(hanging_transaction, 36010, transactions=rows, exchanges=[taken(0), *later])
+    (found,) = look(HangingTransaction, 36010, transactions=rows, exchanges=[taken(0), *later])
     assert (found.state, found.last_us, found.details["known_until_us"]) == ("unknown", us(40), us(40))
     assert found.details["age_us"] == 40 * SECOND
     assert "was open for 40 s from 12:00:00 UTC on" in found.summary
@@ -184,9 +185,9 @@ def test_time_that_nobody_listened_to_is_not_counted() -> None:
 def test_one_that_was_open_where_a_capture_stops_is_no_trouble() -> None:
     """The next capture, hours later, is not the time that it was silent."""
     exchanges = [taken(n, name) for n, name in ((0, "tx-1"), (2, "tx-9"), (36000, "tx-9"))]
-    assert look(hanging_transaction, 36000, transactions=[transaction(0, 1), *FAST], exchanges=exchanges) == []
+    assert look(HangingTransaction, 36000, transactions=[transaction(0, 1), *FAST], exchanges=exchanges) == []
     late = [taken(0), taken(36000, "tx-2")]  # its client began anew, when it had been ended for long
-    assert look(hanging_transaction, 36000, transactions=[transaction(0, 1), *FAST], exchanges=late) == []
+    assert look(HangingTransaction, 36000, transactions=[transaction(0, 1), *FAST], exchanges=late) == []
 
 
 def test_a_coordinator_that_was_not_heard_may_have_ended_it() -> None:
@@ -196,7 +197,7 @@ def test_a_coordinator_that_was_not_heard_may_have_ended_it() -> None:
         Facts({(SERVER, "C"): Seen("C", 0, 0), ("10.0.0.2:9092", "C"): Seen("C", 0, 0)}),
         ends={"C": us(1790)}, server_ends={SERVER: us(0), "10.0.0.2:9092": us(1790)},
     )  # fmt: skip
-    (found,) = hanging_transaction.find(sources, SETTINGS)
+    (found,) = HangingTransaction.detect(sources, SETTINGS)
     assert (found.state, found.details["age_us"]) == ("unknown", 1790 * SECOND)
     assert "after 12:00:00 UTC nothing was seen of its coordinator" in found.summary
     assert "the capture has nothing" not in found.summary
@@ -206,7 +207,7 @@ def test_the_first_offset_in_each_partition_is_what_ends_it() -> None:
     of_it = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True, "is_control": False}
     batches = [Sent(n, offset, "a", **of_it).batch for n, offset in ((0, 24), (1, 25))]
     (found,) = look(
-        hanging_transaction, 40, transactions=[transaction(0, 1), *FAST], exchanges=[taken(0)], batches=batches
+        HangingTransaction, 40, transactions=[transaction(0, 1), *FAST], exchanges=[taken(0)], batches=batches
     )
     assert found.details["first_offsets"] == {"t-0": 24}
     assert "abort --topic t --partition 0 --start-offset 24`" in found.advice

@@ -10,7 +10,7 @@ import pytest
 from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.episode import Shown
 from pipeline.analysis.rules.episodes import collect_episodes
-from pipeline.analysis.rules.kafka.clients import upgrades
+from pipeline.analysis.rules.kafka.clients.kip896_incompatible_client import Kip896IncompatibleClient
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding
@@ -39,7 +39,7 @@ def found(
     login = Shown("b:1", "app", "10.0.0.1", 0, "e", MECHANISM, "app", mechanism, None, None, None, 0.0)
     episodes = {MECHANISM: collect_episodes([login], Facts(), SETTINGS)}
     made = replace(sources(states=states), traffic=[ASKS, *traffic], newest=NEWEST, episodes=episodes)
-    return list(upgrades.find(made, SETTINGS))
+    return list(Kip896IncompatibleClient.detect(made, SETTINGS))
 
 
 def test_what_all_of_kafka_4_refuses_is_a_warning() -> None:
@@ -68,7 +68,7 @@ def test_what_every_release_answers_and_what_brokers_send_is_none(api_key: int, 
 
 def test_who_asked_an_old_broker_may_know_better() -> None:
     made = replace(sources(), traffic=[ASKS, used(0, "Produce", 2)], newest={"C": {0: 2}})
-    assert list(upgrades.find(made, SETTINGS)) == []
+    assert list(Kip896IncompatibleClient.detect(made, SETTINGS)) == []
 
 
 LOGIN = used(17, "SaslHandshake", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pipeline.analysis.claims.model import Claim, seen
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import HOST
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts, advised, own_clients
@@ -47,6 +48,13 @@ class RespRefusedWrites(Rule):
         affected=own_clients,
     )
     causes = (Link(("connection_failed",), (HOST,), "clients that lost the primary go on to a replica"),)
+    claims = (
+        Claim(
+            r"refuse[ds] .*(?:commands|writes)",
+            "A server refuses commands, and with which error.",
+            (seen("the server's error", half="response", where="protocol = 'resp' AND len(error_names) > 0"),),
+        ),
+    )
 
     @classmethod
     def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.rules.kafka.commits import competing_committers
+from pipeline.analysis.rules.kafka.commits.competing_committers import CompetingCommitters
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
 from tests.pipeline.analysis.rules.kafka.group_rows import Row, at, committed
@@ -31,7 +31,7 @@ def alone(who: str, begin: float, end: float, every: float = 5) -> list[Row]:
 def found(events: Sequence[Row], seen_s: float | None = None) -> list[Finding]:
     end = max(one["ts"] for one in events) if seen_s is None else at(seen_s)
     made = replace(sources(events=events), ends={events[0]["cluster"]: int(end.timestamp() * 1_000_000)})
-    return list(competing_committers.find(made, finding_settings()))
+    return list(CompetingCommitters.detect(made, finding_settings()))
 
 
 def test_it_is_open_while_they_commit_by_turns() -> None:

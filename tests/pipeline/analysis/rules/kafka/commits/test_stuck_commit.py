@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.kafka.commits import stuck_commit
+from pipeline.analysis.rules.kafka.commits.stuck_commit import StuckCommit
 from pipeline.analysis.rules.settings import finding_settings
 from tests.pipeline.analysis.rules.kafka.group_rows import committed, known
 from tests.pipeline.analysis.sources import sources
@@ -27,7 +27,7 @@ def stays(offset: int, first: int, times: int, who: str | None = "a") -> tuple[l
 
 def test_a_reader_without_a_name_is_called_so() -> None:
     commits, fetches = stays(5, 0, 400, None)
-    (finding,) = stuck_commit.find(sources(events=commits, timeline=fetches), finding_settings())
+    (finding,) = StuckCommit.detect(sources(events=commits, timeline=fetches), finding_settings())
     assert "although a client without client_id went on reading up to 499" in finding.summary
 
 
@@ -36,5 +36,5 @@ def test_a_stay_is_given_several_times_as_long_as_those_before(last: int, told: 
     parts = [stays(offset, 20 * offset, 20) for offset in range(10)]
     parts.append(stays(10, 200, last))
     commits, fetches = ([row for part in parts for row in part[which]] for which in (0, 1))
-    found = stuck_commit.find(sources(events=commits, timeline=fetches), finding_settings())
+    found = StuckCommit.detect(sources(events=commits, timeline=fetches), finding_settings())
     assert [finding.details["old_offset"] for finding in found] == ([10] if told else [])

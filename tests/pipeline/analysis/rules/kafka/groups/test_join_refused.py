@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.rules.kafka.groups import refused_joins
+from pipeline.analysis.rules.kafka.groups.join_refused import JoinRefused
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES_WITH_BODIES
@@ -36,7 +36,7 @@ def asks(who: str, code: int, *names: str, session_s: int = 10) -> Row:
 
 def found(states: Sequence[Row], exchanges: Sequence[Row] = (), seen_s: float | None = None) -> list[Finding]:
     ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
-    return refused_joins.find(replace(sources(states=states, exchanges=exchanges), ends=ends), finding_settings())
+    return JoinRefused.detect(replace(sources(states=states, exchanges=exchanges), ends=ends), finding_settings())
 
 
 def test_it_names_what_it_offers_and_what_the_others_do() -> None:

@@ -13,7 +13,7 @@ from tests.pipeline.analysis.rules.kafka.group_rows import Row, committed, enter
 
 
 def found(exchanges: Sequence[Row], events: Sequence[Row], seen_s: float | None = None) -> list[Finding]:
-    return poison_lives.find(with_steps(seen_s, exchanges=exchanges, events=events), finding_settings())
+    return poison_lives.poisoned(with_steps(seen_s, exchanges=exchanges, events=events), finding_settings())
 
 
 def lives(number: int, every_s: float, *, leave: bool = False, who: str = "a") -> list[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.kafka.groups import poll_limits
+from pipeline.analysis.rules.kafka.groups.poll_interval_exceeded import PollIntervalExceeded
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.humanize import clock
@@ -28,7 +28,7 @@ IN_HAND = [fetched(1, "a", 0, 50)]
 
 
 def found(exchanges: Sequence[Row], events: Sequence[Row] = (), seen_s: float | None = None) -> list[Finding]:
-    return poll_limits.find(with_steps(seen_s, exchanges=exchanges, events=events), finding_settings())
+    return PollIntervalExceeded.detect(with_steps(seen_s, exchanges=exchanges, events=events), finding_settings())
 
 
 def refused(seconds: float) -> Row:
@@ -94,7 +94,8 @@ def test_a_member_that_joined_before_the_capture(first_s: float, is_found: bool)
     exchanges = [leaves(31, "a"), enters(35, "a", member="m2")]
     (step, _) = with_steps(exchanges=exchanges).steps
     beat = member("heartbeat", first_s, "a", member_id="m1", cluster=step.cluster)
-    some = poll_limits.find(with_steps(exchanges=exchanges, events=IN_HAND, states=[beat]), finding_settings())
+    made = with_steps(exchanges=exchanges, events=IN_HAND, states=[beat])
+    some = PollIntervalExceeded.detect(made, finding_settings())
     assert [(one.subject, one.details["max_poll_interval_ms"]) for one in some] == [("g/a", 30_000)] * is_found
 
 

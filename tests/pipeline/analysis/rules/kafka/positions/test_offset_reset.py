@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.rules.kafka.positions import offset_reset
+from pipeline.analysis.rules.kafka.positions.offset_reset import OffsetReset
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
 from tests.pipeline.analysis.rules.kafka.group_rows import Row, at, known
@@ -24,7 +24,7 @@ def goes_on(seconds: float, offset: int, start: int, end: int, **more: object) -
 
 
 def found(rows: Sequence[Row]) -> list[Finding]:
-    return offset_reset.find(sources(timeline=rows), finding_settings())
+    return OffsetReset.detect(sources(timeline=rows), finding_settings())
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_is_written_after_the_reset_shortens_no_log() -> None:
 def test_a_topic_made_anew_has_a_rule_of_its_own() -> None:
     rows = [gone(0, 10), goes_on(1, 0, 0, 5)]
     anew = replace(sources(timeline=rows), made_anew={("C", "t"): [int(at(-1).timestamp() * 1_000_000)]})
-    assert offset_reset.find(anew, finding_settings()) == []
+    assert OffsetReset.detect(anew, finding_settings()) == []
 
 
 def test_it_is_over_once_the_group_has_committed_there() -> None:

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.rules.kafka.rebalances import waits as slow_rebalance
+from pipeline.analysis.rules.kafka.rebalances import slow_rebalance
 from pipeline.analysis.rules.kafka.rebalances.held_up import members_of
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
@@ -54,7 +54,7 @@ def found(steps: Sequence[Pair], seen_s: float | None = None) -> list[Finding]:
     ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
     facts = Facts({("10.0.0.1:9092", "C"): Seen("C", 0, 0)})
     made = replace(sources(states=states, exchanges=exchanges, waiting=waiting), ends=ends, facts=facts)
-    return slow_rebalance.find(made, finding_settings())
+    return slow_rebalance.SlowRebalance.detect(made, finding_settings())
 
 
 FIRST = [joins("a", 1, 0, 0.5), joins("b", 1, 0.1, 0.5), beats("a", 1, 20), beats("b", 1, 20)]

@@ -92,7 +92,7 @@ def found(groups: Sequence[Group]) -> dict[str, Finding]:
     episodes = collect_episodes([one for g in groups for one in g.shown], Facts(), SETTINGS)
     made = sources(states=[s for g in groups for s in g.states], exchanges=[e for g in groups for e in g.exchanges])
     made = replace(made, episodes={"rebalance_storm": episodes}, steps=[step for g in groups for step in g.steps])
-    both = [*storms_slow.find(made, SETTINGS), *storms.find(made, SETTINGS)]
+    both = [*storms_slow.storms_of_instances(made, SETTINGS), *storms.storms_of_generations(made, SETTINGS)]
     return {f.subject: f for f in sorted(both, key=lambda f: -SEVERITIES.index(f.severity))}
 
 
@@ -287,7 +287,7 @@ def judged_leniently(group: Group) -> Finding:
         sources(states=group.states, exchanges=group.exchanges), episodes={"rebalance_storm": episodes},
         steps=group.steps,
     )  # fmt: skip
-    (finding,) = storms.find(made, lenient)
+    (finding,) = storms.storms_of_generations(made, lenient)
     return finding
 
 
@@ -301,7 +301,7 @@ def test_a_storm_states_whether_all_was_read_all_the_same(lag: int | None, has_r
         sources(states=group.states, exchanges=group.exchanges, timeline=[row(OFFSET_TIMELINE, **commit, ts=ts)]),
         episodes={"rebalance_storm": episodes}, steps=group.steps,
     )  # fmt: skip
-    (finding,) = storms.find(made, SETTINGS)
+    (finding,) = storms.storms_of_generations(made, SETTINGS)
     assert finding.details["has_read_all"] is has_read_all
 
 

@@ -65,7 +65,7 @@ def beat(n: float, epoch: int = 3) -> Row:
 def look(exchanges: list[Row], events: list[Row] | None = None, end: float = 60) -> list[Finding]:
     facts = Facts({(SERVER, "C"): Seen("C", 0, 0)}, {("C", "T"): Seen("orders", 0, 0)})
     made = Sources(tables(exchanges=exchanges, events=events or []), facts, ends={"C": us(end)})
-    return share_groups.find(made, SETTINGS)
+    return share_groups.share_group_troubles(made, SETTINGS)
 
 
 def us(n: float) -> int:
