@@ -1,13 +1,14 @@
 """Reference pages, made from what the program itself goes by: tables, rules, settings, commands, keys of JSON.
 
-``python -m website.reference`` writes them into ``docs/reference``; a test says when one is not what it would write.
+``python -m website.reference`` writes them into ``docs/reference``, writes what the README and ``conf/local.yaml`` say
+of rules, and prints what the pages of ``docs/rules`` lack, if anything; tests say when that was not done.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.rule import Rule, all_rules, settings_of
@@ -20,9 +21,10 @@ from website.error_codes import error_codes_page
 from website.json_keys import json_page
 from website.markdown import cell, code, table
 from website.python_page import python_page
+from website.rule_documents import ROOT, documents, problems
 from website.settings_page import default, settings_page
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+FOLDER = ROOT / "docs" / "reference"
 _MADE = "<!-- Made from the code by `python -m website.reference`: change it there. -->"
 
 
@@ -51,6 +53,8 @@ def write() -> None:
     for file in FOLDER.iterdir():
         if file.name not in made:
             file.unlink()
+    for path, text in documents().items():
+        (ROOT / path).write_text(text, encoding="utf-8")
 
 
 def tables_page() -> str:
@@ -133,3 +137,5 @@ def _rule(rule: type[Rule]) -> str:
 
 if __name__ == "__main__":
     write()
+    if missing := problems():
+        sys.exit("\n".join(missing))

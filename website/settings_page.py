@@ -100,14 +100,14 @@ def default(field: FieldInfo) -> str:
     if value == {}:
         return "empty"
     if isinstance(value, timedelta):
-        return code(_span(value))
+        return code(span(value))
     return code(
         str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
     )
 
 
-def _span(value: timedelta) -> str:
-    """As ISO 8601 writes it."""
+def span(value: timedelta) -> str:
+    """A span of time as ISO 8601 writes it."""
     seconds = int(value.total_seconds())
     if seconds % 86_400 == 0:
         return f"P{seconds // 86_400}D"
