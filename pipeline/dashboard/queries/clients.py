@@ -18,8 +18,8 @@ WHERE first_ts <= $end AND last_ts >= $start AND ($protocol IS NULL OR coalesce(
 """
 
 _COUNTS = f"""
-SELECT count(*) FILTER (coalesce(protocol, 'kafka') = 'kafka') AS kafka,
-       count(*) FILTER (protocol = 'mongodb') AS mongodb
+SELECT count(DISTINCT nullif(client_id, '')) FILTER (coalesce(protocol, 'kafka') = 'kafka') AS kafka,
+       count(DISTINCT nullif(client_id, '')) FILTER (protocol = 'mongodb') AS mongodb
 FROM gold.clients {_SEEN}
 """  # noqa: S608 - our own text
 
@@ -92,7 +92,7 @@ def verdicts(rows: Sequence[dict[str, Any]]) -> list[Verdict]:
 
 
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope) -> dict[str, int]:
-    """How many clients were seen in the span: of ``kafka``, of ``mongodb``, and those that Kafka 4 may refuse.
+    """How many clients by id were seen in the span: of ``kafka``, of ``mongodb``, and those that Kafka 4 may refuse.
 
     ``breaking``: known to break, as the findings of ``kip896_incompatible_client`` count them; ``unknown``: they use
     removed versions, and may know newer ones. Both by client id.

@@ -24,18 +24,24 @@ held AS (
   WHERE f.last_stable_offset < f.high_watermark
   GROUP BY f.cluster, f.topic, f.partition
 ),
-first_batch AS (
-  SELECT l.cluster, l.topic, l.partition, min(b.producer_id) AS producer_id
+-- Of what a fetch returned: who wrote the first batch, and the offsets of transaction markers, which hold no records.
+batches AS (
+  SELECT
+    l.cluster, l.topic, l.partition,
+    min(CASE WHEN b.is_transactional AND b.base_offset = l.last_stable_offset THEN b.producer_id END) AS producer_id,
+    count(DISTINCT CASE WHEN b.is_control THEN b.base_offset END) AS transaction_markers
   FROM latest AS l
   JOIN silver.record_batches AS b
     ON b.cluster = l.cluster AND coalesce(b.topic, b.topic_id) = l.topic AND b.partition = l.partition
-    AND b.source = 'fetch' AND b.is_transactional AND b.base_offset = l.last_stable_offset
+    AND b.source = 'fetch' AND b.base_offset >= l.last_stable_offset AND b.base_offset < l.high_watermark
   GROUP BY l.cluster, l.topic, l.partition
 )
 SELECT
   l.cluster, l.topic, l.partition, l.last_stable_offset, l.high_watermark,
-  try_subtract(l.high_watermark, l.last_stable_offset) AS records_held_back,
-  h.since, l.ts AS last_seen, p.producer_id
+  greatest(
+    try_subtract(try_subtract(l.high_watermark, l.last_stable_offset), coalesce(p.transaction_markers, 0)), 0
+  ) AS records_held_back,
+  h.since, l.ts AS last_seen, p.producer_id, coalesce(p.transaction_markers, 0) AS transaction_markers
 FROM latest AS l
 JOIN held AS h ON h.cluster = l.cluster AND h.topic = l.topic AND h.partition = l.partition
-LEFT JOIN first_batch AS p ON p.cluster = l.cluster AND p.topic = l.topic AND p.partition = l.partition
+LEFT JOIN batches AS p ON p.cluster = l.cluster AND p.topic = l.topic AND p.partition = l.partition

@@ -239,6 +239,11 @@ def link(page: str, label: str, icon: str, **parameters: str | int | None) -> No
     st.page_link(_SCRIPTS[page], label=label, icon=f":material/{icon}:", query_params={**kept(), **given})
 
 
+def link_exactly(page: str, label: str, **parameters: str) -> None:
+    """A link to a page with these parameters and no others, to drop one of those that the address has."""
+    st.page_link(_SCRIPTS[page], label=label, icon=":material/filter_alt_off:", query_params=parameters)
+
+
 def kept() -> dict[str, str]:
     """Parameters of the address that go with every link, as they are now."""
     return {name: value for name in _KEPT if (value := st.query_params.get(name))}

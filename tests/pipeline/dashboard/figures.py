@@ -19,8 +19,10 @@ from pipeline.commands.top.screen import Shown
 from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.queries import clients
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident, incident_counts, incidents
+from pipeline.dashboard.queries.overview.names import CLIENT, names
 from pipeline.dashboard.queries.overview.trends import trends
 from pipeline.dashboard.queries.progress import groups, partitions, transactions
+from pipeline.dashboard.queries.progress.all_groups import all_groups
 from pipeline.dashboard.queries.scope import Scope, ask_rows, extent
 from pipeline.dashboard.sql import connect_readable
 from pipeline.embedded.live_monitor import Snapshot
@@ -45,10 +47,12 @@ def disagreements(lake: Path, now: Snapshot) -> list[str]:
             *_breaking_clients(connection, scope),
             *_lag_of_partitions(connection, scope, standing),
             *_lag_of_groups(standing, now),
+            *_list_of_groups(connection, scope, standing),
             *_lag_of_group_pages(connection, scope, standing),
             *_lag_of_incidents(connection, scope, standing),
             *_records_behind(connection, standing),
             *_held_back(connection, standing),
+            *_held_back_elsewhere(connection, scope),
             *_open_transactions(connection, scope, now),
             *_incidents(connection, scope, lake, now),
             *_screen(now),
@@ -63,6 +67,10 @@ def _breaking_clients(connection: duckdb.DuckDBPyConnection, scope: Scope) -> It
         "WHERE rule = 'kip896_incompatible_client' AND severity = 'warning'",
     )
     listed = clients.clients(connection, scope)
+    seen = {(row["protocol"], row["client_id"]) for row in listed if row["client_id"]}
+    ids = {name.text for name in names(connection, scope) if name.kind == CLIENT}
+    if len(seen) != counts["kafka"] + counts["mongodb"] or {name for _, name in seen} != ids:
+        yield f"clients: {counts} of the page, {len(seen)} in its table, {len(ids)} on the home page"
     named = {(row["cluster"], row["client_id"]) for row in listed if row["verdict"] == "breaks"}
     view = ask_rows(connection, "SELECT DISTINCT cluster, client_id FROM breaking_clients WHERE verdict = 'breaks'")
     numbers = {"findings": len(found), "clients page": counts["breaking"], "its table": len(named), "SQL": len(view)}
@@ -72,7 +80,7 @@ def _breaking_clients(connection: duckdb.DuckDBPyConnection, scope: Scope) -> It
     if len(using) != counts["breaking"] + counts["unknown"]:
         yield f"clients that use removed versions: {len(using)}, of the page {counts}"
     for row in ask_rows(connection, "SELECT headline, rule FROM gold.incidents"):
-        stated = _TOO_OLD.match(row["headline"])
+        stated = _TOO_OLD.search(row["headline"])
         if stated and int(stated[1]) != counts["breaking"]:
             yield f"clients that break on Kafka 4: {counts['breaking']}, of the incident {row['headline']}"
 
@@ -109,6 +117,19 @@ def _lag_of_groups(standing: list[dict[str, Any]], now: Snapshot) -> Iterator[st
             yield f"lag of group {key}: SQL {lags[key]}, top {group.lag}"
         if abs((group.behind_s or 0.0) - ages.get(key, 0.0)) > _CLOSE:
             yield f"age of what waits for group {key}: SQL {ages.get(key)}, top {group.behind_s}"
+
+
+def _list_of_groups(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, standing: list[dict[str, Any]]
+) -> Iterator[str]:
+    """The page of all groups, of which a line says what SQL says of the partitions together."""
+    lags: Counter[Key] = Counter()
+    for row in standing:
+        lags[row["cluster"], row["group_id"]] += row["lag"] or 0
+    listed = {(one.now.cluster, one.now.group_id): one.now.lag for one in all_groups(connection, scope)}
+    for key, lag in lags.items():
+        if (listed.get(key) or 0) != lag:
+            yield f"lag of group {key}: SQL {lag}, list of groups {listed.get(key)}"
 
 
 def _lag_of_group_pages(
@@ -165,6 +186,28 @@ def _held_back(connection: duckdb.DuckDBPyConnection, standing: list[dict[str, A
                 before = first - (row["committed_offset"] or 0)
                 if row["lag"] is not None and not records <= row["lag"] <= records + before:
                     yield f"lag of {_place(row)}: SQL {row['lag']}, held back {records} and {before} offsets before"
+
+
+def _held_back_elsewhere(connection: duckdb.DuckDBPyConnection, scope: Scope) -> Iterator[str]:
+    """What an open transaction holds back: of the finding, the SQL view, the page of transactions and an incident."""
+    view = {_partition(row): row for row in ask_rows(connection, "SELECT * FROM open_transactions")}
+    page = {_partition(row): row for row in transactions.held_partitions(connection, scope)}
+    for row in ask_rows(connection, "FROM gold.findings WHERE rule = 'lso_stalled' AND state <> 'resolved'"):
+        held, shown = orjson.loads(row["details"]), view.get(_partition(row))
+        for place, one in (("SQL", shown), ("page", page.get(_partition(row)))):
+            if one is None or one["high_watermark"] != held["high_watermark"]:
+                continue
+            figures = one["records_held_back"], one["transaction_markers"]
+            if figures != (held["records_behind"], held.get("transaction_markers", 0)):
+                yield f"held back in {row['subject']}: finding {held}, {place} {figures}"
+    rows = {row["incident_id"]: row for row in incidents(connection, scope)}
+    for name, trend in trends(connection, list(rows.values())):
+        shown = view.get(_partition(rows[name]))
+        if trend.kind == "held back" and shown and trend.points[-1][0] >= shown["last_seen"]:
+            figures = trend.points[-1][1], trend.offsets
+            of_view = shown["records_held_back"], shown["records_held_back"] + shown["transaction_markers"]
+            if figures != of_view:
+                yield f"held back by {rows[name]['headline']}: SQL {of_view}, line {figures}"
 
 
 def _open_transactions(connection: duckdb.DuckDBPyConnection, scope: Scope, now: Snapshot) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from pipeline.analysis.standing.groups import GroupNow
+from pipeline.commands.demo import SAMPLES
 from pipeline.commands.top.screen import Shown
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
@@ -17,6 +19,7 @@ from tests.paths import CAPTURES
 from tests.pipeline.commands.top.golden import drawn
 from tests.pipeline.commands.top.test_screen import now
 from tests.pipeline.dashboard.figures import disagreements
+from tests.pipeline.dashboard.page_figures import page_disagreements
 
 QUICK = {
     "stalled_lso.pcap", "stuck_commit.pcap", "old_format.pcap", "unsure_writers.pcap", "changing_hands.pcap",
@@ -34,16 +37,29 @@ _WINDOW_US = 60_000_000
     ],
     ids=lambda path: path.name,
 )
-def test_every_figure_of_a_recording_is_one(capture: Path, tmp_path: Path) -> None:
+def test_every_figure_of_a_recording_is_one(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIRELAKE_LAKE", str(tmp_path / "lake"))
+    assert _disagreements([capture], tmp_path / "lake") == []
+
+
+@pytest.mark.slow
+def test_every_figure_of_the_demo_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has several clusters, and clients that a broker refuses today and Kafka 4 will."""
+    monkeypatch.setenv("WIRELAKE_LAKE", str(tmp_path / "lake"))
+    assert _disagreements([CAPTURES / f"{name}.pcap" for name in SAMPLES], tmp_path / "lake") == []
+
+
+def _disagreements(captures: list[Path], lake: Path) -> list[str]:
+    """Of the lake that is made of these captures, and of ``top`` that reads them."""
     watch = LiveMonitor(StreamSettings(), _WINDOW_US)
-    with open_inputs([str(capture)], allow_truncated=True) as inputs:
+    with open_inputs([str(capture) for capture in captures], allow_truncated=True) as inputs:
         landed = inputs.landed()
-    write_lake(tmp_path / "lake", diagnose(landed, StreamSettings()).tables)
+    write_lake(lake, diagnose(landed, StreamSettings()).tables)
     watch.add(landed.frames, landed.gaps)
     watch.judge()
     seen = watch.now()
     assert seen is not None
-    assert disagreements(tmp_path / "lake", seen) == []
+    return disagreements(lake, seen) + (page_disagreements(lake) if find_spec("streamlit") else [])
 
 
 def test_no_incident_is_not_said_above_a_lag_that_grows() -> None:

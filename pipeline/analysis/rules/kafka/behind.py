@@ -35,6 +35,14 @@ def less_markers(records: int, markers: int) -> str:
     return f" ({pluralize(records + markers, 'offset')} less {pluralize(markers, 'transaction marker')})"
 
 
+def less_others(records: int, others: int | None) -> str:
+    """The same where retention may have removed some of the offsets that hold no records."""
+    if not others:
+        return ""
+    apart = pluralize(others, "transaction marker or removed offset", "transaction markers or removed offsets")
+    return f" ({pluralize(records + others, 'offset')} less {apart})"
+
+
 def records_behind(figures: Mapping[str, Any]) -> str:
     """:attr:`Behind.figures` as text: ``134 records (153 offsets less 19 transaction markers)``."""
     records = figures["records_behind"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ import duckdb
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.standing.lag import lag_now
 from pipeline.dashboard.queries.progress.partitions import IS_STABLE_STATED
-from pipeline.dashboard.queries.scope import Scope, ask_rows, widened
+from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows, rows_if_there, widened
 
 POINTS = 40
 """Of a line."""
@@ -24,6 +25,8 @@ _AROUND = 1.3
 """A line is so many times as long as its incident."""
 _HELD_BACK = ("hanging_transaction", "lso_stalled", "read_committed_starved")
 _SLOW = ("mongo_slow_command", "latency_outlier", "throttled")
+
+_END = "last_stable_high_watermark"
 
 Kind = Literal["lag", "held back", "latency", "times"]
 
@@ -37,8 +40,8 @@ class Trend:
             ``latency``: the slowest answer of its evidence, in ms; ``times``: exchanges of its evidence so far.
         points: times and values, in order; the last has the time of the last statement.
         place: topic and partition of offsets; empty: of none.
-        offsets: of lag those from the committed one to the end of the log, at the last point; more than records where
-            some are transaction markers, or removed.
+        offsets: of lag those from the committed one to the end of the log, of what is held back those from the last
+            stable one, at the last point; more than records where some are transaction markers, or removed.
         band: of each point the least and the greatest value since the point before; empty: the value is both.
     """
 
@@ -67,6 +70,15 @@ WHERE date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end
 GROUP BY ALL
 ORDER BY ALL
 """  # noqa: S608 - our own text
+
+# Transaction markers that a fetch returned beyond the first offset: they hold no records.
+_MARKERS = f"""
+SELECT DISTINCT base_offset FROM silver.record_batches
+WHERE {IN_SPAN} AND cluster = $cluster AND coalesce(topic, topic_id) = $topic AND partition = $partition
+  AND source = 'fetch' AND is_control AND base_offset >= $first
+ORDER BY base_offset LIMIT $most
+"""  # noqa: S608 - our own text
+MOST_MARKERS = 1_000_000
 
 _EVIDENCE = """
 SELECT incident_id, list_distinct(flatten(list(evidence)))[:$most] AS ids
@@ -143,9 +155,9 @@ def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span
     is_held = row["rule"] in _HELD_BACK
     place = f"{row['topic']}-{row['partition']}"
     if is_held:
-        held = behind(stated, "last_stable_offset", "last_stable_high_watermark")
-        points = _points(within, held, stated[-1]["seen"])
-        return Trend("held back", points, place) if len(held) > 1 else None
+        held = held_back(stated, _markers(connection, row, within, stated))
+        points = _points(within, [(at, float(records)) for at, records, _ in held], stated[-1]["seen"])
+        return Trend("held back", points, place, held[-1][2]) if len(held) > 1 else None
     lags = lags_of(stated)
     values = [(at, float(lag)) for at, lag, _ in lags]
     points = _points(within, values, stated[-1]["seen"])
@@ -199,24 +211,36 @@ def _points(span: Scope, values: Iterable[tuple[int, float]], seen: datetime) ->
     )
 
 
-def behind(stated: Sequence[dict[str, Any]], reader: str, end: str = "high_watermark") -> list[tuple[int, float]]:
-    """How many records a reader is behind the end of the log, from when both are known to the last that was seen.
+def _markers(
+    connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span: Scope, stated: Sequence[dict[str, Any]]
+) -> list[int]:
+    known = [one["last_stable_offset"] for one in stated if one["last_stable_offset"] is not None]
+    found = rows_if_there(
+        connection, _MARKERS, span, cluster=row["cluster"], topic=row["topic"], partition=row["partition"],
+        first=min(known, default=0), most=MOST_MARKERS,
+    )  # fmt: skip
+    return [one["base_offset"] for one in found]
+
+
+def held_back(stated: Sequence[dict[str, Any]], markers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """What waits beyond the last stable offset, from when it is known to its last statement: point, records, offsets.
 
     Args:
-        stated: rows with ``point``, an index, in its order, and both offsets, each None where nothing was stated: it
-            stands as it was then.
-        reader: name of the reader's offset.
-        end: name of the offset that ends the log.
+        stated: rows with ``point``, an index, in its order, ``last_stable_offset`` and ``last_stable_high_watermark``,
+            each None where nothing was stated: it stands as it was then.
+        markers: offsets of transaction markers, in order: they hold no records.
     """
     known = {row["point"]: row for row in stated}
-    high = offset = None
-    values: list[tuple[int, float]] = []
+    high = stable = None
+    values: list[tuple[int, int, int]] = []
     for point in range(min(known, default=0), max(known, default=-1) + 1):
         row = known.get(point, {})
-        high = row.get(end) if row.get(end) is not None else high
-        offset = row.get(reader) if row.get(reader) is not None else offset
-        if high is not None and offset is not None:
-            values.append((point, float(max(0, high - offset))))
+        high = row.get(_END) if row.get(_END) is not None else high
+        stable = row.get("last_stable_offset") if row.get("last_stable_offset") is not None else stable
+        if high is not None and stable is not None:
+            offsets = max(0, high - stable)
+            between = bisect_left(markers, high) - bisect_left(markers, stable) if offsets else 0
+            values.append((point, max(0, offsets - between), offsets))
     return values
 
 

@@ -56,8 +56,8 @@ class Hold:
         return (self.until - self.since).total_seconds()
 
     @property
-    def records(self) -> int:
-        """Offsets that readers with read_committed waited for at most."""
+    def offsets(self) -> int:
+        """Offsets, of records and transaction markers, that readers with read_committed waited for at most."""
         return max(one.high_watermark for one in self.stated) - self.last_stable_offset
 
     @property

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from pipeline.dashboard.queries.scope import Scope, as_of, ask, ask_rows
+from pipeline.dashboard.queries.scope import Scope, as_of, ask, ask_rows, rows_if_there
 
 MOST_ROWS = 500
 MOST_PLACES = 10_000
@@ -43,6 +44,12 @@ LEFT JOIN stuck AS s
 LEFT JOIN held AS h ON h.cluster = l.cluster AND h.topic = l.topic AND h.partition = l.partition
 ORDER BY is_stuck DESC, l.lag DESC NULLS LAST, l.group_id, l.topic, l.partition
 LIMIT $most
+"""  # noqa: S608 - our own views
+
+_STANDS = f"""
+SELECT * FROM ({as_of("consumer_lag")})
+WHERE cluster = $cluster AND group_id = $group_id
+  AND ($topic IS NULL OR topic = $topic AND partition = $partition)
 """  # noqa: S608 - our own views
 
 _PLACES = """
@@ -137,6 +144,50 @@ def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, A
         NotThereYetError: there is no timeline.
     """
     return ask_rows(connection, _LAG, scope, most=MOST_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a group is behind, on one partition or on all of them together.
+
+    Attributes:
+        partitions: that it committed.
+        lag: records that it has not committed; None: not known of any of them.
+        others: offsets between what it committed and the ends that hold no record.
+        lag_seconds: age of the oldest record that waits; None: not known.
+        as_of: last word of the cluster, up to which ages are counted; None: it committed nothing.
+    """
+
+    partitions: int
+    lag: int | None
+    others: int
+    lag_seconds: float | None
+    as_of: datetime | None
+
+
+def standing(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, cluster: str, group_id: str, place: Place | None = None
+) -> Standing:
+    """How far a group is behind at the end of the span, as ``consumer_lag`` has it: the sum of its partitions.
+
+    Args:
+        connection: to the lake.
+        scope: the span.
+        cluster, group_id: which group.
+        place: the only partition that matters; None: all.
+    """
+    rows = rows_if_there(
+        connection, _STANDS, scope, cluster=cluster, group_id=group_id, topic=place.topic if place else None,
+        partition=place.partition if place else None,
+    )  # fmt: skip
+    lags = [row["lag"] for row in rows if row["lag"] is not None]
+    return Standing(
+        len(rows),
+        sum(lags) if lags else None,
+        sum(row["offsets_without_records"] or 0 for row in rows if row["lag"]),
+        max((row["lag_seconds"] for row in rows if row["lag_seconds"] is not None), default=None),
+        max((row["as_of"] for row in rows), default=None),
+    )
 
 
 def trouble(row: dict[str, Any]) -> str:

@@ -35,10 +35,6 @@ SELECT connection_id, ended, is_failed, first_ts, last_ts, connections, speaks, 
 FROM silver.connections {_SEEN} AND (is_failed OR NOT $failed)
 ORDER BY last_ts DESC, connection_id LIMIT $most
 """  # noqa: S608 - our own text
-_FIRST_EXCHANGE = """
-SELECT exchange_id, ts FROM silver.exchanges
-WHERE date BETWEEN $first_day AND $last_day AND connection_id = $connection_id ORDER BY ts, exchange_id LIMIT 1
-"""
 _ONE = """
 SELECT first_ts, last_ts, opened, ended, is_closed, closed_by, reset_by, round_trip_us, silence_us, silent_until_ts,
   coalesce(client_sent_again, 0) AS client_sent_again, coalesce(server_sent_again, 0) AS server_sent_again,
@@ -72,13 +68,6 @@ def counts(connection: duckdb.DuckDBPyConnection, scope: Scope, host: str | None
     """How many ``connections`` there are, and how many are ``failed``, still ``open``, or ``reset``."""
     found: dict[str, int] = ask_rows(connection, _COUNTS, scope, host=host)[0]
     return found
-
-
-def first_exchange(connection: duckdb.DuckDBPyConnection, row: dict[str, Any]) -> dict[str, Any] | None:
-    """The first exchange of a connection; None: it carried none."""
-    scope = Scope(row["first_ts"], row["last_ts"])
-    found = rows_if_there(connection, _FIRST_EXCHANGE, scope, connection_id=row["connection_id"])
-    return found[0] if found else None
 
 
 def life_of(connection: duckdb.DuckDBPyConnection, connection_id: str, scope: Scope) -> dict[str, Any] | None:

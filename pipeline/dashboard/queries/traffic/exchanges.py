@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -10,7 +9,7 @@ import duckdb
 
 from pipeline.analysis.bodies import with_bodies_sql
 from pipeline.analysis.descriptions import ProtocolDescribers, described
-from pipeline.dashboard.queries.scope import IN_SPAN, NotThereYetError, Scope, ask_rows, rows_if_there
+from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows, rows_if_there
 from pipeline.humanize import duration
 from pipeline.tables import BODY_NAMES
 
@@ -100,6 +99,11 @@ def apis(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[str]:
     return sorted(row["name"] for row in rows_if_there(connection, _APIS, scope, most=MOST_NAMES))
 
 
+def topics(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """Names of topics by their ids, to put exchanges in words."""
+    return rows_if_there(connection, _TOPICS)
+
+
 def spoken(
     connection: duckdb.DuckDBPyConnection, where: str, scope: Scope, most: int, **values: Any
 ) -> list[dict[str, Any]]:
@@ -113,8 +117,7 @@ def spoken(
         values: of the condition.
     """
     describers = ProtocolDescribers()
-    with suppress(NotThereYetError):
-        describers.note_topics(ask_rows(connection, _TOPICS))
+    describers.note_topics(topics(connection))
     sql = f"{_SPOKEN} WHERE {where} ORDER BY ts DESC, exchange_id DESC LIMIT $most"
     rows = ask_rows(connection, sql, scope, most=most, **values)
     texts = _texts_of(connection, rows, _MOST_BODY)

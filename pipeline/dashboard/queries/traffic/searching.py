@@ -289,6 +289,26 @@ def _most_frequent(matches: pa.Table, column: str) -> list[tuple[str, int]]:
     return sorted(named, key=lambda one: (-one[1], one[0]))[:MOST_VALUES]
 
 
+def without_one(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search, seconds: float = SECONDS
+) -> list[tuple[str, int, bool]]:
+    """What could be left out of a search that finds nothing: attribute, how many match then, whether these are all.
+
+    Args:
+        connection: to the lake.
+        scope: the span.
+        wanted: finds nothing in it.
+        seconds: for each attribute.
+    """
+    asked = [each.name for each in fields(wanted) if getattr(wanted, each.name) is not None]
+    found = []
+    for name in asked if len(asked) > 1 else ():
+        rest = search(connection, scope, replace(wanted, **{name: None}), seconds=seconds)
+        if rest.counted:
+            found.append((name, rest.counted, rest.is_all))
+    return found
+
+
 def _ids(table: str, conditions: Sequence[str]) -> str:
     return f"SELECT exchange_id FROM {table} WHERE {' AND '.join([_STATED, *conditions])}"  # noqa: S608 - our own text
 

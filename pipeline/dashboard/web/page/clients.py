@@ -9,7 +9,8 @@ import streamlit as st
 from pipeline.dashboard.queries.clients import MOST, clients, counts, verdicts
 from pipeline.dashboard.web.page_context import PageContext, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.dashboard.web.pictures.clients_picture import MOST as MOST_SHOWN
 from pipeline.dashboard.web.pictures.clients_picture import matrix
 from pipeline.humanize import pluralize
@@ -66,12 +67,16 @@ def draw(here: PageContext) -> None:
             "versions "
             "uses no newer ones than an old broker has, and may know newer ones."
         )
-        grid(breaking, _BREAKING, key="breaking")
+        table(breaking, _BREAKING, name="Clients that use removed versions", to=_exchanges_of)
     elif numbers["kafka"]:
         st.success(f"None of {pluralize(numbers['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
     _matrix(rows)
     st.header("All", anchor=False)
-    grid(rows, _ALL, key="clients")
+    table(rows, _ALL, name="All clients", to=_exchanges_of)
+
+
+def _exchanges_of(row: dict[str, Any]) -> Address:
+    return "exchanges", {"client": row["client_id"] or None, "host": row["client_ip"], "range": "all"}
 
 
 def _matrix(rows: list[dict[str, Any]]) -> None:

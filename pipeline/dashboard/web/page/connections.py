@@ -6,10 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries.traffic.connections import MOST, connections, counts, first_exchange
-from pipeline.dashboard.web.page_context import PageContext, go, run
-from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.queries.traffic.connections import MOST, connections, counts
+from pipeline.dashboard.web.page_context import PageContext, run
+from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import number
 
 _COLUMNS = (
@@ -59,18 +59,12 @@ def draw(here: PageContext) -> None:
         return
     if len(rows) == MOST:
         st.caption(f"The last {number(MOST)} are shown: search by address, or choose a shorter time range.")
-    chosen = grid(rows, _COLUMNS, key="connections", opens="what was exchanged on it")
-    if chosen is not None:
-        _open(here, rows[chosen])
+    table(rows, _COLUMNS, name="Connections", to=_exchanges)
 
 
-def _open(here: PageContext, row: dict[str, Any]) -> None:
-    """Its sequence, if anything was exchanged on it."""
-    exchange = first_exchange(here.connection, row)
-    if exchange is None:
-        st.info("No message was exchanged on this connection.")
-        return
-    go("sequence", **sequence_address(exchange["exchange_id"], exchange["ts"]))
+def _exchanges(row: dict[str, Any]) -> Address | None:
+    """What was exchanged on it, if anything was."""
+    return ("exchanges", {"connection": row["connection_id"]}) if row["requests"] else None
 
 
 run(draw)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,14 @@ import streamlit as st
 from pipeline.analysis.rules.kafka.share_groups.share_states import SharePlace
 from pipeline.dashboard.queries.progress import groups, shares
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen
-from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.queries.progress.partitions import standing
+from pipeline.dashboard.queries.scope import Scope, widened
 from pipeline.dashboard.web.format import code
 from pipeline.dashboard.web.page_context import PageContext, choose, fixed, link, part, run, say_absent
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
+from pipeline.dashboard.web.parts.standing import lag_in_words
+from pipeline.dashboard.web.parts.table import table
 from pipeline.humanize import duration, pluralize
 
 _KEYS = ("group", "cluster", "share")
@@ -92,6 +96,7 @@ def draw(here: PageContext) -> None:
     if shown is None:
         st.info("Nothing was seen of this group in this time range.")
         return
+    part(lambda: _stands(here, shown.group))
     for draw_part in (_pictures, _members, _rebalances):
         part(partial(draw_part, shown))
     part(partial(_rhythm, here, shown))
@@ -102,6 +107,12 @@ def _groups(here: PageContext, scope: Scope) -> tuple[list[Group], shares.Shares
     there = groups.groups(here.connection, scope)
     sharing = shares.shares(here.connection, scope)
     return there + [one for pair in sharing.groups if (one := Group(*pair)) not in there], sharing
+
+
+def _stands(here: PageContext, group: Group) -> None:
+    stands = standing(here.connection, here.scope, group.cluster, group.group_id)
+    if words := lag_in_words(stands, group.group_id):
+        st.markdown(words)
 
 
 def _pictures(shown: GroupSeen) -> None:
@@ -129,7 +140,10 @@ def _members(shown: GroupSeen) -> None:
         {**row, "member": shown.name(row["client_id"], row["member_id"]), "owned": len(owned.get(row["member_id"], ()))}
         for row in shown.seen_members
     ]
-    grid(rows, _MEMBERS, key="members")
+    table(
+        rows, _MEMBERS, name="Members",
+        to=lambda row: ("exchanges", {"group": shown.group.group_id, "client": row["client_id"], **fixed(shown.scope)}),
+    )  # fmt: skip
 
 
 def _rebalances(shown: GroupSeen) -> None:
@@ -142,13 +156,19 @@ def _rebalances(shown: GroupSeen) -> None:
     st.caption(f"{pluralize(len(shown.rebalances), 'rebalance')}{together}. Longest first.")
     rows: list[dict[str, Any]] = [
         {
-            "began": one.began, "generation": one.generation, "seconds": one.seconds, "members": one.members,
+            "began": one.began, "until": one.began + timedelta(seconds=one.seconds),
+            "generation": one.generation, "seconds": one.seconds, "members": one.members,
             "waited": one.waited if one.waits else None, "protocol": one.protocol,
             "culprit": f"{shown.name(*one.culprit)}: {one.why}" if one.culprit else "",
         }
         for one in sorted(shown.rebalances, key=lambda one: -one.seconds)
     ]  # fmt: skip
-    grid(rows, _REBALANCES, key="rebalances")
+    table(
+        rows, _REBALANCES, name="Rebalances",
+        to=lambda row: (
+            "exchanges", {"group": shown.group.group_id, **fixed(widened(Scope(row["began"], row["until"]), 1.5))},
+        ),
+    )  # fmt: skip
 
 
 def _rhythm(here: PageContext, shown: GroupSeen) -> None:
@@ -158,12 +178,10 @@ def _rhythm(here: PageContext, shown: GroupSeen) -> None:
         st.info("It committed nothing in this time range.")
         return
     rows = [{**row, "member": shown.name(row["client_id"], row["member_id"])} for row in rows]
-    chosen = grid(rows, _RHYTHM, key="rhythm", opens="the offsets of its partition")
-    if chosen is None:
-        return
-    link(
-        "partitions", "Offsets of this partition", "stacked_line_chart", group=shown.group.group_id,
-        cluster=shown.group.cluster, topic=rows[chosen]["topic"], partition=rows[chosen]["partition"],
+    named = {"group": shown.group.group_id, "cluster": shown.group.cluster}
+    table(
+        rows, _RHYTHM, name="Rhythm of commits",
+        to=lambda row: ("partitions", {**named, "topic": row["topic"], "partition": row["partition"]}),
     )  # fmt: skip
 
 
@@ -212,7 +230,7 @@ def _again(shown: shares.SharesSeen) -> None:
     st.header("Records that came again", anchor=False)
     rows = shares.again(shown.held)
     if rows:
-        grid([{**row, "ends": ", ".join(row["ends"])} for row in rows], _AGAIN, key="again")
+        table([{**row, "ends": ", ".join(row["ends"])} for row in rows], _AGAIN, name="Records that came again")
     else:
         st.info("None: each record came once.")
 

@@ -13,9 +13,10 @@ from pipeline.dashboard.queries import latency
 from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.format import between, code
-from pipeline.dashboard.web.page_context import PageContext, choose, link, part, run, say_absent
+from pipeline.dashboard.web.page_context import PageContext, choose, part, run, say_absent
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.table import table
 from pipeline.dashboard.web.pictures import latency_picture
 from pipeline.dashboard.web.pictures.traffic_picture import traffic
 from pipeline.terminal.console import printable
@@ -49,6 +50,14 @@ _ERRORS = (
 )
 
 
+_OF_EVERY_START = frozenset({
+    ("JoinGroup", "MEMBER_ID_REQUIRED"), ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
+    ("Metadata", "LEADER_NOT_AVAILABLE"), ("ApiVersions", "UNSUPPORTED_VERSION"),
+    ("Heartbeat", "REBALANCE_IN_PROGRESS"), ("Fetch", "FETCH_SESSION_ID_NOT_FOUND"),
+})  # fmt: skip
+"""Errors that clients get as they start and answer by themselves: shown fainter."""
+
+
 def draw(here: PageContext) -> None:
     """Draw the page."""
     latency.demand_few(here.connection, here.scope)
@@ -66,7 +75,7 @@ def draw(here: PageContext) -> None:
         "connection in order, so waiting behind an earlier request, such as a long poll, is not included: it has a "
         "column of its own. A Fetch, and some of MongoDB's commands, wait by design for something to happen."
     )
-    grid(apis, _APIS, key="apis")
+    table(apis, _APIS, name="All apis and commands", to=lambda row: ("exchanges", {"api": row["api_name"]}))
     part(lambda: _errors(here))
 
 
@@ -158,12 +167,9 @@ def _errors(here: PageContext) -> None:
     if not failed:
         st.success("No error was answered in this time range.")
         return
-    chosen = grid(failed, _ERRORS, key="errors", opens="its exchanges")
-    if chosen is None:
-        return
-    link(
-        "exchanges", "Exchanges with this error", "swap_horiz", error=failed[chosen]["error_name"],
-        api=failed[chosen]["api_name"],
+    table(
+        failed, _ERRORS, name="Errors", muted=lambda row: (row["api_name"], row["error_name"]) in _OF_EVERY_START,
+        to=lambda row: ("exchanges", {"error": row["error_name"], "api": row["api_name"]}),
     )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ import streamlit as st
 from pipeline.dashboard.queries import latency, mongodb
 from pipeline.dashboard.queries.latency import Asked
 from pipeline.dashboard.web.format import between
-from pipeline.dashboard.web.page_context import PageContext, link, part, run
+from pipeline.dashboard.web.page_context import PageContext, part, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.table import table
 from pipeline.dashboard.web.pictures import latency_picture
 
 _APPLICATIONS = (
@@ -90,10 +91,10 @@ def draw(here: PageContext) -> None:
     if not applications:
         st.info(f"MongoDB was asked nothing from {between(here.scope.start, here.scope.end)}.")
         return
-    grid(applications, _APPLICATIONS, key="applications")
+    table(applications, _APPLICATIONS, name="Applications")
     part(lambda: _latency(here))
     st.header("Commands", anchor=False)
-    grid(mongodb.commands(here.connection, here.scope), _COMMANDS, key="commands")
+    table(mongodb.commands(here.connection, here.scope), _COMMANDS, name="Commands")
     part(lambda: _cursors(here))
     st.header("Slowest", anchor=False)
     _chosen(mongodb.slow(here.connection, here.scope), _SLOW, "slow", "No command was answered in this time range.")
@@ -117,7 +118,7 @@ def _cursors(here: PageContext) -> None:
     if not found:
         st.info("No cursor stayed open after its first reply.")
         return
-    grid(found, _CURSORS, key="cursors")
+    table(found, _CURSORS, name="Cursors")
     open_ = mongodb.open_cursors(here.connection, here.scope)
     if open_:
         st.markdown("**Open at the end**")
@@ -129,9 +130,7 @@ def _chosen(rows: list[dict[str, Any]], columns: tuple[Column, ...], key: str, n
     if not rows:
         st.success(nothing)
         return
-    chosen = grid(rows, columns, key=key, opens="its exchange")
-    if chosen is not None:
-        link("exchanges", "This exchange", "swap_horiz", exchange=rows[chosen]["exchange_id"])
+    table(rows, columns, name=key, to=lambda row: ("exchanges", {"exchange": row["exchange_id"]}))
 
 
 run(draw)

@@ -19,12 +19,13 @@ from pipeline.dashboard.web.page_context import (
     link,
     look_at,
     part,
-    put_in_address,
     run,
     say_absent,
 )
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
+from pipeline.dashboard.web.parts.standing import lag_in_words
+from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import number, pluralize
 
 NO_GROUP = "(no group)"
@@ -138,15 +139,13 @@ def _standing(standing: list[dict[str, Any]]) -> None:
         st.info("No consumer group committed in this time range.")
         return
     rows = [{**row, "trouble": partitions.trouble(row)} for row in standing]
-    chosen = grid(rows, _LAG, key="standing", opens="its picture")
-    if chosen is not None:
-        st.button("Show this partition", on_click=_show, args=(rows[chosen],))
+    table(rows, _LAG, name="Where all groups stand", to=place_of)
 
 
-def _show(row: dict[str, Any]) -> None:
-    chosen = {"group": row["group_id"], **{key: str(row[key]) for key in ("topic", "partition", "cluster")}}
-    st.session_state.update(chosen)
-    put_in_address(_KEYS)
+def place_of(row: dict[str, Any]) -> Address:
+    """The picture of a partition and group."""
+    named = {key: row[key] for key in ("topic", "partition", "cluster")}
+    return "partitions", {"group": _group(row["group_id"]), **named}
 
 
 def _choose(here: PageContext, standing: list[dict[str, Any]], places: list[Place]) -> Place | None:
@@ -201,6 +200,9 @@ def _picture(here: PageContext, place: Place) -> None:
         st.info("Nothing was seen of this partition in this time range.")
         return
     span = shown.scope
+    if place.group_id:
+        stands = partitions.standing(here.connection, here.scope, place.cluster, place.group_id, place)
+        st.markdown(lag_in_words(stands, place.group_id, f"{place.topic}-{place.partition}"))
     draw_offsets(shown, can_zoom=True)
     with st.container(horizontal=True, vertical_alignment="center"):
         link(
@@ -226,7 +228,11 @@ def _committers(here: PageContext, place: Place) -> None:
     st.caption(
         f"{pluralize(total, 'commit')} accepted, {number(rejected)} rejected, by {pluralize(len(who), 'member')}."
     )
-    grid([{**row, "errors": row["errors"] or ""} for row in who], _COMMITTERS, key="committers")
+    named = {"group": place.group_id, "topic": place.topic, "partition": place.partition}
+    table(
+        [{**row, "errors": row["errors"] or ""} for row in who], _COMMITTERS, name="Who committed what",
+        to=lambda row: ("exchanges", {**named, "client": row["client_id"], "api": "OffsetCommit"}),
+    )  # fmt: skip
 
 
 run(draw)

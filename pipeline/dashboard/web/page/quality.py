@@ -9,7 +9,8 @@ import streamlit as st
 from pipeline.dashboard.queries import quality
 from pipeline.dashboard.web.format import code, moment
 from pipeline.dashboard.web.page_context import PageContext, lake_place, run
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.table import table
 from pipeline.humanize import number, pluralize
 from pipeline.lake.path_checks import is_of_diagnose
 
@@ -43,11 +44,11 @@ def draw(here: PageContext) -> None:
     summary = f"Checked at {when}: {pluralize(total, 'expectation')} of {pluralize(len(tables), 'table')}"
     if broken:
         st.warning(f"{summary}; {number(len(broken))} fail.")
-        grid(broken, _FAILED, key="failed")
+        table(broken, _FAILED, name="Failed")
     else:
         st.success(f"{summary}, and all hold.")
     st.header("Tables", anchor=False)
-    grid(tables, _TABLES, key="tables")
+    table(tables, _TABLES, name="Tables")
 
 
 def _nothing_yet(place: str) -> str:

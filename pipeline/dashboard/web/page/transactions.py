@@ -6,10 +6,13 @@ from typing import Any
 
 import streamlit as st
 
+from pipeline.analysis.rules.kafka.behind import less_markers
 from pipeline.dashboard.queries.progress import transactions
 from pipeline.dashboard.web.format import clock, code, moment
 from pipeline.dashboard.web.page_context import PageContext, link, part, run, say_absent
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
+from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import duration, number, pluralize
 
 _OPEN = (
@@ -65,7 +68,7 @@ def draw(here: PageContext) -> None:
     st.header("Open", anchor=False)
     still_open = transactions.open_transactions(here.connection, here.scope, name)
     if still_open:
-        grid(still_open, _OPEN, key="open")
+        table(still_open, _OPEN, name="Open transactions", to=_first)
     else:
         st.info(f"No transaction was open at {moment(here.scope.end)}.")
     st.header("Ended", anchor=False)
@@ -80,7 +83,12 @@ def draw(here: PageContext) -> None:
         else pluralize(len(ended), "transaction")
     )
     st.caption(f"{most}, {number(aborted)} of them aborted; the longest first.")
-    grid(ended, _ENDED, key="ended")
+    table(ended, _ENDED, name="Ended transactions", to=_first)
+
+
+def _first(row: dict[str, Any]) -> Address:
+    """The connection, from the request that begins the transaction."""
+    return "sequence", sequence_address(row["first_exchange_id"], row["first_ts"])
 
 
 def _held(here: PageContext, name: str | None) -> None:
@@ -95,8 +103,10 @@ def _held(here: PageContext, name: str | None) -> None:
         with st.container(border=True):
             partition = code(f"{row['topic']}-{row['partition']}")
             st.markdown(
-                f"{partition} stands at {number(row['last_stable_offset'])} for **{duration(row['held_seconds'])}**: "
-                f"{_culprit(row)} is open. **{pluralize(row['records_held_back'], 'record')}** up to "
+                f"{partition} stands at {number(row['last_stable_offset'])} for at least "
+                f"**{duration(row['held_seconds'])}**: {_culprit(row)} is open. "
+                f"**{pluralize(row['records_held_back'], 'record')}**"
+                f"{less_markers(row['records_held_back'], row['transaction_markers'])} up to "
                 f"{number(row['high_watermark'])} wait for readers with `isolation.level=read_committed`."
             )
             st.caption(f"Since {clock(row['since'])}, last seen {moment(row['last_seen'])}")

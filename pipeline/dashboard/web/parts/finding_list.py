@@ -14,8 +14,9 @@ from pipeline.dashboard.queries.overview.incidents import IncidentFinding, softw
 from pipeline.dashboard.web.format import code, plain
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, part
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.rules import rule_title
+from pipeline.dashboard.web.parts.table import table
 from pipeline.humanize import pluralize
 
 ALIKE = 3
@@ -87,9 +88,8 @@ def _table(here: PageContext, rows: list[IncidentFinding]) -> None:
         columns = [one for one in _COLUMNS if any(row[one.field] not in ("", None) for row in shown)]
         if not any(row["library"] or row["versions"] for row in shown):
             columns.insert(1, _SUMMARY)
-        chosen = grid(shown, columns, key=f"alike {first.finding['finding_id']}", opens="its evidence")
-        if chosen is not None:
-            _finding(rows[chosen])
+        named = [{**row, "finding_id": one.finding["finding_id"]} for row, one in zip(shown, rows, strict=True)]
+        table(named, columns, name="Similar findings", to=lambda row: ("exchanges", {"finding": row["finding_id"]}))
 
 
 def table_rows(rows: Sequence[IncidentFinding], software: dict[tuple[str, str], list[str]]) -> list[dict[str, Any]]:

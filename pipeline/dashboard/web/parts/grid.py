@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import pyarrow as pa
 import streamlit as st
 
+from pipeline.commands.top.amounts import rate, trend
 from pipeline.dashboard.web.zone import zone_name, zoned
 from pipeline.humanize import duration, size
 from pipeline.terminal.console import printable
 
-Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes"]
-"""``ms``: microseconds, shown as milliseconds; ``duration``: seconds; ``size``: bytes; ``yes``: a mark where true."""
+Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes", "rate", "trend"]
+"""``ms``: microseconds, shown as milliseconds; ``duration``: seconds; ``size``: bytes; ``yes``: a mark where true;
+``rate``, ``trend``: how often in a second, by how much something grows in a second."""
 _NOTHING = "-"
 _ROW = 35
 _SCROLL_BAR = 14
 """Pixels of a row, and of what lies below the last one where the table is wider than the page."""
 _ROWS = 12
 """Rows that are seen without scrolling."""
-_SELECT = "Select a row to see {opens}: click the box at its left, or go to it by the arrow keys and press Shift+Space."
-"""Else nothing says by which keys, which are those of the table that Streamlit draws."""
 
 
 def _text(value: Any) -> str:
@@ -39,8 +38,17 @@ _WRITTEN: dict[Kind, Callable[[Any], Any]] = {
     "ms": lambda value: value / 1000,
     "duration": duration,
     "size": size,
+    "rate": rate,
+    "trend": trend,
     "yes": lambda value: "yes" if value else "",
 }
+
+
+def text_of_value(value: Any, kind: Kind = "text") -> str:
+    """A value as text, for a kind that is no time and no number."""
+    return str(_WRITTEN[kind](value))
+
+
 _TYPES = {"time": pa.timestamp("us", "UTC"), "number": pa.int64(), "ms": pa.float64()}
 
 
@@ -55,39 +63,18 @@ class Column:
     width: Literal["small", "medium", "large"] | None = None
 
 
-def grid(
-    rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, key: str, opens: str | None = None
-) -> int | None:
-    """Draw rows as a table.
-
-    A selection ends when the rows change: it is an index, under which another row would stand then.
+def grid(rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, key: str) -> None:
+    """Draw rows as a canvas that scrolls, for answers of any size; :mod:`.table` draws what people read and follow.
 
     Args:
         rows: what it shows.
         columns: how.
         key: of the table.
-        opens: what a row leads to that somebody selects, in words for below the table; None: none can be selected.
-
-    Returns:
-        The index of the row that is selected; None if none is, or if none can be.
     """
     data = pa.table({column.title: _values(rows, column) for column in columns})
     shown = {column.title: _config(column) for column in columns}
     height = _ROW * (min(len(rows), _ROWS) + 1) + _SCROLL_BAR
-    if opens is None:
-        st.dataframe(data, hide_index=True, column_config=shown, key=key, placeholder=_NOTHING, height=height)
-        return None
-    event = st.dataframe(
-        data, hide_index=True, column_config=shown, key=f"{key} {_digest(rows)}", placeholder=_NOTHING, height=height,
-        on_select="rerun", selection_mode="single-row",
-    )  # fmt: skip
-    st.caption(_SELECT.format(opens=opens))
-    chosen = cast("dict[str, Any]", event)["selection"]["rows"]
-    return chosen[0] if chosen and chosen[0] < len(rows) else None
-
-
-def _digest(rows: Sequence[dict[str, Any]]) -> str:
-    return hashlib.sha256(repr(rows).encode(errors="backslashreplace")).hexdigest()
+    st.dataframe(data, hide_index=True, column_config=shown, key=key, placeholder=_NOTHING, height=height)
 
 
 def _values(rows: Sequence[dict[str, Any]], column: Column) -> pa.Array:

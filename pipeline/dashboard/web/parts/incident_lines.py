@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from pipeline.analysis.rules.kafka.behind import less_markers, less_others
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.trends import Trend
 from pipeline.dashboard.web.format import between, moment, plain
@@ -121,9 +122,5 @@ def draw_trend(places: Places, trend: Trend) -> None:
 def _beside(trend: Trend) -> str:
     """What distinguishes records from the offsets between them."""
     records = round(trend.points[-1][1])
-    if trend.offsets is None or trend.offsets <= records:
-        return ""
-    others = pluralize(
-        trend.offsets - records, "transaction marker or removed offset", "transaction markers or removed offsets"
-    )
-    return f": {pluralize(trend.offsets, 'offset')} less {others}"
+    others = 0 if trend.offsets is None else trend.offsets - records
+    return less_markers(records, others) if trend.kind == "held back" else less_others(records, others)

@@ -17,6 +17,17 @@ from pipeline.humanize import number
 _STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
 _KEYS = {"api_name": "api", "client_id": "client", "error": "error", "status": "status", "host": "host"}
 _LABELS = {"api_name": "Api", "client_id": "Client", "error": "Error", "status": "Status", "host": "Server"}
+ADDRESS_KEYS = {
+    **_KEYS, "topic": "topic", "partition": "partition", "group_id": "group", "slower_than_us": "slower",
+    "connection_id": "connection", "transactional_id": "transaction", "namespace": "namespace",
+}  # fmt: skip
+"""Of each attribute of a search its name in the address."""
+LABELS = {
+    "api_name": "api or command", "client_id": "client", "error": "error", "status": "status", "host": "host",
+    "topic": "topic", "partition": "partition", "group_id": "group", "slower_than_us": "slower than",
+    "connection_id": "connection", "transactional_id": "transactional id", "namespace": "MongoDB namespace",
+}  # fmt: skip
+"""And what a person calls it."""
 _SELDOM = ("host", "slower", "status", "connection", "transaction", "namespace")
 """Of the address: what is behind a click while nothing is searched by it."""
 _LONG = 40
@@ -53,12 +64,13 @@ def controls(here: PageContext) -> Search | None:
 def facets(counts: Mapping[str, Sequence[tuple[str, int]]]) -> None:
     """Draw what could narrow the search: of each kind the most frequent values, with how many matches have them."""
     st.session_state["errors seen"] = [value for value, _ in counts.get("error", ())]
+    folded = st.expander("Narrow the results", icon=":material/filter_alt:")
     for name, values in counts.items():
         asked = st.session_state.get(_KEYS[name])
         if not values or (len(values) == 1 and name != "error") or (asked and asked != ANY_ERROR):
             continue
         labels = {value: f"{plain(_short(value))} · {number(count)}" for value, count in values}
-        st.pills(
+        folded.pills(
             f"Narrow by {_LABELS[name].lower()}", list(labels), key=f"narrow {name}", format_func=labels.__getitem__,
             on_change=_narrow, args=(name,),
         )  # fmt: skip

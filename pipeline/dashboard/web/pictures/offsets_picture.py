@@ -215,7 +215,7 @@ def _held(shown: Offsets, colours: Palette) -> list[alt.Chart]:
     area = [
         {
             "ts": one.ts, "low": one.last_stable_offset, "high": one.high_watermark, "hold": number,
-            "producer": hold.producer, "held": duration(hold.seconds), "waiting": hold.records,
+            "producer": hold.producer, "held": duration(hold.seconds), "waiting": hold.offsets,
             "since": hold.since, "over": "yes" if hold.is_over else "not seen",
         }
         for number, hold in enumerate(shown.held)
@@ -235,7 +235,7 @@ def _held(shown: Offsets, colours: Palette) -> list[alt.Chart]:
         alt.Tooltip("low:Q", title="last stable offset", format=",d"),
         alt.Tooltip("since_text:N", title=zoned("since")),
         alt.Tooltip("held:N", title="for"),
-        alt.Tooltip("waiting:Q", title="records that wait", format=",d"),
+        alt.Tooltip("waiting:Q", title="offsets held back", format=",d"),
         alt.Tooltip("over:N", title="ended"),
     ]
     filled = alt.Chart(data(area)).mark_area(interpolate="step-after", color=colours.faint, opacity=0.18, clip=True)

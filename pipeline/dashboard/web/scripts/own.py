@@ -12,8 +12,9 @@ def _script(name: str) -> str:
     return files("pipeline.dashboard.web.scripts").joinpath(f"{name}.js").read_text(encoding="utf-8")
 
 
-COMPLETION, BRUSHES, _CROSSHAIR = _script("completion"), _script("brushes"), _script("crosshair")
-SCRIPTS = (COMPLETION, BRUSHES, _CROSSHAIR)
+COMPLETION, BRUSHES, TABLES = _script("completion"), _script("brushes"), _script("tables")
+_CROSSHAIR = _script("crosshair")
+SCRIPTS = (COMPLETION, BRUSHES, TABLES, _CROSSHAIR)
 TOGETHER = "crosshair"
 """Begin of the key of a container whose charts have one axis of time."""
 

@@ -32,12 +32,14 @@ class Address:
         path: below the page's root.
         parameters: of the address; ``{incident}``, ``{exchange}`` and ``{connection}`` are those of the stuck commit.
         press: the button that is pressed for its picture.
+        is_pictured: whether ``docs/screens`` shows it.
     """
 
     name: str
     path: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     press: str = ""
+    is_pictured: bool = True
 
     def of(self, url: str, named: Mapping[str, str]) -> str:
         """The whole address on a server."""
@@ -51,6 +53,7 @@ _ALL = (
     Address("incident", "incident", {"incident": "{incident}"}),
     Address("findings", "findings"),
     Address("search", "search", {"q": "billing"}),
+    Address("groups", "groups", {"range": "all"}, is_pictured=False),
     Address("partition", "partitions", _PARTITION),
     Address("group", "group", {"group": "billing"}),
     Address("transactions", "transactions", {"range": "all"}),
@@ -66,6 +69,7 @@ _ALL = (
     Address("sql", "query", {"sql": "FROM consumer_lag"}, press="Run"),
 )
 ADDRESSES = tuple(one for one in _ALL if not one.path or one.path in _PAGES)
+PICTURED = tuple(one for one in ADDRESSES if one.is_pictured)
 
 
 def sample_lake(folder: Path) -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +47,62 @@ def open_page(page: str, *, may_fail: bool = False, **parameters: str) -> AppTes
 
 
 def frames(app: AppTest) -> list[list[dict[str, Any]]]:
-    """The rows of each table of the page."""
-    return [table.value.to_dict("records") for table in app.dataframe]
+    """The rows of each table of the page, those of HTML first."""
+    read = _Tables()
+    for element in app.get("html"):
+        read.feed(element.proto.body)
+    return read.tables + [table.value.to_dict("records") for table in app.dataframe]
+
+
+def row_links(app: AppTest) -> list[str]:
+    """Where the rows of its tables lead."""
+    read = _Tables()
+    for element in app.get("html"):
+        read.feed(element.proto.body)
+    return read.links
+
+
+class _Tables(HTMLParser):
+    """Reads tables of HTML as their rows: numbers and times by their value, all else by its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[list[dict[str, Any]]] = []
+        self.links: list[str] = []
+        self._columns: list[tuple[str, str]] = []
+        self._at = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        match tag:
+            case "table":
+                self.tables.append([])
+                self._columns = []
+            case "th" if "data-title" in given:
+                self._columns.append((given["data-title"] or "", given["data-kind"] or ""))
+            case "tr" if self._columns:
+                self.tables[-1].append({})
+                self._at = 0
+            case "td" if self._columns:
+                title, kind = self._columns[self._at]
+                self.tables[-1][-1][title] = _value(kind, given["data-v"] or "", given["data-t"] or "")
+                self._at += 1
+            case "a" if self._columns:
+                self.links.append(given["href"] or "")
+
+
+def _value(kind: str, key: str, text: str) -> Any:
+    match kind:
+        case "number" | "ms" if key == "":
+            return None
+        case "number":
+            return int(key)
+        case "ms":
+            return float(key) / 1000
+        case "time" if key:
+            return datetime.fromtimestamp(int(key) / 1e6, timezone.utc)
+        case _:
+            return text
 
 
 def text_of(app: AppTest) -> str:

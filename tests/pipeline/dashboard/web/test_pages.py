@@ -130,7 +130,7 @@ def test_a_group_has_its_owners_members_and_rhythm(use: Any, hand_made_lake: Pat
     text = text_of(app)
     assert "Group classic: members a, b" in text.replace("\\", "")
     assert "It committed nothing in this time range." in text
-    (members,) = [rows for rows in frames(app) if "group.instance.id" in rows[0]]
+    (members,) = [rows for rows in frames(app) if "member id" in rows[0]]
     assert [(row["member"], row["partitions"]) for row in members] == [("a", 2), ("b", 1)]
     app = use(hand_made_lake, "group", group="g")
     (rhythm,) = [rows for rows in frames(app) if "longest pause" in rows[0]]
@@ -146,8 +146,8 @@ def test_a_lake_that_was_not_checked_says_how(use: Any, hand_made_lake: Path) ->
 def test_transactions_name_who_holds_which_partition(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "transactions")
     assert (
-        "`orders-0` stands at 5 for **1.0 s**: the transaction `hangs` of `hangs-client` is open. **15 records** up to "
-        "20 wait for readers with `isolation.level=read_committed`."
+        "`orders-0` stands at 5 for at least **1.0 s**: the transaction `hangs` of `hangs-client` is open. "
+        "**15 records** up to 20 wait for readers with `isolation.level=read_committed`."
     ) in text_of(app)
     assert [[row["transactional id"] for row in rows] for rows in frames(app)] == [["hangs"], ["longer", "done"]]
     assert "2 transactions, 1 of them aborted" in text_of(app)

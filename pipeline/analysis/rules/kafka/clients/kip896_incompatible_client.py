@@ -55,16 +55,20 @@ def _with_hosts(case: Case, names: Iterable[str]) -> str:
 def _old_clients(case: Case) -> str:
     clients = _refused(case)
     names = sorted({str(one.row["subject"]) for one in case.bundle.findings if one.rule == case.bundle.rule})
-    first = ""
     if clients:
         refused = [one for one in case.tree.findings if one.rule == "unsupported_version"]
         kinds = sorted({str(one.row["subject"]).rpartition("/")[2] for one in refused})
         first = f"{_refusing(case)} refuses {_with_hosts(case, clients)} ({listed(kinds)}); "
-        names = [name for name in names if name not in clients]
-        if not names:
+        others = [name for name in names if name not in clients]
+        if not others:
             return f"{first}the library is too old for it, and for Kafka 4"
-    many = "1 client is" if len(names) == 1 else f"{len(names)} clients are"
-    return f"{first}{many} too old for Kafka 4: {_with_hosts(case, names)}"
+        also = "" if len(others) == len(names) else "with it " if len(clients) == 1 else "with them "
+        return f"{first}{also}{_too_old(len(names))}: {_with_hosts(case, others)}"
+    return f"{_too_old(len(names))}: {_with_hosts(case, names)}"
+
+
+def _too_old(clients: int) -> str:
+    return f"{'1 client is' if clients == 1 else f'{clients} clients are'} too old for Kafka 4"
 
 
 def _old_clients_now(case: Case) -> str:

@@ -14,7 +14,8 @@ from pipeline.dashboard.queries.traffic.sequence import exchange_before
 from pipeline.dashboard.web.format import clock, code
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, moment_of, sequence_address
-from pipeline.dashboard.web.parts.grid import Column, grid
+from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.table import table
 from pipeline.dashboard.web.zone import short_zone
 from pipeline.humanize import duration, pluralize
 
@@ -105,7 +106,7 @@ def _draw_part(title: str, found: list[Difference], *, wants_all: bool) -> None:
         f"{pluralize(len(differ), 'field differs', 'fields differ')} of {len(found):,}." if found else "No fields."
     )
     if shown:
-        grid([_row(one) for one in shown], _FIELDS, key=f"fields of {title}")
+        table([_row(one) for one in shown], _FIELDS, name=f"Fields of {title}")
 
 
 def _row(one: Difference) -> dict[str, Any]:

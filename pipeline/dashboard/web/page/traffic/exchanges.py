@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,14 +11,14 @@ import streamlit as st
 from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident
 from pipeline.dashboard.queries.traffic import exchanges
-from pipeline.dashboard.queries.traffic.searching import search
+from pipeline.dashboard.queries.traffic.searching import Search, search, without_one
 from pipeline.dashboard.web.format import code, moment, of_one_zone
-from pipeline.dashboard.web.page_context import PageContext, draw_text, link, run
+from pipeline.dashboard.web.page_context import PageContext, draw_text, link, link_exactly, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
-from pipeline.dashboard.web.parts.grid import grid
-from pipeline.dashboard.web.parts.narrowing import controls, facets
+from pipeline.dashboard.web.parts.narrowing import ADDRESS_KEYS, LABELS, controls, facets
 from pipeline.dashboard.web.parts.one_exchange import show_exchange
+from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import number, pluralize
 
 _FURTHER_SECONDS = 10.0
@@ -25,29 +26,33 @@ _FURTHER_SECONDS = 10.0
 
 
 def draw(here: PageContext) -> None:
-    """Draw the page; the exchange that the address names stands above the search, one that is selected below it."""
+    """Draw the page; the exchange that the address names comes above a search, and below evidence."""
     named = st.container()
     finding_id, incident_id = st.query_params.get("finding"), st.query_params.get("incident")
     if finding_id:
         rows = _evidence(here, finding_id)
     else:
         rows = _evidence_of_incident(here, incident_id) if incident_id else _found(here)
-    chosen = grid(rows, EXCHANGE_COLUMNS, key="exchanges", opens="its request and response") if rows else None
-    exchange_id = rows[chosen]["exchange_id"] if chosen is not None else st.query_params.get("exchange")
+    if rows:
+        table(rows, EXCHANGE_COLUMNS, name="Exchanges", to=_opened)
+    exchange_id = st.query_params.get("exchange")
     is_evidence = bool(finding_id or incident_id)
     if exchange_id is None and is_evidence and rows:
         exchange_id = rows[0]["exchange_id"]
     times = {row["exchange_id"]: row["ts"] for row in rows}
     if exchange_id is None:
         return
-    if chosen is not None:
-        st.query_params["exchange"] = exchange_id
     exchange = exchanges.one(here.connection, exchange_id, times.get(exchange_id))
     if exchange is None:
         st.info(f"There is no exchange {code(exchange_id)} in this lake; it may be older than the lake keeps.")
         return
-    with named if chosen is None and not is_evidence else st.container():
+    with named if not is_evidence else st.container():
         show_exchange(here.connection, exchange)
+
+
+def _opened(row: dict[str, Any]) -> Address:
+    """The same search or evidence with this exchange opened."""
+    return "exchanges", {**st.query_params.to_dict(), "exchange": row["exchange_id"]}
 
 
 def _evidence(here: PageContext, finding_id: str) -> list[dict[str, Any]]:
@@ -112,10 +117,23 @@ def _found(here: PageContext) -> list[dict[str, Any]]:
         st.caption(f"{first}{pluralize(found.counted, 'exchange')}{since}{until}, the newest first.")
     elif found.is_all:
         st.info(f"No exchange matches in this time range{until}.")
+        _dead_end(here, wanted)
     else:
         st.info(f"No exchange matches from {moment(found.counted_from)} on{until}; before that nothing was read yet.")
     _pages(found.older, before, "Older" if found.rows else "Search further back")
     return found.rows
+
+
+def _dead_end(here: PageContext, wanted: Search) -> None:
+    """Which filter could be dropped, with how many exchanges match then; or the time range."""
+    here_now = st.query_params.to_dict()
+    for name, count, is_all in without_one(here.connection, here.scope, wanted):
+        left = {key: value for key, value in here_now.items() if key != ADDRESS_KEYS[name]}
+        at_least = "" if is_all else "at least "
+        link_exactly("exchanges", f"Without {LABELS[name]}: {at_least}{pluralize(count, 'exchange')}", **left)
+    whole = replace(here.scope, start=here.oldest, end=here.newest)
+    if whole != here.scope and search(here.connection, whole, wanted).counted:
+        link_exactly("exchanges", "In the whole lake", **{**here_now, "range": "all"})
 
 
 def _pages(older: datetime | None, before: datetime | None, label: str) -> None:

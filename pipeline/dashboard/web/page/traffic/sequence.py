@@ -17,7 +17,7 @@ from pipeline.dashboard.web.page_context import PageContext, go, link, run
 from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
-from pipeline.dashboard.web.parts.grid import grid
+from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.dashboard.web.parts.tcp_words import tcp_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import OPEN, in_words, sequence_picture
 
@@ -67,9 +67,14 @@ def _draw_part(part: Around, exchange: dict[str, Any], life: dict[str, Any] | No
         _open(part, clicked[0]["exchange_id"])
     with st.expander("The same as a list"):
         rows = part.exchanges
-        chosen = grid(rows, EXCHANGE_COLUMNS, key="of connection", opens="its request and response")
-        if chosen is not None:
-            _open(part, rows[chosen]["exchange_id"])
+        table(rows, EXCHANGE_COLUMNS, name="Exchanges of the connection", to=_complete)
+
+
+def _complete(row: dict[str, Any]) -> Address | None:
+    """Its page; of one whose other half is awaited there is none yet."""
+    if row["status"] == "pending":
+        return None
+    return "exchanges", {"exchange": row["exchange_id"], "connection": row["connection_id"]}
 
 
 def _open(part: Around, exchange_id: str) -> None:

@@ -8,29 +8,31 @@ import duckdb
 import pytest
 
 from pipeline.dashboard.queries.overview.incidents import incidents
-from pipeline.dashboard.queries.overview.trends import band_of, behind, lags_of, merged, trends
+from pipeline.dashboard.queries.overview.trends import band_of, held_back, lags_of, merged, trends
 from pipeline.dashboard.queries.scope import Scope, ask_rows
 from pipeline.dashboard.sql import connect
 from tests.pipeline.dashboard.conftest import at
 from tests.pipeline.lakes import diagnosed_lake
 
 
-def _said(point: int, high: int | None = None, committed: int | None = None) -> dict[str, Any]:
-    return {"point": point, "high_watermark": high, "committed_offset": committed}
+def _said(point: int, high: int | None = None, stable: int | None = None) -> dict[str, Any]:
+    return {"point": point, "last_stable_high_watermark": high, "last_stable_offset": stable}
 
 
 @pytest.mark.parametrize(
     ("said", "values"),
     [
         ([], []),
-        ([_said(0, 10)], []),  # nobody committed: that is not a lag of 10
-        ([_said(0, 10), _said(3, None, 4)], [(3, 6)]),
-        ([_said(0, 10, 4), _said(2, 20), _said(3, None, 20)], [(0, 6), (1, 6), (2, 16), (3, 0)]),
-        ([_said(5, 10, 12)], [(5, 0)]),  # the commit is newer than the last word of the log
+        ([_said(0, 10)], []),  # nobody stated where readers stop: that is not 10 records
+        ([_said(0, 10), _said(3, None, 4)], [(3, 6, 6)]),
+        ([_said(0, 10, 4), _said(2, 20), _said(3, None, 20)], [(0, 6, 6), (1, 6, 6), (2, 14, 16), (3, 0, 0)]),
+        ([_said(5, 10, 12)], [(5, 0, 0)]),
     ],
 )
-def test_offsets_stand_until_another_is_stated(said: list[dict[str, Any]], values: list[tuple[int, float]]) -> None:
-    assert behind(said, "committed_offset") == values
+def test_what_is_held_back_stands_until_another_is_stated(
+    said: list[dict[str, Any]], values: list[tuple[int, int, int]]
+) -> None:
+    assert held_back(said, [1, 12, 14, 20]) == values  # offsets of markers: two of them lie within 4 to 20
 
 
 def test_lag_is_counted_in_records_beside_offsets() -> None:
@@ -85,7 +87,7 @@ def test_a_hanging_transaction_shows_what_it_holds_back(found: dict[str, Any]) -
     assert trend.kind == "held back"
     assert len(values) > 20  # of the time in which something was heard, not of all the silence behind it
     assert values == sorted(values)
-    assert values[-1] == 152
+    assert (values[-1], trend.offsets) == (134, 152)  # 18 of them are transaction markers
 
 
 def test_mongodb_shows_its_slowest_answers_and_how_often_it_came(found: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 
 from tests.paths import ROOT
-from tests.pipeline.dashboard.web.addresses import ADDRESSES, names_in, sample_lake
+from tests.pipeline.dashboard.web.addresses import PICTURED, names_in, sample_lake
 from tests.pipeline.dashboard.web.browser.browsing import click, open_browser, wait_until_drawn
 from tests.pipeline.dashboard.web.browser.served import serve
 
@@ -107,7 +107,7 @@ def page() -> str:
         "# What the pages look like",
         "Of a lake of the sample captures, recorded in Chromium. The pictures follow your system's light or dark.",
     ]
-    for address in ADDRESSES:
+    for address in PICTURED:
         name = f"screens/{address.name}"
         parts.append(
             f"## {address.name.capitalize()}\n\n<picture>\n"
@@ -120,7 +120,7 @@ def page() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Photograph the pages into docs/screens.")
-    parser.add_argument("names", nargs="*", choices=[[], *(address.name for address in ADDRESSES)], metavar="NAME")
+    parser.add_argument("names", nargs="*", choices=[[], *(address.name for address in PICTURED)], metavar="NAME")
     parser.add_argument("--lake", type=Path)
     arguments = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
@@ -129,7 +129,7 @@ def main() -> None:
         lake = arguments.lake or sample_lake(Path(folder))
         named = names_in(lake)
         with serve(lake) as served, open_browser(Path(folder) / "profile") as browser:
-            for address in ADDRESSES:
+            for address in PICTURED:
                 if arguments.names and address.name not in arguments.names:
                     continue
                 for look in LOOKS:

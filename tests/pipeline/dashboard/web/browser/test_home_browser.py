@@ -134,19 +134,6 @@ def test_the_search_stays_in_view_and_covers_nothing_that_is_jumped_to(
     assert bottom <= jumped < look.height / 4
 
 
-def test_keys_alone_select_a_row(browser: WebDriver, served: Served) -> None:
-    from selenium.webdriver.common.action_chains import ActionChains  # noqa: PLC0415
-    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
-
-    browser.get(f"{served.url}/partitions?range=all")
-    wait_for(browser, "[data-testid=stCaptionContainer]", "Select a row to see its picture")
-    wait_until_drawn(browser)
-    tables = browser.find_elements("css selector", "[data-testid=stDataFrame]")
-    browser.execute_script("arguments[0].querySelector('canvas').focus()", tables[-1])
-    ActionChains(browser).send_keys(Keys.ARROW_DOWN).key_down(Keys.SHIFT).send_keys(" ").key_up(Keys.SHIFT).perform()
-    assert wait_for(browser, "button", "Show this partition") == "Show this partition"
-
-
 def test_local_times_are_those_of_the_browser_and_stay_in_the_address(browser: WebDriver, served: Served) -> None:
     browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Europe/Berlin"})
     browser.get(served.url)

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from tests.paths import ROOT
-from tests.pipeline.dashboard.web.addresses import ADDRESSES
+from tests.pipeline.dashboard.web.addresses import ADDRESSES, PICTURED
 from tests.pipeline.dashboard.web.browser.screens import FOLDER, LOOKS, MOST_BYTES, PAGE, Look, page
 
 
@@ -18,13 +18,13 @@ def test_each_page_has_an_address() -> None:
 def test_the_document_shows_each_page() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "make screens writes it anew"
     assert {file.name for file in FOLDER.iterdir() if file.is_file()} == {
-        f"{a.name}.{look.name}.png" for a in ADDRESSES for look in LOOKS
+        f"{a.name}.{look.name}.png" for a in PICTURED for look in LOOKS
     }
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
 def test_each_picture_is_small_and_of_its_look(look: Look) -> None:
-    for address in ADDRESSES:
+    for address in PICTURED:
         file = FOLDER / f"{address.name}.{look.name}.png"
         assert file.stat().st_size <= MOST_BYTES
         with Image.open(file) as image:

@@ -1,12 +1,15 @@
-"""A table whose rows can be selected."""
+"""Tables: rows that are links, text that is text, columns that are as wide as what they hold."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.paths import ROOT
+from tests.pipeline.dashboard.conftest import HOSTILE
+from tests.pipeline.dashboard.web.apps import frames, row_links
+from tests.pipeline.rows import T0
 from tests.requirements import require_streamlit
 
 
@@ -18,42 +21,54 @@ def _streamlit() -> None:
 def _script() -> None:
     import streamlit as st  # noqa: PLC0415 - a script of its own
 
-    from pipeline.dashboard.web.parts.grid import Column, grid  # noqa: PLC0415
+    from pipeline.dashboard.web.parts.grid import Column  # noqa: PLC0415
+    from pipeline.dashboard.web.parts.table import table  # noqa: PLC0415
 
-    chosen = grid(st.session_state["rows"], [Column("name", "name")], key="names", opens="its name")
-    st.text("none" if chosen is None else st.session_state["rows"][chosen]["name"])
+    columns = [Column("name", "name"), Column("count", "count", "number"), Column("ts", "seen", "time"),
+               Column("nothing", "nothing")]  # fmt: skip
+    table(
+        st.session_state["rows"], columns, name="Names",
+        to=lambda row: ("group", {"group": row["name"], "cluster": None}),
+        muted=lambda row: row["count"] == 0,
+    )  # fmt: skip
 
 
-def test_a_selection_ends_when_the_rows_change() -> None:
-    from streamlit.proto.WidgetStates_pb2 import WidgetState  # noqa: PLC0415 - needs Streamlit
-    from streamlit.testing.v1 import AppTest  # noqa: PLC0415
-
-    def run(names: str, selected: dict[str, str]) -> Any:
-        app.session_state["rows"] = [{"name": name} for name in names]
-        states = app._tree.get_widget_states()
-        states.widgets.extend(WidgetState(id=key, string_value=value) for key, value in selected.items())
-        app._run(states)
-        return app.text[0].value
+def _drawn(rows: list[dict[str, Any]]) -> tuple[Any, str]:
+    from streamlit.testing.v1 import AppTest  # noqa: PLC0415 - slow import
 
     app = AppTest.from_function(_script)
-    assert run("abc", {}) == "none"
-    selected = {app.dataframe[0].proto.id: '{"selection": {"rows": [1], "columns": [], "cells": []}}'}
-    assert run("abc", selected) == "b"
-    assert run("abc", selected) == "b"
-    assert run("xabc", selected) == "none"
+    app.session_state["rows"] = rows
+    app.run()
+    (element,) = app.get("html")
+    return app, element.proto.body
 
 
-def test_keys_that_select_a_row_are_named_below_the_table() -> None:
-    from streamlit.testing.v1 import AppTest  # noqa: PLC0415
-
-    app = AppTest.from_function(_script)
-    app.session_state["rows"] = [{"name": "a"}]
-    (caption,) = app.run().caption
-    assert caption.value.startswith("Select a row to see its name: ")
-    assert "Shift+Space" in caption.value
+def _row(name: str, count: int | None = 1, seconds: float = 0) -> dict[str, Any]:
+    return {"name": name, "count": count, "ts": T0 + timedelta(seconds=seconds), "nothing": None}
 
 
-def test_no_page_says_by_itself_how_a_row_is_selected() -> None:
-    pages = ROOT / "pipeline" / "dashboard" / "web" / "page"
-    texts = {path.name: path.read_text(encoding="utf-8") for path in pages.rglob("*.py")}
-    assert [name for name, text in texts.items() if "Select a row" in text or "Shift+Space" in text] == []
+def test_a_row_leads_to_its_page() -> None:
+    app, _ = _drawn([_row("a&b"), _row("c d")])
+    assert row_links(app) == ["/group?group=a%26b", "/group?group=c+d"]
+    assert [(row["name"], row["count"]) for row in frames(app)[0]] == [("a&b", 1), ("c d", 1)]
+
+
+def test_a_name_of_the_wire_is_text() -> None:
+    app, body = _drawn([_row(HOSTILE), _row('"><img src=x onerror=alert(1)>')])
+    assert "<b>" not in body
+    assert "<img" not in body
+    assert frames(app)[0][0]["name"] == HOSTILE
+
+
+def test_a_column_that_is_empty_is_left_out_and_a_date_stands_once() -> None:
+    app, body = _drawn([_row("a", 1, 1.25), _row("b", None, 2)])
+    assert list(frames(app)[0][0]) == ["name", "count", "seen"]
+    assert body.count("2026-03-01") == 1  # in the heading
+    assert ">12:00:01.250</td>" in body.replace("</td>", "</td>")
+    _, body = _drawn([_row("a"), _row("b", 1, 86_400)])
+    assert ">2026-03-02 12:00:00.000 UTC<" in body
+
+
+def test_what_is_expected_is_fainter() -> None:
+    _, body = _drawn([_row("a", 0), _row("b", 1)])
+    assert body.count("class=muted") == 1

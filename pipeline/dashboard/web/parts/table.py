@@ -1,0 +1,164 @@
+"""Draws rows as a table of HTML: rows are links, text can be selected and found, columns are as wide as what they hold.
+
+What comes from the wire is escaped. ``scripts/tables.js`` sorts, narrows, and follows a row without loading the page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from html import escape
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from pipeline.dashboard.web.page_context import kept
+from pipeline.dashboard.web.parts.grid import Column, text_of_value
+from pipeline.dashboard.web.pictures.colours import DARK, LIGHT
+from pipeline.dashboard.web.scripts.own import TABLES, run_script
+from pipeline.dashboard.web.zone import in_zone, short_zone, zone_name
+from pipeline.humanize import number
+from pipeline.terminal.console import printable
+
+Address = tuple[str, Mapping[str, str | int | None]]
+"""The page, as its address names it, and parameters; those that are None are left out."""
+_NUMBERS = ("number", "ms", "duration", "size", "rate", "trend")
+_NARROWED = 40
+"""Characters of a value up to which rows can be narrowed by it."""
+_STYLE = """
+.rows-box { overflow: auto; max-height: 34rem; max-width: 100%; }
+.rows-box > button { margin: 0 .5rem .4rem 0; padding: .1rem .6rem; border: 1px solid; border-radius: 1rem;
+  font-size: .85rem; background: none; color: inherit; cursor: pointer; }
+table.rows { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+table.rows th { position: sticky; top: 0; z-index: 1; background: Canvas; background: light-dark({LIGHT}, {DARK});
+  text-align: left; white-space: nowrap; padding: .25rem .7rem; vertical-align: bottom; }
+table.rows th button { all: unset; cursor: pointer; font-weight: 600; }
+table.rows th button:focus-visible, table.rows [data-narrow]:focus-visible { outline: 2px solid; outline-offset: 2px; }
+table.rows th[aria-sort=ascending] button::after { content: " ▲"; }
+table.rows th[aria-sort=descending] button::after { content: " ▼"; }
+table.rows td { padding: .2rem .7rem; white-space: nowrap; vertical-align: top; max-width: 26rem; overflow: hidden;
+  text-overflow: ellipsis; border-top: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
+table.rows td.wide { white-space: normal; min-width: 22rem; max-width: 46rem; overflow-wrap: anywhere; }
+table.rows td.right, table.rows th.right { text-align: right; }
+table.rows tr:has(a):hover td { background: color-mix(in srgb, currentColor 7%, transparent); cursor: pointer; }
+table.rows a { color: inherit; text-decoration: underline; text-underline-offset: 2px; }
+table.rows [data-narrow] { all: unset; cursor: pointer; opacity: 0; padding: 0 .2rem; font-weight: 700; }
+table.rows td:hover [data-narrow], table.rows [data-narrow]:focus-visible { opacity: 1; }
+table.rows tr.muted td { opacity: .62; }
+"""
+
+
+def prepare_tables() -> None:
+    """Have the browser know how tables look and what clicks do, once for a page."""
+    style = _STYLE.replace("{LIGHT}", LIGHT.background).replace("{DARK}", DARK.background)
+    st.html(f"<style>{style}</style>")
+
+
+def run_tables() -> None:
+    """Have the browser follow clicks in tables; at the end of a page, where its element takes no room."""
+    run_script(TABLES)
+
+
+def table(
+    rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, name: str,
+    to: Callable[[dict[str, Any]], Address | None] | None = None, muted: Callable[[dict[str, Any]], bool] | None = None,
+) -> None:  # fmt: skip
+    """Draw rows, some hundred at most.
+
+    Args:
+        rows: what it shows.
+        columns: how; those that are empty in all rows are left out.
+        name: what it lists, for those who do not see it.
+        to: where a row leads; None: nowhere.
+        muted: which rows are what one would expect, and are shown fainter.
+    """
+    shown = [column for column in columns if any(row[column.field] not in (None, "", []) for row in rows)] or columns
+    days = {column.field: _day(rows, column) for column in shown if column.kind == "time"}
+    head = "".join(_heading(column, days.get(column.field)) for column in shown)
+    body = "".join(_line(row, shown, days, to, muted) for row in rows)
+    st.html(
+        f'<div class="rows-box" tabindex="0" role="region" aria-label="{escape(name, quote=True)}">'
+        f'<span data-count role="status"></span><table class="rows"><caption hidden>{escape(name)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def href(page: str, parameters: Mapping[str, str | int | None]) -> str:
+    """The address of a page, below this one's root, that keeps the time range."""
+    given = {name: str(value) for name, value in parameters.items() if value is not None}
+    return f"/{'' if page == 'home' else page}?{urlencode({**kept(), **given}, errors='backslashreplace')}"
+
+
+def _day(rows: Sequence[dict[str, Any]], column: Column) -> str | None:
+    """The date, if all times of a column are of one, which then stands in its heading alone."""
+    found = {f"{in_zone(row[column.field]):%Y-%m-%d}" for row in rows if row[column.field] is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _heading(column: Column, day: str | None) -> str:
+    title = column.title
+    if column.kind == "time":
+        title = f"{title}, {f'{day} ' if day else ''}{zone_name()}"
+    more = f' title="{escape(column.help, quote=True)}"' if column.help else ""
+    side = ' class="right"' if column.kind in _NUMBERS else ""
+    return (
+        f'<th scope="col"{side}{more} data-kind="{column.kind}" '
+        f'data-title="{escape(column.title, quote=True)}"><button type="button">{escape(title)}</button></th>'
+    )
+
+
+def _line(
+    row: dict[str, Any], columns: Sequence[Column], days: Mapping[str, str | None],
+    to: Callable[[dict[str, Any]], Address | None] | None, muted: Callable[[dict[str, Any]], bool] | None,
+) -> str:  # fmt: skip
+    address = to(row) if to else None
+    cells: list[str] = []
+    for column in columns:
+        text = _text(row[column.field], column, days.get(column.field))
+        inner = escape(text) or "-"
+        if address is not None and not cells:
+            inner = f'<a href="{escape(href(*address), quote=True)}">{inner}</a>'
+        cells.append(_cell(inner, text, row[column.field], column))
+    return f"<tr{' class=muted' if muted and muted(row) else ''}>{''.join(cells)}</tr>"
+
+
+def _cell(inner: str, text: str, value: Any, column: Column) -> str:
+    kinds = [name for name, holds in (("right", column.kind in _NUMBERS), ("wide", column.width == "large")) if holds]
+    of = f' class="{" ".join(kinds)}"' if kinds else ""
+    marks = ""
+    if column.kind == "text" and len(text) <= _NARROWED:
+        what = escape(f"{column.title}: {text or 'empty'}", quote=True)
+        marks = "".join(
+            f'<button type="button" data-narrow="{word.lower()}" tabindex="-1" title="{word} this" '
+            f'aria-label="{word} {what}">{sign}</button>'
+            for word, sign in (("Only", "="), ("Not", "≠"))
+        )
+    return f'<td{of} data-v="{escape(_key(value), quote=True)}" data-t="{escape(text, quote=True)}">{inner}{marks}</td>'
+
+
+def _key(value: Any) -> str:
+    """By what a column is sorted."""
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        return str(round(aware.timestamp() * 1e6))
+    if isinstance(value, bool) or value is None:
+        return "1" if value else ""
+    return json.dumps(value) if isinstance(value, int | float) else text_of_value(value)
+
+
+def _text(value: Any, column: Column, day: str | None) -> str:
+    if value is None:
+        return ""
+    match column.kind:
+        case "time":
+            local = in_zone(value)
+            clock = f"{local:%H:%M:%S}.{local.microsecond // 1000:03}"
+            return clock if day else f"{local:%Y-%m-%d} {clock} {short_zone(value)}"
+        case "number":
+            return number(int(value))
+        case "ms":
+            return f"{value / 1000:,.1f}"
+        case _:
+            return printable(text_of_value(value, column.kind))

@@ -1,0 +1,46 @@
+"""The page that lists all groups and topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.analysis.standing.groups import GroupNow
+from pipeline.dashboard.queries.progress.all_groups import state_of
+from tests.pipeline.dashboard.web.apps import frames, row_links, text_of
+from tests.pipeline.lakes import diagnosed_lake
+
+
+@pytest.mark.parametrize(
+    ("now", "is_stuck", "state"),
+    [
+        (GroupNow("c", "g", members=1, lag=5, trend=9.0), True, ("stuck commits", False)),
+        (GroupNow("c", "g", members=1, lag=5, refused=2), False, ("commits refused", False)),
+        (GroupNow("c", "g", members=1, lag=5, trend=0.3), False, ("falls behind", False)),
+        (GroupNow("c", "g", members=0, lag=5, trend=0.0), False, ("no member seen", False)),
+        (GroupNow("c", "g", members=0, lag=0), False, ("caught up", True)),
+        (GroupNow("c", "g", members=2, lag=5, trend=-3.0), False, ("catching up", True)),
+        (GroupNow("c", "g", members=2, lag=5, trend=0.01), False, ("steady", True)),
+        (GroupNow("c", "g", members=2), False, ("lag not known", True)),
+    ],
+)
+def test_the_worst_that_holds_is_the_state(now: GroupNow, state: tuple[str, bool], *, is_stuck: bool) -> None:
+    assert state_of(now, is_stuck=is_stuck) == state
+
+
+@pytest.mark.slow
+def test_all_groups_are_listed_those_in_trouble_first(use: Any, tmp_path: Path) -> None:
+    lake = diagnosed_lake(tmp_path / "lake", "healthy", "stuck_commit")
+    app = use(lake, "groups", range="all")
+    groups, topics = frames(app)
+    first = groups[0]
+    assert (first["group"], first["state"], first["members"], first["lag"]) == ("billing", "stuck commits", 2, 127)
+    assert first["most behind on"] == "payments-2: 108"
+    assert [row["state"] for row in groups[1:] if row["state"] not in ("caught up", "steady", "catching up")] == []
+    assert (topics[0]["topic"], topics[0]["partitions"], topics[0]["its lag"]) == ("payments", 4, 108)
+    links = row_links(app)
+    assert links[0].startswith("/group?range=all&group=billing&cluster=")
+    assert any(link.startswith("/partitions?range=all&topic=payments&") for link in links)
+    assert "in trouble" in text_of(app)
