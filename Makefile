@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 AIRFLOW_VENV := .venv-airflow
+SUPERSET_VENV := .venv-superset
 RELEASE_VENV := .venv-release
 STAMPS := $(VENV)/.stamps
 PYTHON_IN := $(VENV)/bin/python
@@ -21,7 +22,7 @@ JOBS ?= 1
 RUNS ?= 1000
 QUICK := not proof and not slow and not spark and not broker and not java and not airflow
 
-.PHONY: help setup demo check test proofs pythons style lint workflows samples rhythms matrix schemas coverage-docs docs consoles screens rule-pictures notebooks airflow archive bench fuzz loss faults endings dist audit lock clean
+.PHONY: help setup demo check test proofs pythons style lint workflows samples rhythms matrix schemas coverage-docs docs consoles screens rule-pictures notebooks airflow superset archive bench fuzz loss faults endings dist audit lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +60,7 @@ check: style ## In three minutes: lint, types, and tests without Spark, broker o
 test: style ## Lint, then all tests but the proofs (make test TESTS=tests/pipeline for some of them)
 	@$(PYTHON_IN) -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder --durations 25 $(TESTS)
 
-proofs: setup airflow ## What takes minutes: a Spark cluster, Airflow, kills, lakes built in pieces, every secret, the benchmark
+proofs: setup airflow superset ## What takes minutes: a Spark cluster, Airflow, Superset, kills, lakes built in pieces, every secret, the benchmark
 	@$(PYTHON_IN) -m pytest -m proof --durations 5
 
 pythons: setup ## Quick tests of the built wheel on each Python it supports (make pythons TESTS=tests/decoder)
@@ -116,6 +117,14 @@ $(AIRFLOW_VENV)/.stamp: airflow_dags/requirements.lock | $(STAMPS)/venv
 	@$(UV) pip install --quiet --compile-bytecode --python $(AIRFLOW_VENV)/bin/python --require-hashes -r airflow_dags/requirements.lock
 	@touch $@
 
+superset: $(SUPERSET_VENV)/.stamp ## Install Apache Superset into its own environment, .venv-superset
+
+$(SUPERSET_VENV)/.stamp: tests/superset/requirements.lock | $(STAMPS)/venv
+	@echo "Installing Superset …"
+	@[ -x $(SUPERSET_VENV)/bin/python ] || $(UV) venv --quiet --python $(PYTHON_IN) $(SUPERSET_VENV)
+	@$(UV) pip install --quiet --compile-bytecode --python $(SUPERSET_VENV)/bin/python --require-hashes -r tests/superset/requirements.lock
+	@touch $@
+
 archive: setup ## Pack what the workers of a Spark cluster need into dist/ (see docs/cluster.md)
 	@$(PYTHON_IN) -m pipeline.setup.archive
 
@@ -152,9 +161,10 @@ audit: ## Look for known vulnerabilities of what is pinned, and for licences tha
 lock: setup ## Resolve the newest allowed versions into all lock files
 	@$(UV) $(LOCK) --upgrade --all-extras --group dev --group docs pyproject.toml -o requirements.lock
 	@$(UV) $(LOCK) --upgrade airflow_dags/requirements.in -o airflow_dags/requirements.lock
+	@$(UV) $(LOCK) --upgrade tests/superset/requirements.in -o tests/superset/requirements.lock
 	@$(UV) $(LOCK) --upgrade release/requirements.in -o release/requirements.lock
 
 clean: ## Remove the environments, caches and the demo lake
-	@rm -rf $(VENV) $(AIRFLOW_VENV) $(RELEASE_VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
+	@rm -rf $(VENV) $(AIRFLOW_VENV) $(SUPERSET_VENV) $(RELEASE_VENV) dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis \
 	  demo-lake demo-landing spark-warehouse metastore_db derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

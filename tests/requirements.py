@@ -17,6 +17,7 @@ from tests.brokers.ferretdb import go_command
 from tests.paths import ROOT
 
 AIRFLOW_BIN = ROOT / ".venv-airflow" / "bin"
+SUPERSET_BIN = ROOT / ".venv-superset" / "bin"
 
 
 def _lack(what: str, mend: str) -> NoReturn:
@@ -94,3 +95,9 @@ def require_airflow() -> None:
     """Airflow in its own environment."""
     if not (AIRFLOW_BIN / "airflow").exists():
         _lack("Airflow", "make airflow")
+
+
+def require_superset() -> None:
+    """Apache Superset in its own environment."""
+    if not (SUPERSET_BIN / "superset").exists():
+        _lack("Superset", "make superset")

@@ -15,6 +15,7 @@ from pipeline.analysis.rules.rule import Rule, all_rules, settings_of
 from pipeline.config.settings import Settings
 from pipeline.dashboard.views import views
 from pipeline.tables import TABLES, Table
+from website import bi_dashboards
 from website.claims import claims_page
 from website.commands import commands_page
 from website.error_codes import error_codes_page
@@ -137,5 +138,6 @@ def _rule(rule: type[Rule]) -> str:
 
 if __name__ == "__main__":
     write()
+    bi_dashboards.write()
     if missing := problems():
         sys.exit("\n".join(missing))

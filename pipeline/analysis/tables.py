@@ -60,6 +60,7 @@ SPARK_NAMES = (
     "explode(list) AS unnest(list)",
     "sequence(first, last, step) AS generate_series(first, last, step)",
     "unix_micros(ts) AS epoch_us(ts)",
+    "array_join(list, separator) AS array_to_string(list, separator)",
     "try_add(a, b) AS TRY_CAST(a::HUGEINT + b::HUGEINT AS BIGINT)",
     "try_subtract(a, b) AS TRY_CAST(a::HUGEINT - b::HUGEINT AS BIGINT)",
 )

@@ -22,6 +22,8 @@ NEEDED = {
     "backfill": "spark",
     "maintain": "spark",
     "migrate": "spark",
+    "jdbc": "spark",
+    "register": "sql",
     "demo": "spark,quality",
     "setup": "spark",
 }

@@ -31,6 +31,8 @@ _GROUPS = {
         "tables": "pipeline.commands.sql.sql_catalog",
         "describe": "pipeline.commands.sql.sql_catalog",
         "notify": "pipeline.commands.notify",
+        "jdbc": "pipeline.commands.jdbc",
+        "register": "pipeline.commands.register",
     },
     "Keep a lake": {
         "capture": "pipeline.capture.cli",
@@ -50,7 +52,7 @@ _GROUPS = {
 MODULES = {name: module for group in _GROUPS.values() for name, module in group.items()}
 """Where each command is: the function of its name, with further commands of its own in ``<name>_app``."""
 
-WITH_PANDAS = frozenset({"stream", "check", "dashboard", "backfill", "maintain", "migrate", "demo"})
+WITH_PANDAS = frozenset({"stream", "check", "dashboard", "backfill", "maintain", "migrate", "demo", "jdbc", "register"})
 """Those that hand frames of it to Spark, Great Expectations or the page; the others would load it for nothing."""
 
 _PACKAGES = Path(__file__).parents[2]

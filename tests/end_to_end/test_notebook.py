@@ -17,7 +17,7 @@ from tests.paths import ROOT
 
 STUDIES = sorted(set(NAMES) - {"tour"})
 _MOST_BYTES = 200_000
-_PROOFS = {"capacity", "latency", "mongodb"}
+_PROOFS = {"capacity", "latency", "mongodb", "panels"}
 """All go the same way, and each starts a kernel: one of them runs in `make test`."""
 
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import secrets
-import stat
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.config.tokens import checked_token, new_token, read_token
 from pipeline.dashboard.web.serving.names import is_loopback, read_host
 from pipeline.errors import UserError
 
 TOKEN = "WIRELAKE_PAGE_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable that holds the token of a service."""
-_SHORTEST, _LONGEST = 16, 1024
-"""Characters of a token: fewer could be guessed, and more are another file."""
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
-_EVERYBODY = 0o007
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -84,12 +80,12 @@ def access(
         names |= {own}
     token = environment.pop(TOKEN, None)
     if token_file is not None:
-        token = _read(token_file)
+        token = read_token(token_file)
     if token is not None:
-        token = _checked(token, TOKEN if token_file is None else str(token_file))
+        token = checked_token(token, TOKEN if token_file is None else str(token_file))
     proxy = _proxy(behind_proxy, proxy_from)
     if token is None and proxy is None and not is_loopback(host):
-        return Access(names, secrets.token_urlsafe(32), is_token_new=True)
+        return Access(names, new_token(), is_token_new=True)
     return Access(names, token, proxy=proxy)
 
 
@@ -133,28 +129,3 @@ def _network(text: str) -> Network:
     if network.prefixlen == 0:
         raise UserError(f"--proxy-from {text} is everybody: name the proxy's own address")
     return network
-
-
-def _read(path: Path) -> str:
-    """The token in a file of this user (or root) that not everybody on this machine can read."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            found = os.fstat(file.fileno())
-            text = file.read(_LONGEST + 2)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UserError(f"cannot read the token file {path}: {reason}") from error
-    if found.st_uid not in (os.geteuid(), 0):
-        raise UserError(f"the token file {path} is owned by another user. Use a token file that you own")
-    if stat.S_IMODE(found.st_mode) & _EVERYBODY:
-        raise UserError(f"the token file {path} is open to everybody on this machine: chmod 600 {path}")
-    return text.strip()
-
-
-def _checked(token: str, source: str) -> str:
-    if not _SHORTEST <= len(token) <= _LONGEST or not token.isprintable() or " " in token:
-        raise UserError(
-            f"the token in {source} must have {_SHORTEST} to {_LONGEST} characters without spaces, "
-            "e.g. from: openssl rand -hex 32"
-        )
-    return token
