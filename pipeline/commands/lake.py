@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
@@ -177,6 +178,9 @@ def check(
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="First day, UTC, whose tables are compared with each other."),
     ] = None,
+    docs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write Great Expectations' Data Docs, which open offline.")
+    ] = None,
     conf: Conf = None,
 ) -> None:
     """Check the quality of a lake's tables.
@@ -195,20 +199,25 @@ def check(
       wirelake check --lake lake
 
       wirelake check --lake lake --since 2026-11-01
+
+      wirelake check --lake lake --docs docs    # open docs/index.html
     """
     settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")
     demand_lake(place)
     with steps() as report, ExitStack() as held:
         report("loading Great Expectations")
-        from pipeline.quality.engines import takes_in_process  # noqa: PLC0415 - slow import
+        from pipeline.quality.docs import check_folder  # noqa: PLC0415 - slow import
+        from pipeline.quality.engines import takes_in_process  # noqa: PLC0415
         from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415
         from pipeline.streaming.storage.lake import Lake  # noqa: PLC0415
 
+        if docs is not None:
+            check_folder(docs)
         is_small = takes_in_process(Lake.at(place))
         spark = None if is_small else held.enter_context(spark_session("wirelake check", settings))
         report("checking")
-        results = run_checks(spark, place, settings.maintain, since=since.date() if since else None)
+        results = run_checks(spark, place, settings.maintain, since=since.date() if since else None, docs=docs)
     show_results(results, Console())
     if critical_failures(results):
         raise typer.Exit(1)

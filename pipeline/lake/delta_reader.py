@@ -12,12 +12,14 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from pipeline.errors import UserError
+from pipeline.lake.drift import Stated, demand_readable
 from pipeline.lake.former_layout import column_sql, current_rows, current_schema, is_former, name_in
 from pipeline.lake.layout import demand_layout, demand_types
 from pipeline.lake.path_checks import why_unreadable
@@ -31,8 +33,6 @@ _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.(.*)")
 _PARTS = re.compile(r"(\d{10}\.\d{10}\.)?parquet")
 """How checkpoints without sidecars are named."""
 _MOST_DECODINGS = 8
-_PLAIN_FEATURES = {"timestampNtz"}
-"""What a table may demand of its readers without its files meaning something else than they say."""
 _READ_AS_PATTERN = re.compile(r"[*?\[\]{}=]")
 """In a folder's name DuckDB takes these for a pattern of names, or for the column of a partition."""
 _DUCKDB_TYPES = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ"}
@@ -108,7 +108,7 @@ def open_table(lake: str, table: Table) -> OpenTable | None:
 
     DuckDB reads files some ten times as fast as a data set of Arrow, since it reads of a column only what the other
     columns have not ruled out. So it gets the files wherever they are the table: in a folder of this machine, with a
-    log that asks nothing special of readers and names each partition as the file's folder does.
+    log that names each partition as the file's folder does.
 
     Args:
         lake: the lake's folder or URL.
@@ -199,13 +199,14 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
     """
     try:
         held = DeltaTable(f"{lake}/{table.path}")
-        schema, properties = pa.schema(held.schema().to_arrow()), held.metadata().configuration
+        schema, stated = pa.schema(held.schema().to_arrow()), Stated.of(held)
     except TableNotFoundError:
         return schema_stated(lake, table.former) if table.former else None
     except Exception as error:  # delta-rs has one error for each kind of what it does not read
         raise _unreadable(lake, table, error) from error
-    demand_layout(lake, properties)
-    schema = current_schema(schema, table) if is_former(properties) else schema
+    demand_layout(lake, stated.properties)
+    demand_readable(lake, table, stated)
+    schema = current_schema(schema, table) if is_former(stated.properties) else schema
     demand_types(lake, table, schema)
     return schema
 
@@ -237,15 +238,16 @@ def _found_as(lake: str, table: Table) -> _Found | None:
                 return None
             _demand_own_log(folder, table)
         delta = DeltaTable(f"{folder or lake}/{table.path}")
-        properties = delta.metadata().configuration
-        demand_layout(lake, properties)
+        stated = Stated.of(delta)
+        demand_layout(lake, stated.properties)
+        demand_readable(lake, table, stated)
         actions = pa.table(delta.get_add_actions())
         _demand_own_files(actions, folder, table)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(lake, table, error) from error
-    return _Found(delta, actions, folder, table, is_former(properties))
+    return _Found(delta, actions, folder, table, is_former(stated.properties))
 
 
 def _has_log(folder: str, table: Table) -> bool:
@@ -282,14 +284,11 @@ def _data_files(place: str) -> Iterator[str]:
 def _plain_files(found: _Found) -> OpenTable | None:
     """The table as its files; None if they are not all of it, or cannot be opened: then Arrow says why."""
     try:
-        protocol, partitions = found.delta.protocol(), found.delta.metadata().partition_columns
+        partitions = found.delta.metadata().partition_columns
         schema = pa.schema(found.delta.schema().to_arrow())
     except Exception:  # delta-rs has one error for each kind of what it does not read
         return None
-    asks_more = protocol.min_reader_version > 1 and (
-        protocol.reader_features is None or not set(protocol.reader_features) <= _PLAIN_FEATURES
-    )
-    if found.folder is None or asks_more or partitions not in ([], ["date"]) or not found.actions.num_rows:
+    if found.folder is None or partitions not in ([], ["date"]) or not found.actions.num_rows:
         return None
     needed = ["path", "modification_time", *(["partition"] if partitions else [])]  # statistics are long
     actions = found.actions.select(needed).to_pylist()
@@ -311,6 +310,8 @@ def _plain_files(found: _Found) -> OpenTable | None:
 
 def _dataset(found: _Found, lake: str) -> Any:
     try:
+        if not found.actions.num_rows:
+            return ds.dataset(pa.schema(found.delta.schema().to_arrow()).empty_table())
         if found.folder is None:
             return found.delta.to_pyarrow_dataset()
         files = fs.SubTreeFileSystem(f"{found.folder}/{found.table.path}", fs.LocalFileSystem())

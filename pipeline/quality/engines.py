@@ -6,13 +6,14 @@ it is, is decided once a run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import date
 from typing import Any, Protocol
 
 import great_expectations as gx
+import pyarrow as pa
 from delta.tables import DeltaTable
 from deltalake import DeltaTable as LocalTable
 from great_expectations import expectations as gxe
@@ -23,7 +24,9 @@ from pipeline.analysis.fit import table_of_columns
 from pipeline.analysis.tables import SPARK_NAMES, Tables
 from pipeline.errors import UserError
 from pipeline.lake.delta_reader import count_rows, schema_stated
+from pipeline.lake.drift import drifted
 from pipeline.lake.migration import migrations
+from pipeline.quality.landed import Zone, ZoneBySpark, ZoneHere
 from pipeline.quality.model import Ask, QualityResult
 from pipeline.quality.reconcile import TO_DATE, asked_by_spark, asked_here, tables_here
 from pipeline.quality.rows_sql import in_duckdb
@@ -44,22 +47,31 @@ MOST_ROWS = 500_000
 """Of each table that this process takes: of its columns but texts of JSON and bytes a few hundred MB."""
 
 
+Beside = Mapping[str, pa.Table]
+NOTHING: Beside = {}
+
+
 class Engine(Protocol):
     """Reads tables of a lake, and keeps what came of checking them.
 
     Attributes:
         lake: which one.
         counts: Great Expectations' data source for what is compared, a few rows in pandas.
+        zone: reads landing zones.
     """
 
     lake: Lake
     counts: Any
+    zone: Zone
 
     def has(self, table: Table) -> bool:
         """Whether a table is there."""
 
     def columns_of(self, table: Table) -> Collection[str]:
         """The columns that it has."""
+
+    def drifted(self, table: Table) -> dict[str, str]:
+        """Properties of a table that another program has changed, each with the value that it had."""
 
     def validated(self, table: Table, checks: Sequence[Check]) -> tuple[Any, int]:
         """What Great Expectations reports of the checks of a table that has all columns, and how many rows it has.
@@ -68,8 +80,8 @@ class Engine(Protocol):
             duckdb.Error: a file is damaged.
         """
 
-    def asked(self, tables: Sequence[Table]) -> AbstractContextManager[Ask]:
-        """Answers queries over tables."""
+    def asked(self, tables: Sequence[Table], beside: Beside = NOTHING) -> AbstractContextManager[Ask]:
+        """Answers queries over tables; ``beside``: rows of some that are in no lake, by their full name."""
 
     def kept_from(self) -> date | None:
         """The UTC day from which on all frames are kept; None: they always were."""
@@ -99,6 +111,7 @@ class InProcess:
 
     def __init__(self, lake: Lake, context: Any) -> None:
         self.lake = lake
+        self.zone: Zone = ZoneHere()
         self.counts = context.data_sources.add_pandas("counts")
         self._source = context.data_sources.add_pandas("lake")
 
@@ -110,6 +123,10 @@ class InProcess:
         """The columns that it has."""
         schema = schema_stated(self.lake.root, table)
         return () if schema is None else schema.names
+
+    def drifted(self, table: Table) -> dict[str, str]:
+        """See Engine."""
+        return drifted(LocalTable(self.lake.path(table)).metadata().configuration)
 
     def validated(self, table: Table, checks: Sequence[Check]) -> tuple[Any, int]:
         """Conditions are columns that DuckDB computes; texts of JSON and bytes, which no suite reads, stay out."""
@@ -123,9 +140,9 @@ class InProcess:
         suite = gx.ExpectationSuite(name=table.full_name, expectations=[_in_pandas(check) for check in checks])
         return _report(self._source, table, rows.to_pandas(), suite), rows.num_rows
 
-    def asked(self, tables: Sequence[Table]) -> AbstractContextManager[Ask]:
-        """Answers queries over tables."""
-        return asked_here(tables_here(self.lake.root, tables))
+    def asked(self, tables: Sequence[Table], beside: Beside = NOTHING) -> AbstractContextManager[Ask]:
+        """See Engine."""
+        return asked_here({**tables_here(self.lake.root, _lying(tables, beside)), **beside})
 
     def kept_from(self) -> date | None:
         """The UTC day from which on all frames are kept; None: they always were."""
@@ -150,6 +167,7 @@ class BySpark:
 
     def __init__(self, spark: SparkSession, lake: Lake, context: Any) -> None:
         self._spark, self.lake = spark, lake
+        self.zone: Zone = ZoneBySpark(spark)
         self.counts = context.data_sources.add_pandas("counts")
         self._source = context.data_sources.add_spark("lake", persist=False)
 
@@ -164,6 +182,10 @@ class BySpark:
             return () if schema is None else schema.names
         return list(self._rows(table).columns)
 
+    def drifted(self, table: Table) -> dict[str, str]:
+        """See Engine."""
+        return drifted(DeltaTable.forPath(self._spark, self.lake.path(table)).detail().collect()[0].properties)
+
     def validated(self, table: Table, checks: Sequence[Check]) -> tuple[Any, int]:
         """Conditions are columns, too: Great Expectations asks for all of them in one Spark job."""
         rows = self._rows(table)
@@ -171,11 +193,11 @@ class BySpark:
         with_conditions = rows.withColumns(conditions) if conditions else rows
         return _report(self._source, table, with_conditions, expectation_suite(table)), rows.count()
 
-    def asked(self, tables: Sequence[Table]) -> AbstractContextManager[Ask]:
-        """Answers queries over tables: by DuckDB where they lie on this machine."""
+    def asked(self, tables: Sequence[Table], beside: Beside = NOTHING) -> AbstractContextManager[Ask]:
+        """See Engine: by DuckDB where the tables lie on this machine."""
         if self.lake.is_local:
-            return asked_here(tables_here(self.lake.root, tables))
-        return asked_by_spark(self._spark, self.lake, tables)
+            return asked_here({**tables_here(self.lake.root, _lying(tables, beside)), **beside})
+        return asked_by_spark(self._spark, self.lake, tables, beside)
 
     def kept_from(self) -> date | None:
         """The UTC day from which on all frames are kept; None: they always were."""
@@ -190,6 +212,10 @@ class BySpark:
 
     def _rows(self, table: Table) -> DataFrame:
         return read_table(self._spark, self.lake, table)
+
+
+def _lying(tables: Sequence[Table], beside: Beside) -> list[Table]:
+    return [table for table in tables if table.full_name not in beside]
 
 
 def _report(source: Any, table: Table, rows: Any, suite: gx.ExpectationSuite) -> Any:

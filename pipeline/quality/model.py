@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -14,9 +14,13 @@ from pipeline.tables import Table
 Severity = Literal["critical", "warning"]
 Ask = Callable[[str], pa.Table]
 """Answers a query over views of tables."""
-Rests = Literal["landing", "silver", "gold", ""]
-"""What must have been read by the stream before a relation can be judged: all files that a row of ``ops.landing_files``
-names, all frames by the query ``exchanges``, all of silver by the query ``gold``; or nothing."""
+Rests = Literal["landing", "silver", "gold", "manifests"]
+"""What must be there before a relation can be judged: all batches of landing files noted, all frames read by the query
+``exchanges``, all of silver by the query ``gold``; and the manifests of the landing zone."""
+
+
+NOT_JUDGED = "not judged"
+"""Stands in the message of a check that could not be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +79,21 @@ class Plain:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """What Great Expectations reported of checks of one table, with the result of each, in the same order."""
+
+    table_name: str
+    validation: Any
+    results: tuple[QualityResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """One run of all checks."""
+    """One run of all checks; ``reports``: what came of it so far."""
 
     run_id: str
     run_time: datetime
+    reports: list[Report] = field(default_factory=list, compare=False)
 
     @classmethod
     def at(cls, now: datetime) -> Run:
@@ -122,7 +136,7 @@ class Relation:
         name, table, severity, text: see Expected.
         reads: the tables that the query names.
         sql: gives ``subject`` (text), ``expected`` and ``found`` (numbers).
-        rests_on: what the stream must have read for the counts to be comparable.
+        rests_on: what must be there for the counts to be comparable.
     """
 
     name: str
@@ -131,4 +145,4 @@ class Relation:
     text: str
     reads: tuple[Table, ...]
     sql: str
-    rests_on: Rests = ""
+    rests_on: tuple[Rests, ...] = ()

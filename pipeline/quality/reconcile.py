@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.analysis.tables import SPARK_NAMES, Some, Tables
 from pipeline.quality.again import derived_again, sampled_hours
-from pipeline.quality.model import Ask, Expected, Plain, QualityResult, Relation, Rests, Run
+from pipeline.quality.conformance import VERSION_ADVERTISED, versions
+from pipeline.quality.model import NOT_JUDGED, Ask, Expected, Plain, QualityResult, Relation, Report, Rests, Run
 from pipeline.quality.relations import view_of
 from pipeline.streaming.operations.maintenance import newest_day
 from pipeline.streaming.storage.lake import Lake, read_table
@@ -29,16 +30,16 @@ TO_DATE = (
     "ELSE make_timestamp(epoch_us(TRY_CAST(value AS TIMESTAMP)))::DATE END"
 )
 """A function of Spark's that relations use besides SPARK_NAMES, as DuckDB makes it."""
-NOT_JUDGED = "not judged"
-"""Stands in the message of a check that could not be made."""
 _FIRST_DAY = date(1, 1, 2)
 _SHOWN = 3
 """Subjects that a message names."""
-_WAITS = {
+WAITS = {
     "landing": "the stream has not noted all of its batches",
     "silver": "the stream has not paired all frames",
     "gold": "the stream has not derived gold of all that is in silver",
+    "manifests": "no manifests of its landing zone are within reach",
 }
+"""Why a check is not judged."""
 
 
 @contextmanager
@@ -58,10 +59,16 @@ def asked_here(tables: Mapping[str, Some]) -> Iterator[Ask]:
 
 
 @contextmanager
-def asked_by_spark(spark: SparkSession, lake: Lake, tables: Collection[Table]) -> Iterator[Ask]:
-    """The same by Spark, of a lake anywhere."""
+def asked_by_spark(
+    spark: SparkSession, lake: Lake, tables: Collection[Table], beside: Mapping[str, pa.Table] | None = None
+) -> Iterator[Ask]:
+    """The same by Spark, of a lake anywhere; ``beside``: rows that are in no lake, by the full name of their table."""
     for table in tables:
-        read_table(spark, lake, table).createOrReplaceTempView(view_of(table))
+        if beside and table.full_name in beside:
+            rows = spark.createDataFrame(beside[table.full_name])
+        else:
+            rows = read_table(spark, lake, table)
+        rows.createOrReplaceTempView(view_of(table))
     try:
         yield lambda sql: spark.sql(sql.replace('"', "`")).toArrow()
     finally:
@@ -122,13 +129,23 @@ def reconcile(
         waits: what the stream has not read yet; what rests on it is not judged.
         since: as of :func:`compared`.
     """
-    if relation.rests_on in waits:
-        return run.result(relation, success=True, seen=f"{NOT_JUDGED}: {_WAITS[relation.rests_on]}")
+    for rest in relation.rests_on:
+        if rest in waits:
+            return run.result(relation, success=True, seen=f"{NOT_JUDGED}: {WAITS[rest]}")
     try:
         counts = compared(relation, ask, since=since, now=run.run_time)
     except (duckdb.Error, PySparkException, pa.ArrowException) as error:  # a damaged file costs one check
         return run.result(relation, success=False, seen=f"could not be checked: {type(error).__name__}")
     return _judged(source, run, relation, counts)
+
+
+def reconcile_versions(source: Any, ask: Ask, run: Run, since: date | None = None) -> QualityResult:
+    """Judge the versions of requests; ``ask`` knows the tables of conformance.VERSION_READS."""
+    try:
+        counts = versions(ask, since or _FIRST_DAY)
+    except (duckdb.Error, PySparkException, pa.ArrowException) as error:  # a damaged file costs one check
+        return run.result(VERSION_ADVERTISED, success=False, seen=f"could not be checked: {type(error).__name__}")
+    return _judged(source, run, VERSION_ADVERTISED, counts)
 
 
 def reconcile_again(source: Any, ask: Ask, run: Run, since: date | None = None) -> list[QualityResult]:
@@ -167,9 +184,11 @@ def _judged(source: Any, run: Run, about: Expected, counts: pa.Table) -> Quality
     shown = [f"{row.subject}: {row.found:,} of {row.expected:,}" for row in differ.head(_SHOWN).itertuples()]
     more = [f"{len(differ) - _SHOWN} more"] if len(differ) > _SHOWN else []
     failed = int((differ["expected"] - differ["found"]).abs().sum())
-    return run.result(
+    result = run.result(
         about,
         success=bool(report.success),
         seen=f"found {', '.join([*shown, *more])}" if shown else None,
         rows=(int(rows["expected"].sum()), failed),
     )
+    run.reports.append(Report(about.table.full_name, report, (result,)))
+    return result

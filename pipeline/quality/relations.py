@@ -10,8 +10,9 @@ is the time, µs since the epoch.
 
 from __future__ import annotations
 
-from decoder.kafka.apis import ApiKey
 from decoder.protocols import names_of
+from pipeline.quality.conformance import CONFORMANCE
+from pipeline.quality.landing_relations import LANDING_RELATIONS
 from pipeline.quality.model import Relation
 from pipeline.tables import (
     API_LATENCY,
@@ -29,7 +30,6 @@ from pipeline.tables import (
     PENDING_EXCHANGES,
     RECORD_BATCHES,
     STATE_EVENTS,
-    STREAM_PROGRESS,
     Table,
 )
 
@@ -67,35 +67,6 @@ def once(table: str) -> str:
         WHERE copied.connection_id IS NULL
     """
 
-
-_LANDED = """
-    WITH files AS (
-        SELECT to_date(regexp_extract(file, 'date=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})', 1)) AS day, batch_id, checkpoint,
-            "rows" AS landed, coalesce(status, 'read') AS status
-        FROM ops_landing_files WHERE "query" = 'frames'
-    ), batches AS (
-        SELECT files.checkpoint, files.batch_id, coalesce(max(rows_in - rows_out), sum(landed)) AS known_before
-        FROM files LEFT JOIN ops_stream_progress AS progress ON progress."query" = 'frames'
-            AND progress.batch_id = files.batch_id AND progress.checkpoint = files.checkpoint
-        WHERE status = 'read' GROUP BY files.checkpoint, files.batch_id
-    ), touched AS (
-        SELECT DISTINCT day, checkpoint, batch_id FROM files WHERE status = 'read'
-    ), doubtful AS (
-        SELECT day, sum(known_before) AS doubtful FROM touched JOIN batches USING (checkpoint, batch_id) GROUP BY day
-    ), landed AS (
-        SELECT day, sum(landed) AS landed FROM files WHERE status IN ('read', 'erased') GROUP BY day
-    ), held AS (
-        SELECT "date" AS day, count(*) AS held FROM bronze_frames GROUP BY "date"
-    ), days AS (
-        SELECT day, coalesce(landed, 0) AS landed, coalesce(held, 0) AS held, coalesce(doubtful, 0) AS doubtful
-        FROM landed FULL JOIN held USING (day) LEFT JOIN doubtful USING (day)
-    )
-    SELECT CAST(day AS STRING) AS subject, held AS found,
-        CASE WHEN held BETWEEN landed - doubtful AND landed THEN held ELSE landed END AS expected
-    FROM days WHERE day >= {since}
-"""
-"""Rows of a batch that bronze held already (a capture read twice) are known for the batch alone, not for each file:
-they are the most that a day may lack of those that have landed."""
 
 _HALVES = """
     WITH halves AS (
@@ -147,37 +118,6 @@ def _members(expected: str, found: str) -> str:
 
 
 _BY_API = ", ".join(f"'{name}'" for name in names_of(lambda protocol: protocol.has_api_latencies))
-_FETCH, _PRODUCE = int(ApiKey.FETCH), int(ApiKey.PRODUCE)
-_MAGIC = f"""
-    WITH carried AS (
-        SELECT batches."date" AS day, batches.magic AS magic, exchanges.api_key AS api_key,
-            exchanges.api_version AS api_version
-        FROM silver_record_batches AS batches JOIN silver_exchanges AS exchanges
-            ON exchanges.exchange_id = batches.exchange_id
-        WHERE batches.magic IS NOT NULL AND exchanges.api_version IS NOT NULL AND exchanges."date" >= {{before}}
-            AND batches."date" >= {{since}}
-    )
-    SELECT CAST(day AS STRING) AS subject, count(*) AS expected, sum(CASE
-        WHEN api_key = {_FETCH} AND api_version <= 1 THEN CASE WHEN magic = 0 THEN 1 ELSE 0 END
-        WHEN api_key = {_FETCH} AND api_version <= 3 THEN CASE WHEN magic <= 1 THEN 1 ELSE 0 END
-        WHEN api_key = {_PRODUCE} AND api_version <= 1 THEN CASE WHEN magic = 0 THEN 1 ELSE 0 END
-        WHEN api_key = {_PRODUCE} AND api_version = 2 THEN CASE WHEN magic <= 1 THEN 1 ELSE 0 END
-        WHEN api_key = {_PRODUCE} THEN CASE WHEN magic = 2 THEN 1 ELSE 0 END
-        ELSE 1 END) AS found
-    FROM carried GROUP BY day
-"""
-_ASCENDING = """
-    WITH stated AS (
-        SELECT "date" AS day, high_watermark, lag(high_watermark) OVER (
-            PARTITION BY server, client, cluster, topic, topic_id, "partition", leader_epoch
-            ORDER BY ts, high_watermark
-        ) AS before
-        FROM silver_offset_events WHERE kind = 'fetched' AND high_watermark IS NOT NULL AND leader_epoch IS NOT NULL
-    )
-    SELECT CAST(day AS STRING) AS subject, count(*) AS expected,
-        sum(CASE WHEN high_watermark < before THEN 0 ELSE 1 END) AS found
-    FROM stated WHERE day >= {since} GROUP BY day
-"""
 _VOLUME = f"""
     WITH days AS (
         SELECT "date" AS day, count(*) AS frames FROM bronze_frames GROUP BY "date"
@@ -208,15 +148,7 @@ _FRESH = f"""
 """
 
 RELATIONS = (
-    Relation(
-        "frames_as_landed",
-        FRAMES,
-        "critical",
-        "of each day as many frames as landing files with them were read, less those that came twice or were erased",
-        (FRAMES, LANDING_FILES, STREAM_PROGRESS),
-        _LANDED,
-        "landing",
-    ),
+    *LANDING_RELATIONS,
     Relation(
         "frames_in_exchanges",
         EXCHANGES,
@@ -224,7 +156,7 @@ RELATIONS = (
         "each frame of bronze is half of an exchange, or waits for its other half",
         (FRAMES, EXCHANGES, PENDING_EXCHANGES),
         _HALVES,
-        "silver",
+        rests_on=("silver",),
     ),
     *(
         Relation(
@@ -248,7 +180,7 @@ RELATIONS = (
             'SELECT "date" AS day, count(*) AS amount FROM silver_exchanges '
             "WHERE protocol = 'mongodb' GROUP BY \"date\"",
         ),
-        "silver",
+        rests_on=("silver",),
     ),
     Relation(
         "events_in_timeline",
@@ -261,7 +193,7 @@ RELATIONS = (
             "WHERE kind NOT IN ('txn_applied', 'txn_discarded') GROUP BY \"date\"",
             f'SELECT rows_of."date" AS day, count(*) AS amount {once("silver_offset_events")} GROUP BY rows_of."date"',
         ),
-        "gold",
+        rests_on=("gold",),
     ),
     Relation(
         "exchanges_in_latency",
@@ -274,7 +206,7 @@ RELATIONS = (
             f"SELECT to_date(rows_of.ts) AS day, count(*) AS amount {once('silver_exchanges')} "
             f"AND rows_of.protocol IN ({_BY_API}) GROUP BY to_date(rows_of.ts)",
         ),
-        "gold",
+        rests_on=("gold",),
     ),
     Relation(
         "commands_in_minutes",
@@ -287,7 +219,7 @@ RELATIONS = (
             f"SELECT to_date(rows_of.ts) AS day, count(*) AS amount {once('silver_mongo_commands')} "
             "GROUP BY to_date(rows_of.ts)",
         ),
-        "gold",
+        rests_on=("gold",),
     ),
     Relation(
         "root_is_finding",
@@ -335,23 +267,7 @@ RELATIONS = (
             "SELECT client_ip AS id FROM silver_exchanges",
         ),
     ),
-    Relation(
-        "magic_fits_version",
-        RECORD_BATCHES,
-        "warning",
-        "Fetch and Produce v0 and v1 carry message format 0, Fetch v2 and v3 and Produce v2 at most 1, Produce from v3 "
-        "on 2",
-        (RECORD_BATCHES, EXCHANGES),
-        _MAGIC,
-    ),
-    Relation(
-        "high_watermark_ascends",
-        OFFSET_EVENTS,
-        "warning",
-        "on one connection and in one leader epoch no partition's high watermark falls",
-        (OFFSET_EVENTS,),
-        _ASCENDING,
-    ),
+    *CONFORMANCE,
     Relation(
         "volume_as_before",
         FRAMES,

@@ -11,27 +11,34 @@ from typing import Any
 
 import duckdb
 import great_expectations as gx
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.table import Table as Grid
 from rich.text import Text
 
+from pipeline.analysis.fit import schema_of
 from pipeline.config.settings import MaintenanceSettings
 from pipeline.errors import no_lake
 from pipeline.quality.again import READS
+from pipeline.quality.conformance import VERSION_READS
+from pipeline.quality.docs import write_docs
 from pipeline.quality.engines import BySpark, Engine, InProcess
-from pipeline.quality.model import Plain, QualityResult, Run
+from pipeline.quality.landed import MANIFESTS, read_manifests
+from pipeline.quality.model import NOT_JUDGED, Plain, QualityResult, Report, Run
 from pipeline.quality.reconcile import (
-    NOT_JUDGED,
+    WAITS,
     newest_frame,
     reconcile,
     reconcile_again,
+    reconcile_versions,
 )
 from pipeline.quality.relations import RELATIONS
 from pipeline.quality.rows_sql import rows_sql
 from pipeline.quality.settled import waits_for, whole_since
 from pipeline.quality.suites import LAYERS, Check, checks_of, tables_of
 from pipeline.streaming.storage.lake import Lake
-from pipeline.tables import DUPLICATE_FLOWS, FRAMES, Table
+from pipeline.tables import DUPLICATE_FLOWS, FRAMES, LANDING_FILES, Table
 from pipeline.terminal.console import Console
 
 
@@ -41,6 +48,7 @@ def run_checks(
     settings: MaintenanceSettings | None = None,
     *,
     since: date | None = None,
+    docs: Path | None = None,
 ) -> list[QualityResult]:
     """Check every table of bronze, silver and gold, and append the results to ``ops.quality_results``.
 
@@ -49,12 +57,13 @@ def run_checks(
         lake: its root.
         settings: how long maintenance keeps rows; None: as by default.
         since: first UTC day whose rows are compared with each other; None: all that are kept.
+        docs: folder for Great Expectations' Data Docs of this run; None: without.
 
     Returns:
         One result a check, in the order of the registry; then those of what tables state of each other.
 
     Raises:
-        UserError: there is no lake.
+        UserError: there is no lake, or ``docs`` cannot be written.
     """
     engine = engine_for(spark, lake if isinstance(lake, Lake) else Lake.at(lake))
     tables = [table for layer in LAYERS for table in tables_of(layer)]
@@ -64,9 +73,14 @@ def run_checks(
     run = Run.at(datetime.now(timezone.utc))
     results: list[QualityResult] = []
     for table in tables:
-        results += check_table(engine, table, run) if table.full_name in present else [_missing_table(table, run)]
+        if table.full_name not in present:
+            results.append(_missing_table(table, run))
+            continue
+        results += [*check_table(engine, table, run), check_properties(engine, table, run)]
     results += check_relations(engine, run, settings, since=since)
     engine.record(results)
+    if docs is not None:
+        write_docs(docs, run, results)
     return results
 
 
@@ -89,14 +103,18 @@ def check_relations(
     """
     settings = settings or MaintenanceSettings()
     named = {table.full_name: table for table in (*READS, *(table for one in RELATIONS for table in one.reads))}
-    whole = {name for name, table in named.items() if _is_whole(engine, table)}
+    del named[MANIFESTS.full_name]
+    whole = {name for name, table in named.items() if _is_whole(engine, table)} | {MANIFESTS.full_name}
     relations = [one for one in RELATIONS if all(table.full_name in whole for table in one.reads)]
     if not relations:
         return []
     tables = [table for name, table in named.items() if name in whole]
+    manifests = _manifests(engine, since) if LANDING_FILES.full_name in whole else None
     samples = all(table.full_name in whole for table in (*READS, DUPLICATE_FLOWS))
     waits = waits_for(engine.lake)  # before the tables are opened: what is added meanwhile must not count
-    opened = engine.asked(tables)
+    if manifests is None:
+        waits.add("manifests")
+    opened = engine.asked([*tables, MANIFESTS], {MANIFESTS.full_name: manifests or schema_of(MANIFESTS).empty_table()})
     kept_from = engine.kept_from() if FRAMES.full_name in whole else None
     with opened as ask:
         waits |= waits_for(engine.lake)
@@ -108,10 +126,21 @@ def check_relations(
             )
             for relation in relations
         ]  # fmt: skip
+        if all(table.full_name in whole for table in VERSION_READS):
+            found.append(reconcile_versions(engine.counts, ask, run, _later(since, kept_from)))
         if not samples or "gold" in waits:
             return found
         # Out of bodies, which frames have.
         return found + reconcile_again(engine.counts, ask, run, _later(since, kept_from))
+
+
+def _manifests(engine: Engine, since: date | None) -> pa.Table | None:
+    """What landing files must hold; read before what the lake has noted of them."""
+    try:
+        with engine.asked([LANDING_FILES]) as ask:
+            return read_manifests(ask, engine.zone, since)
+    except (duckdb.Error, PySparkException):  # a damaged file: each relation that reads it says so
+        return None
 
 
 def _later(one: date | None, other: date | None) -> date | None:
@@ -145,10 +174,18 @@ def show_results(results: Sequence[QualityResult], console: Console) -> None:
             console.print(Text(f"{result.severity}: {result.table_name}: {result.message}", style))
             if result.rows_sql is not None:
                 console.print(Text(f"  wirelake sql {quote(result.rows_sql)}", "dim"), soft_wrap=True)
-    bad, left = len(critical_failures(results)), sum(NOT_JUDGED in result.message for result in results)
-    not_judged = f"; {left} could not be judged yet: run `wirelake check` again when the stream rests" if left else ""
-    failed_ones = sum(not result.success for result in results)
-    console.print(f"{len(results)} checks, {failed_ones} failed, {bad} of them critical{not_judged}", soft_wrap=True)
+    bad, failed_ones = len(critical_failures(results)), sum(not result.success for result in results)
+    text = f"{len(results)} checks, {failed_ones} failed, {bad} of them critical{_left(results)}"
+    console.print(text, soft_wrap=True)
+
+
+def _left(results: Sequence[QualityResult]) -> str:
+    """How many could not be judged, and what to do."""
+    left = [result.message for result in results if NOT_JUDGED in result.message]
+    out_of_reach = sum(WAITS["manifests"] in message for message in left)
+    yet = len(left) - out_of_reach
+    text = f"; {yet} could not be judged yet: run `wirelake check` again when the stream rests" if yet else ""
+    return text + (f"; {out_of_reach} not judged: {WAITS['manifests']}" if out_of_reach else "")
 
 
 def _verdict(failed: Sequence[QualityResult]) -> Text:
@@ -176,8 +213,12 @@ def check_table(engine: Engine, table: Table, run: Run) -> list[QualityResult]:
     except duckdb.Error as error:  # a damaged file costs the checks of its table
         seen = f"could not be checked: {type(error).__name__}"
         return [run.result(check, success=False, seen=seen, column=check.column) for check in checks]
-    outcomes = {outcome.expectation_config.meta["key"]: outcome for outcome in report.results}
-    return [_from_gx(check, outcomes[check.key], row_count, run) for check in checks]
+    by_key = {check.key: check for check in checks}
+    order = [by_key[outcome.expectation_config.meta["key"]] for outcome in report.results]
+    judged = [_from_gx(check, outcome, row_count, run) for check, outcome in zip(order, report.results, strict=True)]
+    run.reports.append(Report(table.full_name, report, tuple(judged)))
+    found = dict(zip((check.key for check in order), judged, strict=True))
+    return [found[check.key] for check in checks]
 
 
 def _from_gx(check: Check, outcome: Any, row_count: int, run: Run) -> QualityResult:
@@ -193,6 +234,18 @@ def _from_gx(check: Check, outcome: Any, row_count: int, run: Run) -> QualityRes
         check, success=bool(outcome.success), seen=seen, column=check.column, rows=(row_count, failed),
         rows_sql=None if outcome.success else rows_sql(check),
     )  # fmt: skip
+
+
+def check_properties(engine: Engine, table: Table, run: Run) -> QualityResult:
+    """Whether the properties that readers rest on are as Wirelake has set them."""
+    text = "the table's properties are those that Wirelake sets, by which all readers read the same"
+    changed = engine.drifted(table)
+    seen = (
+        f"another program has changed {', '.join(sorted(changed))}: `wirelake stream` sets them back"
+        if changed
+        else None
+    )
+    return run.result(Plain(table, "properties_kept", "warning", text), success=not changed, seen=seen)
 
 
 def _missing_table(table: Table, run: Run) -> QualityResult:

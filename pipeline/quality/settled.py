@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from pipeline.config.settings import MaintenanceSettings
 from pipeline.lake.path_checks import is_of_diagnose
 from pipeline.quality.model import Relation, Rests
+from pipeline.quality.suites import LAYERS
 from pipeline.streaming.storage.checkpoints import has_ended_batches, has_read_all
 from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import CHANGE_LOG, FRAMES, Table
@@ -50,6 +51,7 @@ def whole_since(
 
 def _dropped(tables: Iterable[Table], newest: date | None, settings: MaintenanceSettings) -> Iterable[date]:
     for table in tables:
-        days = settings.days_kept(table)
-        if newest is not None and days is not None and table.schema != "ops":
+        if newest is None or table.schema not in LAYERS:
+            continue
+        if (days := settings.days_kept(table)) is not None:
             yield newest - timedelta(days=days)

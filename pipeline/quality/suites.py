@@ -17,6 +17,7 @@ import great_expectations as gx
 from great_expectations import expectations as gxe
 
 from decoder.errors import ErrorCode
+from decoder.kafka.records.batches import UNKNOWN_ATTRIBUTES
 from decoder.model import FrameFlags, PayloadPolicy, Status
 from decoder.mongodb.codec.wire import OP_COMPRESSED
 from decoder.protocols import protocols
@@ -230,6 +231,12 @@ def _frames(s: _Suite) -> Iterator[Check]:
         "the decoder itself never failed",
     )
     yield s.holds("date_is_day_of_ts", "`date` = to_date(ts)", "date is the UTC day of ts")
+    yield s.holds(
+        "attributes_known",
+        f"record_batches IS NULL OR NOT contains(record_batches, '{UNKNOWN_ATTRIBUTES}')",
+        "no record batch has an attribute bit that its format does not use",
+        "warning",
+    )
     yield s.mostly("mostly_decoded", "decode_status", ("ok", "redacted"), 0.95)
 
 
@@ -298,7 +305,14 @@ def _offset_events(s: _Suite) -> Iterator[Check]:
         "isolation_level IS NULL OR isolation_level IN ('read_uncommitted', 'read_committed')",
         "isolation_level is read_uncommitted or read_committed",
     )
-    # -1: OffsetFetch of a group that has committed nothing, ListOffsets that found nothing.
+    # OffsetFetch says -1 where a group has committed nothing: then the offset is null.
+    yield s.holds(
+        "commit_is_offset",
+        "kind NOT IN ('committed', 'fetched_commit', 'txn_committed') OR `offset` >= 0",
+        "what is committed is an offset, or none",
+        "warning",
+    )
+    # -1: ListOffsets that found nothing.
     yield s.holds("offset_is_one", "`offset` >= -1", "an offset is at least 0, or -1 for none", "warning")
 
 

@@ -9,7 +9,7 @@ from decoder import limits
 from decoder.kafka.kernel import texts as t
 from decoder.kafka.kernel.crc import crc32, crc32c
 from decoder.kafka.kernel.texts import put
-from decoder.kafka.records.batches import LOG_OVERHEAD, MAGIC_AT, V2_HEADER
+from decoder.kafka.records.batches import LOG_OVERHEAD, MAGIC_AT, UNUSED_BITS, V2_HEADER
 from decoder.kernel import types
 from decoder.kernel.compiled import compiled
 from decoder.kernel.text import (
@@ -31,6 +31,7 @@ _CRC_CHECKED, _CRC_MISMATCH = int(FrameFlags.CRC_CHECKED), int(FrameFlags.CRC_MI
 _PAYLOAD_REMOVED = int(FrameFlags.PAYLOAD_REMOVED)
 _MAX_BATCHES, _MAX_VARLONG = limits.MAX_BATCHES_PER_FIELD, limits.MAX_VARLONG_BYTES
 _LOG_OVERHEAD, _MAGIC_AT, _V2_HEADER = LOG_OVERHEAD, MAGIC_AT, V2_HEADER
+_UNUSED_0, _UNUSED_1, _UNUSED_2 = UNUSED_BITS
 _SUMMARY_ROOM = 1024
 """More than the text of any one batch summary without its topic."""
 
@@ -88,9 +89,11 @@ def _put_control(data, start, end, out, at):
 
 @compiled(types.int64, BYTES_IN, types.int64, types.int64, types.boolean, types.int64, BYTES_OUT, types.int64)
 def _put_v2(data, start, end, is_whole, flags, out, at):
-    """Summary of a v2 batch, see decoder.kafka.records.batches._summary_v2."""
+    """Summary of a v2 batch without unknown attributes, see decoder.kafka.records.batches._summary_v2."""
     base_offset, size = signed(data, start, 8), signed(data, start + 8, 4)
     crc, attributes = unsigned(data, start + 17, 4), unsigned(data, start + 21, 2)
+    if attributes & _UNUSED_2:
+        return FAIL
     last_delta = signed(data, start + 23, 4)
     last_offset = np.int64(np.uint64(base_offset) + np.uint64(last_delta))  # wraps around, as Java's does
     at = _put_member(out, at, t.OK_FROM if is_whole else t.PARTIAL_FROM, base_offset)
@@ -123,10 +126,13 @@ def _put_v2(data, start, end, is_whole, flags, out, at):
 
 @compiled(types.int64, BYTES_IN, types.int64, types.int64, types.int64, types.int64, BYTES_OUT, types.int64)
 def _put_legacy(data, start, end, magic, flags, out, at):
-    """Summary of a v0 or v1 message that is not compressed, see decoder.kafka.records.batches._summary_legacy."""
+    """Summary of a v0 or v1 message that is not compressed, without unknown attributes.
+
+    See decoder.kafka.records.batches._summary_legacy.
+    """
     offset, size = signed(data, start, 8), signed(data, start + 8, 4)
     crc, attributes = unsigned(data, start + 12, 4), np.int64(data[start + 17])
-    if attributes & 7:
+    if attributes & 7 or attributes & (_UNUSED_1 if magic == 1 else _UNUSED_0):
         return FAIL
     timestamp, timestamp_type = np.int64(-1), np.int64(2)
     if magic == 1:

@@ -29,6 +29,12 @@ V2_HEADER = 61
 V0_OVERHEAD, V1_OVERHEAD = 14, 22
 """The smallest size field of a legacy message: crc, magic, attributes, (timestamp), key length, value length."""
 
+UNUSED_BITS = (0xF8, 0xF0, 0xFF80)
+"""Of the attributes by magic, those that no release uses: v0 knows the codec, v1 the kind of timestamp as well, v2 also
+transaction, control batch and delete horizon."""
+UNKNOWN_ATTRIBUTES = "unknownAttributes"
+"""Where a summary states such bits that are set all the same."""
+
 COMPRESSION = ("none", "gzip", "snappy", "lz4", "zstd")
 CONTROL_TYPES = {
     0: "ABORT",
@@ -99,7 +105,8 @@ def summarise(
 
     Beside them: ``status`` (see BatchSpan), ``sizeInBytes`` (with the 12 bytes in front), ``crcValid``
     (CRC-32C of v2, CRC-32 of v0 and v1), ``lastOffset`` (inclusive), ``recordsCount``, and for control batches
-    ``controlType`` and ``coordinatorEpoch``. Offsets are as in the bytes: relative to the batch in Produce requests.
+    ``controlType`` and ``coordinatorEpoch``. Attribute bits that the format does not use stand in ``unknownAttributes``
+    if one is set. Offsets are as in the bytes: relative to the batch in Produce requests.
 
     The header of a compressed v0/v1 message has neither count nor base offset: its content has them, or what
     the payload policy put in the place of that. They are None if the content fails its checksum or cannot be read.
@@ -156,9 +163,16 @@ def _summary_v2(data: bytes, span: BatchSpan) -> dict[str, Any]:
         "baseSequence": base_sequence,
         "recordsCount": count,
     }
+    summary.update(_unknown_bits(attributes, magic))
     if attributes & 0x20 and whole:
         summary.update(_control_record(data, span))
     return summary
+
+
+def _unknown_bits(attributes: int, magic: int) -> dict[str, int]:
+    """The attribute bits that are set and that the format does not use; nothing where there are none."""
+    bits = attributes & UNUSED_BITS[magic]
+    return {UNKNOWN_ATTRIBUTES: bits} if bits else {}
 
 
 def _control_record(data: bytes, span: BatchSpan) -> dict[str, Any]:
@@ -211,6 +225,7 @@ def _summary_legacy(data: bytes, span: BatchSpan, budget: Budget, *, measured: b
         "producerEpoch": -1,
         "baseSequence": -1,
         "recordsCount": count,
+        **_unknown_bits(attributes, magic),
     }
 
 

@@ -19,21 +19,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
+from pipeline.lake.drift import OWN
 from pipeline.lake.layout import demand_layout
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.carry_over import carry_over
 from pipeline.streaming.storage.new_tables import is_complete, without_spaces, write_first_commit
 from pipeline.tables import FRAMES, LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_DIAGNOSE, Column, Table, quoted
-
-_PROPERTIES = {
-    "delta.enableDeletionVectors": "false",
-    "delta.columnMapping.mode": "none",
-    "delta.enableVariantShredding": "false",
-    # A stream that was down for a week goes on where it stopped, and replays are still recognised as such.
-    "delta.logRetentionDuration": "interval 30 days",
-    "delta.setTransactionRetentionDuration": "interval 365 days",
-}
-
 
 _FOLDERS = {"gold": "gold_news"}
 """Of checkpoints that are not named as their query is. Until 2026-11 gold read six tables; a checkpoint of that cannot
@@ -205,7 +196,7 @@ def _properties(table: Table) -> dict[str, str]:
     constraints = {f"delta.constraints.{name}": condition for name, condition in table.checks.items()}
     # By default Delta takes the first 32 columns: that costs more than writing some of them.
     statistics = {"delta.dataSkippingStatsColumns": ",".join(table.sought_by)}
-    return {**_PROPERTIES, LAYOUT_PROPERTY: str(LAYOUT), **statistics, **constraints}
+    return {**OWN, LAYOUT_PROPERTY: str(LAYOUT), **statistics, **constraints}
 
 
 def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:

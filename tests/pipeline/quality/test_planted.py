@@ -60,6 +60,7 @@ PLANTED: dict[str, dict[str, dict[str, Any]]] = {
         "frame_not_above_size:": {"size": 3},
         "no_internal_error:": {"error_code": ErrorCode.INTERNAL.value},
         "date_is_day_of_ts:": {"date": date(2026, 3, 2)},
+        "attributes_known:": {"record_batches": '[{"unknownAttributes":128}]'},
         "mostly_decoded:decode_status": {"decode_status": "malformed", "error_code": "X"},
     },
     "bronze.gaps": {
@@ -94,7 +95,8 @@ PLANTED: dict[str, dict[str, dict[str, Any]]] = {
         "topic_known:": {"topic": None},
         "commit_has_group:": {"group_id": None},
         "isolation_level_known:": {"isolation_level": "read_anything"},
-        "offset_is_one:": {"offset": -2},
+        "offset_is_one:": {"kind": "listed", "offset": -2},
+        "commit_is_offset:": {"kind": "committed", "group_id": "g", "offset": -1},
     },
     "silver.record_batches": {
         "allowed_values:source": {"source": "air"},

@@ -17,6 +17,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
+from pipeline.quality.landed import MANIFESTS
 from pipeline.quality.model import Relation, Run
 from pipeline.quality.reconcile import asked_by_spark, asked_here, compared, reconcile, tables_here
 from pipeline.quality.relations import LONGEST_PAUSE_TIMES, RELATIONS, VOLUME_SHARE
@@ -28,6 +29,7 @@ from pipeline.tables import (
     EXCHANGES,
     FINDINGS,
     FRAMES,
+    GAPS,
     INCIDENTS,
     LANDING_FILES,
     MONGO_COMMANDS,
@@ -43,7 +45,7 @@ from pipeline.tables import (
 )
 from tests.paths import CAPTURES
 from tests.pipeline.lakes import diagnosed_lake
-from tests.pipeline.rows import row
+from tests.pipeline.rows import T0, row
 from tests.requirements import require_java
 
 Tables = Mapping[str, pa.Table]
@@ -67,7 +69,8 @@ def key(relation: Relation) -> str:
 
 def differing(tables: Tables, *, now: datetime = NOW, since: date | None = None) -> Differing:
     """Relations that do not hold."""
-    whole = {name: tables.get(name, schema_of(table).empty_table()) for name, table in TABLES.items()}
+    known = {**TABLES, MANIFESTS.full_name: MANIFESTS}
+    whole = {name: tables.get(name, schema_of(table).empty_table()) for name, table in known.items()}
     found = {}
     with asked_here(whole) as ask:
         for relation in RELATIONS:
@@ -78,17 +81,25 @@ def differing(tables: Tables, *, now: datetime = NOW, since: date | None = None)
     return found
 
 
+def stated(place: str, day: date, rows: int) -> dict[str, Any]:
+    """The manifest of a file that was there before any file that was read."""
+    return row(MANIFESTS, query="frames", file=f"/zone/{place}", place=place, day=day, rows=rows, seen_us=0)
+
+
 def landed(tables: Tables) -> Tables:
-    """With files noted in ``ops.landing_files`` out of which its frames came."""
+    """With files noted in ``ops.landing_files`` out of which its frames came, and their manifests."""
     days = tables[FRAMES.full_name].column("date").value_counts().to_pylist()
+    places = {one["values"]: f"date={one['values']}/a-1-1.parquet" for one in days}
     files = [
-        row(LANDING_FILES, query="frames", file=f"file:/zone/date={one['values']}/a-1-1.parquet", rows=one["counts"])
+        row(LANDING_FILES, query="frames", file=f"file:/zone/{places[one['values']]}", rows=one["counts"])
         for one in days
     ]
+    manifests = [stated(places[one["values"]], one["values"], one["counts"]) for one in days]
     frames = sum(one["counts"] for one in days)
     progress = [row(STREAM_PROGRESS, query="frames", checkpoint="x", rows_in=frames, rows_out=frames)]
     noted = {
-        table.full_name: table_of(rows, table) for table, rows in ((LANDING_FILES, files), (STREAM_PROGRESS, progress))
+        table.full_name: table_of(rows, table)
+        for table, rows in ((LANDING_FILES, files), (STREAM_PROGRESS, progress), (MANIFESTS, manifests))
     }
     return {**tables, **noted}
 
@@ -160,10 +171,33 @@ def falling_high_watermark(tables: Tables) -> Tables:
     return changed(tables, OFFSET_EVENTS, with_values(lambda one: one == last, high_watermark=0, last_stable_offset=0))
 
 
+def seven_more(tables: Tables, *those: Table) -> Tables:
+    for table in those:
+        tables = changed(tables, table, with_values(rows=lambda one: one["rows"] + 7))
+    return tables
+
+
+def another_file(tables: Tables, **noted: Any) -> Tables:
+    """One that has a manifest; ``noted``: how ``ops.landing_files`` has it."""
+    day = tables[MANIFESTS.full_name].column("day")[0].as_py()
+    place = f"date={day}/a-2-1.parquet"
+    tables = changed(tables, MANIFESTS, lambda rows: [*rows, stated(place, day, 5)])
+    if not noted:
+        return tables
+    one = row(LANDING_FILES, query="frames", file=f"file:///zone/{place}", rows=0, checkpoint="", **noted)
+    return changed(tables, LANDING_FILES, lambda rows: [*rows, one])
+
+
+def the_same_batch_again(rows: Rows) -> Rows:
+    batch = next(one for one in rows if one["source"] == "fetch")
+    return [*rows, batch | {"ordinal": batch["ordinal"] + 1}]
+
+
 PLANTED: dict[str, Callable[[Tables], Tables]] = {
-    "bronze.frames/frames_as_landed": lambda t: changed(
-        t, LANDING_FILES, with_values(rows=lambda one: one["rows"] + 7)
-    ),
+    "bronze.frames/frames_as_landed": lambda t: seven_more(t, LANDING_FILES, MANIFESTS),
+    "ops.landing_files/rows_as_manifest": lambda t: seven_more(t, MANIFESTS),
+    "ops.landing_files/manifest_is_noted": another_file,
+    "bronze.gaps/set_aside_is_gap": lambda t: another_file(t, status="damaged"),
     "silver.exchanges/frames_in_exchanges": lambda t: changed(t, PENDING_EXCHANGES, lambda rows: [*rows, rows[0]]),
     "silver.offset_events/has_exchange": event_of_nothing,
     "silver.record_batches/has_exchange": lambda t: changed(t, RECORD_BATCHES, with_values(exchange_id="lost")),
@@ -187,6 +221,15 @@ PLANTED: dict[str, Callable[[Tables], Tables]] = {
         t, RECORD_BATCHES, with_values(lambda one: one["source"] == "produce", magic=1)
     ),
     "silver.offset_events/high_watermark_ascends": falling_high_watermark,
+    "silver.record_batches/batches_ascend": lambda t: changed(t, RECORD_BATCHES, the_same_batch_again),
+    "bronze.frames/responses_echo_ids": lambda t: changed(
+        t,
+        FRAMES,
+        with_values(
+            lambda one: one["protocol"] == "kafka" and one["direction"] == "response" and one["exchange_id"],
+            correlation_id=lambda one: one["correlation_id"] + 1,
+        ),
+    ),
 }
 OTHERWISE = {"bronze.frames/volume_as_before", "bronze.frames/landing_goes_on"}
 
@@ -194,6 +237,27 @@ OTHERWISE = {"bronze.frames/volume_as_before", "bronze.frames/landing_goes_on"}
 def test_each_relation_has_a_planted_defect() -> None:
     assert PLANTED.keys() | OTHERWISE == {key(relation) for relation in RELATIONS}
     assert len({key(relation) for relation in RELATIONS}) == len(RELATIONS)
+
+
+def test_each_expected_file_is_named() -> None:
+    found = differing(PLANTED["ops.landing_files/rows_as_manifest"](base()))
+    ((subject, expected, read),) = found["ops.landing_files/rows_as_manifest"]
+    assert (subject.startswith("frames date="), expected - read) == (True, 7)
+
+
+def test_a_file_that_may_wait_to_be_read_is_not_missed() -> None:
+    """It came with, or after, the newest file that was read."""
+    late = int(T0.timestamp() * 1e6)
+    waiting = changed(another_file(base()), MANIFESTS, lambda rows: [*rows[:-1], rows[-1] | {"seen_us": late}])
+    assert differing(waiting) == {}
+
+
+@pytest.mark.parametrize("status", ["lost", "unreadable"])
+def test_what_is_lost_and_has_its_gap_is_not_missed(status: str) -> None:
+    lost = another_file(base(), status=status)
+    place = lost[MANIFESTS.full_name].column("place").to_pylist()[-1]
+    assert differing(lost).keys() == {"bronze.gaps/set_aside_is_gap"}
+    assert differing(changed(lost, GAPS, lambda rows: [*rows, row(GAPS, connection_id=f"file:{place}")])) == {}
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -304,9 +368,11 @@ def test_spark_answers_the_same(tmp_path: Path) -> None:
     for table in (FRAMES, OFFSET_TIMELINE, API_LATENCY, MONGO_MINUTES):
         some = DeltaTable(str(lake / table.path)).to_pyarrow_table()
         write_deltalake(str(lake / table.path), some.slice(some.num_rows // 3), mode="overwrite")
-    with asked_here(tables_here(str(lake), TABLES.values())) as here:
+    beside = {MANIFESTS.full_name: base()[MANIFESTS.full_name]}
+    with asked_here({**tables_here(str(lake), TABLES.values()), **beside}) as here:
         ours = {key(one): sorted(compared(one, here, now=NOW).to_pylist(), key=repr) for one in RELATIONS}
-    with asked_by_spark(build_session("wirelake-tests"), Lake.at(lake), TABLES.values()) as by_spark:
+    tables = [*TABLES.values(), MANIFESTS]
+    with asked_by_spark(build_session("wirelake-tests"), Lake.at(lake), tables, beside) as by_spark:
         theirs = {key(one): sorted(compared(one, by_spark, now=NOW).to_pylist(), key=repr) for one in RELATIONS}
     assert ours == theirs
     differ = {name for name, rows in ours.items() if any(one["expected"] != one["found"] for one in rows)}

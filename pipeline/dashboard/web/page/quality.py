@@ -1,4 +1,4 @@
-"""The page of data quality: the last run of ``wirelake check``, of the whole lake."""
+"""The page of data quality: the last run of ``wirelake check``, of the whole lake, and how many failed in each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import streamlit as st
 from pipeline.dashboard.queries import quality
 from pipeline.dashboard.web.format import code, moment
 from pipeline.dashboard.web.page_context import PageContext, lake_place, run
+from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.table import table
+from pipeline.dashboard.web.pictures.quality_picture import in_words, quality_picture
 from pipeline.humanize import number, pluralize
 from pipeline.lake.path_checks import is_of_diagnose
 
@@ -21,6 +23,8 @@ _FAILED = (
     Column("message", "expected", width="large"),
     Column("rows_failed", "rows that fail", "number"),
     Column("rows_checked", "of", "number"),
+    Column("failed_since", "fails since", "time"),
+    Column("runs", "runs in which it did", "number"),
     Column("rows_sql", "SQL that lists those rows"),
 )
 _TABLES = (
@@ -47,6 +51,10 @@ def draw(here: PageContext) -> None:
         table(broken, _FAILED, name="Failed")
     else:
         st.success(f"{summary}, and all hold.")
+    if len(before := quality.runs(here.connection)) > 1:
+        st.header("Runs", anchor=False)
+        draw_chart(quality_picture(before, dark=is_dark()), alt=in_words(before))
+        st.caption(in_words(before))
     st.header("Tables", anchor=False)
     table(tables, _TABLES, name="Tables")
 

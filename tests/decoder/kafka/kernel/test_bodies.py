@@ -78,6 +78,8 @@ def test_one_wrong_byte():
         batch([record(b"k", b"v")]),
         batch([record(b"k", b"v")]) * 3,
         batch([record(b"k", b"v")])[:-1],
+        *(batch([record(b"k", b"v")], attributes=1 << bit) for bit in (6, 7, 14)),
+        *(message(b"k", b"v", magic=magic, attributes=8) for magic in (0, 1)),
         batch([record(b"k", b"v")]) + batch([record(b"k", b"v")])[:61],
         batch([record(b"k", b"v")]) + batch([record(b"k", b"v")])[:60],
         batch([record(b"k", b"v")]) + b"\0" * 16,

@@ -74,6 +74,11 @@ class TestVersion2:
         assert summary["hasDeleteHorizonMs"]
         assert summary["baseTimestamp"] == -1
 
+    @pytest.mark.parametrize("bit", range(16))
+    def test_bits_that_no_release_uses_are_stated(self, bit):
+        (summary,) = read(batch(RECORDS, attributes=1 << bit if bit < 15 else -(1 << 15)))
+        assert summary.get("unknownAttributes", 0) == (1 << bit if bit > 6 else 0)
+
     def test_the_checksum_does_not_cover_what_brokers_assign(self):
         data = bytearray(batch(RECORDS))
         struct.pack_into(">q", data, 0, 123_456)  # the base offset
@@ -188,6 +193,12 @@ class TestOldMessages:
         data = one * 3
         found = summarise(data, 0, len(data), Budget(size=25_000))
         assert [summary["recordsCount"] for summary in found] == [10, 10, None]
+
+    @pytest.mark.parametrize(("magic", "unused"), [(0, range(3, 8)), (1, range(4, 8))])
+    def test_bits_that_no_release_uses_are_stated(self, magic, unused):
+        for bit in range(3, 8):
+            (summary,) = read(message(b"k", b"v", magic=magic, attributes=1 << bit if bit < 7 else -(1 << 7)))
+            assert summary.get("unknownAttributes", 0) == (1 << bit if bit in unused else 0)
 
     def test_log_append_time_of_v1(self):
         (summary,) = read(message(b"k", b"v", attributes=batches.LOG_APPEND_TIME))

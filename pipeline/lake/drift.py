@@ -1,0 +1,121 @@
+"""What another program has set on a table of a lake: what no reader here would read right is refused by all of them.
+
+Spark reads deletion vectors and column mapping; DuckDB and delta-rs, which answer the page, ``sql`` and small jobs, do
+not, or read nulls without a word. So a table is accepted by all or by none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake import DeltaTable
+
+from pipeline.errors import UserError
+from pipeline.humanize import listed
+from pipeline.tables import Table
+
+ACCEPTED = frozenset({"timestampNtz", "columnMapping"})
+"""What a table may demand of its readers: neither changes what its files mean, if columns have their own names."""
+_PHYSICAL = "delta.columnMapping.physicalName"
+OWN: Mapping[str, str] = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.enableVariantShredding": "false",
+    # A stream that was down for a week goes on where it stopped, and replays are still recognised as such.
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.setTransactionRetentionDuration": "interval 365 days",
+}
+"""Properties that each table has from its begin."""
+_ABSENT = {"delta.appendOnly": "false"}
+"""Properties that no table has; with another value, jobs could not replace rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the log of a table states of how it is to be read.
+
+    Attributes:
+        features: that a reader must know; none below version 3 of Delta's protocol.
+        properties: of the table.
+        physical: name of each column, and its name in files.
+    """
+
+    features: frozenset[str]
+    properties: Mapping[str, str | None]
+    physical: Mapping[str, str]
+
+    @classmethod
+    def of(cls, held: DeltaTable) -> Stated:
+        """That of a table as delta-rs opens it."""
+        physical = physical_names((field.name, field.metadata) for field in held.schema().fields)
+        return cls(frozenset(held.protocol().reader_features or ()), held.metadata().configuration, physical)
+
+    @property
+    def maps_columns(self) -> bool:
+        """Whether files have other names of columns."""
+        mode = self.properties.get("delta.columnMapping.mode") or "none"
+        return mode != "none" and any(name != physical for name, physical in self.physical.items())
+
+
+def physical_names(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """Name of each column and its name in files; ``fields``: name and metadata of each."""
+    return {name: str(metadata.get(_PHYSICAL, name)) for name, metadata in fields}
+
+
+def demand_readable(lake: str, table: Table, stated: Stated) -> None:
+    """Refuse a table that not all readers would read as what it is.
+
+    Args:
+        lake: the lake's folder or URL.
+        table: which one.
+        stated: by its log.
+
+    Raises:
+        UserError: another program has given it features that change what its files mean.
+    """
+    place = f"{lake}/{table.path}"
+    if stated.maps_columns:
+        names = [name for name, physical in stated.physical.items() if name != physical]
+        raise _refused(
+            place,
+            f"its files have other names of its columns {listed(sorted(names))} (column mapping)",
+            [f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')"],
+        )
+    strange = sorted(stated.features - ACCEPTED)
+    if "deletionVectors" in strange:
+        raise _refused(place, "it has deletion vectors", undo_vectors(place))
+    if strange:
+        raise _refused(place, f"it demands {listed(strange)} of its readers", drop_features(place, strange))
+
+
+def undo_vectors(place: str) -> list[str]:
+    """Statements for Spark SQL that take deletion vectors out of a table; each may be repeated."""
+    return [
+        f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
+        f"REORG TABLE delta.`{place}` APPLY (PURGE)",
+        *drop_features(place, ["deletionVectors"]),
+    ]
+
+
+def drop_features(place: str, features: Iterable[str]) -> list[str]:
+    """Statements for Spark SQL that take features out of a table."""
+    return [f"ALTER TABLE delta.`{place}` DROP FEATURE {feature}" for feature in features]
+
+
+def _refused(place: str, what: str, undo: Collection[str]) -> UserError:
+    statements = "; ".join(undo)
+    return UserError(f"cannot read {place}: {what}, which another program has set. Undo it by Spark SQL: {statements}")
+
+
+def drifted(properties: Mapping[str, str | None]) -> dict[str, str]:
+    """Properties that another program has changed, each with the value that it had.
+
+    A lake of an older release may lack some.
+
+    Args:
+        properties: of the table, as its log states them.
+    """
+    changed = {name: value for name, value in OWN.items() if (properties.get(name) or value) != value}
+    return changed | {name: value for name, value in _ABSENT.items() if (properties.get(name) or value) != value}
