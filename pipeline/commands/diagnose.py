@@ -33,7 +33,8 @@ MANY_FRAMES = 100_000
 HEAVY_FRAMES, FRAME_BYTES = 500_000, 8_500
 """With all tables, captures of more frames cause a note; a frame takes so many bytes (docs/lab-book/diagnosis.md)."""
 
-PIECE_FRAMES = 50_000
+PIECE_FRAMES = 25_000
+"""Decoded at once: with their bodies some 70 MB."""
 
 
 def diagnose(

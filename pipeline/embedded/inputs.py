@@ -94,21 +94,21 @@ class Inputs:
         return rows_of([], self._gaps)[1]
 
     def pieces(self, rows: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Frames and gaps in the order of time, so many frames or a little more at once; of the gaps all come first.
+        """Frames and gaps in the order of time, at most this many frames of one file at once; all gaps come first.
 
         A file that is there under two names is read twice.
 
         Raises:
             UserError: a file cannot be read.
         """
-        frames, gaps = rows_of([], self._gaps)
+        none, gaps = rows_of([], self._gaps)
         for file in self._frames:
-            frames = pa.concat_tables([frames, rows_of([file], [])[0]])
-            if frames.num_rows >= rows:
-                yield frames, gaps
-                frames, gaps = frames.slice(0, 0), gaps.slice(0, 0)
-        if frames.num_rows or gaps.num_rows:
-            yield frames, gaps
+            frames = rows_of([file], [])[0]
+            for start in range(0, frames.num_rows, rows):
+                yield frames.slice(start, rows), gaps
+                gaps = gaps.slice(0, 0)
+        if gaps.num_rows:
+            yield none, gaps
 
 
 @contextmanager

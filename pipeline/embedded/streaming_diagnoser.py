@@ -27,13 +27,17 @@ from pipeline.embedded.copied import Copied
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
 from pipeline.embedded.finding_retention import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.embedded.frame_numbers import PLACE_COLUMNS
+from pipeline.embedded.free_memory import release_unused
 from pipeline.embedded.incident_changes import IncidentChange, ReportedIncidents
 from pipeline.tables import DUPLICATE_FLOWS
 
 LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
 
-MOST_OF_CAPTURE, STAYS_OF_CAPTURE = 300_000, 1 / 3
+_MANY_EXCHANGES = 50_000
+"""Where so many are judged, giving memory back between the steps takes little beside them."""
+
+MOST_OF_CAPTURE, STAYS_OF_CAPTURE = 250_000, 1 / 3
 """Exchanges of a capture that are judged at once, and the share of them that is judged again with the next ones: as
 many as stay of traffic that goes on."""
 
@@ -109,11 +113,13 @@ def diagnose_pieces(pieces: Iterable[tuple[pa.Table, pa.Table]], settings: Strea
     """
     following = StreamingDiagnoser(settings, MOST_OF_CAPTURE, STAYS_OF_CAPTURE, most_past=MOST_PAST_OF_CAPTURE)
     places: list[pa.Table] = []
+    release_unused()  # what reading the capture took
     for frames, gaps in pieces:
         rows = following.add(frames, gaps)
         following.skip_changes()  # nothing is reported before the end
         if following.frames <= MOST_PLACES:
             places.append(rows.select(PLACE_COLUMNS))
+        del rows, frames  # else the next piece is decoded beside this one
     following.judge()
     found = following.diagnosis("report")
     if found is None:
@@ -257,9 +263,14 @@ class StreamingDiagnoser:
 
     def _judged(self) -> list[Change]:
         settings = self._settings.findings
+        is_large = self._gathering.kept.exchanges.num_rows >= _MANY_EXCHANGES
+        if is_large:
+            release_unused()
         with self.noting_errors():
             self._derived = derive_from(self._gathering.kept, self._settings, "rules")
             self._copied.judged(self._derived.of(DUPLICATE_FLOWS), self._gathering.kept.exchanges)
+            if is_large:
+                release_unused()
             found = findings_of(self._derived, settings)
         ids = {finding.finding_id for finding in found.findings}
         roots = {row["root_id"] for row in self._incidents}

@@ -69,10 +69,11 @@ def _array(column: Column) -> pa.Array:
 
 def _fits(frames: Sequence[bytes], *columns: Texts) -> Bools:
     """Of which frames no text is longer than it may be; the plain reader cuts the others."""
-    most = np.fromiter((most_text(len(frame)) for frame in frames), np.int64, len(frames))
-    fits = np.ones(len(frames), np.bool_)
+    fits, always = np.ones(len(frames), np.bool_), most_text(0)
     for texts in columns:
-        fits &= np.diff(texts.offsets) <= most
+        sizes = np.diff(texts.offsets)
+        for number in np.flatnonzero(sizes > always).tolist():
+            fits[number] &= sizes[number] <= most_text(len(frames[number]))
     return fits
 
 

@@ -32,33 +32,37 @@ _NAMED = ("what", "kind", "group_id", "client_id", *kernel.COLUMNS)
 """Columns that the pass reads."""
 
 
-def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]:
-    """The events among rows, completed, as :meth:`pipeline.analysis.timeline.carry.Pass.timeline` gives them."""
-    inputs = inputs.combine_chunks()
-    what = Numbers.of(inputs.column("what")).values
-    places = _places(inputs)
-    partitions = numbered(places, codes(inputs.column("incarnation")))
-    log = _log(inputs, what, partitions)
+def timelines(inputs: pa.Table, order: Ints, lookback: timedelta) -> Iterator[pa.RecordBatch]:
+    """The events among rows, completed, as :meth:`pipeline.analysis.timeline.carry.Pass.timeline` gives them.
+
+    Args:
+        inputs: rows in any order, best in one chunk; they are copied into their order piece by piece.
+        order: their places in the order of :data:`pipeline.analysis.timeline.carry.ORDER`.
+        lookback: as of :class:`pipeline.analysis.timeline.carry.Pass`.
+    """
+    what = Numbers.of(inputs.column("what")).values[order]
+    places = _places(inputs, order)
+    partitions = numbered(places, codes(inputs.column("incarnation"))[order])
+    log = _log(inputs, order, what, partitions)
     is_stated = (what == EVENT) | (what == KNOWN)
-    wanted = [name for name in inputs.column_names if name in _TYPES or name in _NAMED]
-    rows = inputs.select(wanted).filter(_arrow_truths(is_stated))
-    places, partitions = places[is_stated], partitions[is_stated]
-    groups_named = codes(rows.column("group_id"))
+    stated, what, places, partitions = (one[is_stated] for one in (order, what, places, partitions))
+    groups_named = codes(inputs.column("group_id"))[stated]
     by_place = numbered(places, groups_named)
     groups = numbered(partitions, groups_named)
-    clients = numbered(groups, codes(rows.column("client_id")))
+    clients = numbered(groups, codes(inputs.column("client_id"))[stated])
     state = _state(len(log.produced_at) - 1, _count(groups), _count(clients), _count(by_place), len(log.marker))
-    marks = _marks(rows, what[is_stated])
+    wanted = inputs.select([name for name in inputs.column_names if name in _TYPES or name in _NAMED])
     span = span_us(lookback)
-    for begin in range(0, rows.num_rows, _AT_ONCE):
+    for begin in range(0, len(stated), _AT_ONCE):
         here = slice(begin, begin + _AT_ONCE)
-        some = rows.slice(begin, _AT_ONCE)
+        some = wanted.take(Numbers.all_known(stated[here]).arrow(pa.int64()))
+        marks = _marks(some, what[here])
         values, known = _offsets(some)
-        is_event = (marks[here] & kernel.EVENT_ROW) != 0
+        is_event = (marks & kernel.EVENT_ROW) != 0
         found = _room(int(is_event.sum()))
         kernel.carry(
             kernel.Rows(
-                marks[here], Numbers.of(some.column("ts")).values, partitions[here], groups[here], clients[here],
+                marks, Numbers.of(some.column("ts")).values, partitions[here], groups[here], clients[here],
                 by_place[here], values, known,
             ),
             log, state, found, span, HOUR_US,
@@ -66,9 +70,9 @@ def timelines(inputs: pa.Table, lookback: timedelta) -> Iterator[pa.RecordBatch]
         yield _completed(some if is_event.all() else some.filter(_arrow_truths(is_event)), found)
 
 
-def _places(inputs: pa.Table) -> Ints:
-    """A number for each partition: its rows follow each other."""
-    numbers: Ints = np.cumsum(changes(*(codes(inputs.column(name)) for name in PARTITION))) - 1
+def _places(inputs: pa.Table, order: Ints) -> Ints:
+    """A number for each partition, in order: its rows follow each other."""
+    numbers: Ints = np.cumsum(changes(*(codes(inputs.column(name))[order] for name in PARTITION))) - 1
     return numbers
 
 
@@ -76,15 +80,15 @@ def _count(numbers: Ints) -> int:
     return int(numbers.max()) + 1 if len(numbers) else 0
 
 
-def _log(inputs: pa.Table, what: Ints, partitions: Ints) -> kernel.Offsets:
-    """What was produced, and the markers, by partition."""
+def _log(inputs: pa.Table, order: Ints, what: Ints, partitions: Ints) -> kernel.Offsets:
+    """What was produced, and the markers, by partition; ``what`` and ``partitions`` are in order."""
     count = _count(partitions)
     found: list[Any] = []
     for kind, names in ((PRODUCED, ("at", "until", "ts")), (MARKER, ("at", "seen_hour"))):
         rows = np.flatnonzero(what == kind)
         rows = rows[np.argsort(partitions[rows], kind="stable")]
         found.append(np.searchsorted(partitions[rows], np.arange(count + 1)))
-        found += [Numbers.of(inputs.column(name)).values[rows] for name in names]
+        found += [Numbers.of(inputs.column(name)).values[order[rows]] for name in names]
     return kernel.Offsets(*found)
 
 

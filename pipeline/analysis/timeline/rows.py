@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from decoder.columns import Ints
 from pipeline.analysis.columns.compiled import pays
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.columns.numbering import order_of
@@ -51,6 +52,9 @@ _STABLE = """
     coalesce(last_stable_offset, CASE WHEN kind = 'listed' AND list_timestamp = -1
         AND isolation_level = 'read_committed' THEN "offset" END)
 """
+_COMMITTED = """
+    CASE WHEN kind IN ('committed', 'fetched_commit') AND coalesce(error_code, 0) = 0 THEN "offset" END
+"""
 _STATEMENTS = f"""
     SELECT date, {_LOG}, group_id, ts, exchange_id, kind, ordinal AS event_ordinal, client_id, member_id, generation,
         error_name, "offset" AS event_offset, next_offset AS event_next_offset,
@@ -63,8 +67,7 @@ _STATEMENTS = f"""
             AND isolation_level = 'read_uncommitted' THEN "offset" END,
             CASE WHEN kind = 'produced' THEN next_offset END) AS high_watermark,
         CASE WHEN kind = 'produced' THEN next_offset END AS produced_offset,
-        CASE WHEN kind IN ('committed', 'fetched_commit') AND coalesce(error_code, 0) = 0 THEN "offset" END
-            AS committed_offset,
+        {_COMMITTED} AS committed_offset,
         CASE WHEN kind = 'txn_committed' THEN "offset" END AS pending_offset,
         CASE WHEN kind = 'fetched' AND isolation_level IS NOT NULL THEN coalesce(next_offset, "offset") END
             AS fetch_position,
@@ -90,8 +93,12 @@ _INPUTS = f"""
         SELECT {_LOG}, group_id, client_id, epoch_us(ts) AS ts, exchange_id, kind, {", ".join(OFFSET_STATE)},
             {KNOWN} AS what
         FROM (SELECT * REPLACE (epoch_us(last_stable_ts) AS last_stable_ts) FROM known)
+    ), commits AS (
+        SELECT {_LOG}, {_COMMITTED} AS committed_offset FROM recent
+        UNION ALL BY NAME SELECT {_LOG}, committed_offset FROM ended
+        UNION ALL BY NAME SELECT {_LOG}, committed_offset FROM known
     ), lowest AS (
-        SELECT {_LOG}, min(committed_offset) AS lowest FROM stated WHERE committed_offset IS NOT NULL GROUP BY ALL
+        SELECT {_LOG}, min(committed_offset) AS lowest FROM commits WHERE committed_offset IS NOT NULL GROUP BY ALL
     ), produced AS (
         SELECT {_LOG}, epoch_us(ts) AS ts, exchange_id, "offset" AS "at", next_offset AS until, {PRODUCED} AS what
         FROM events JOIN lowest USING ({_LOG})
@@ -178,29 +185,34 @@ def timeline(
             "recent",
             f"SELECT * FROM events WHERE epoch_us(ts) >= {int(since_us)} AND epoch_us(ts) < {int(until_us)}",
         )
-        inputs = tables.table(_INPUTS)
+        inputs = tables.table(_INPUTS).combine_chunks()
     finally:
         tables.close()
     inputs = inputs.set_column(
         inputs.schema.get_field_index("ts"), "ts", inputs.column("ts").cast(pa.timestamp("us", "UTC"))
     )
-    order = order_of(inputs, ORDER[:_FIRST], ORDER[_FIRST:])
-    inputs = inputs.take(Numbers.all_known(order).arrow(pa.int64()))  # which frees those in no order
-    found = passed(inputs, lookback)
+    found = passed(inputs, order_of(inputs, ORDER[:_FIRST], ORDER[_FIRST:]), lookback)
     return fit(pa.Table.from_batches(found) if found else pa.table({}), OFFSET_TIMELINE)
 
 
-def passed(inputs: pa.Table, lookback: timedelta) -> list[pa.RecordBatch]:
-    """Rows in order, completed (:mod:`pipeline.analysis.timeline.carry`): by compiled code where that pays."""
+def passed(inputs: pa.Table, order: Ints, lookback: timedelta) -> list[pa.RecordBatch]:
+    """The events among rows, completed (:mod:`pipeline.analysis.timeline.carry`): by compiled code where that pays.
+
+    Args:
+        inputs: rows in any order.
+        order: their places in the order of ``ORDER``.
+        lookback: records produced, and markers seen, earlier than this are not looked up.
+    """
     if pays(inputs.num_rows, after=KERNEL_AFTER, compiling_after=COMPILING_AFTER, kernel=_KERNEL):
         from pipeline.analysis.timeline import carry_columns  # noqa: PLC0415 - loads compiled code
 
         try:
-            return list(carry_columns.timelines(inputs, lookback))
+            return list(carry_columns.timelines(inputs, order, lookback))
         except Exception as error:
             contain(error, f"table {OFFSET_TIMELINE.full_name}")
     pass_ = Pass(lookback)
-    return [pass_.timeline(batch) for batch in inputs.combine_chunks().to_batches(50_000)]
+    in_order = inputs.take(Numbers.all_known(order).arrow(pa.int64()))
+    return [pass_.timeline(batch) for batch in in_order.combine_chunks().to_batches(50_000)]
 
 
 _LAST = f"""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -67,7 +68,10 @@ def some_rows(seed: int, *, offsets: tuple[int, ...] = (), count: int = 400) -> 
 
 def both(rows: pa.Table) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     plain = Pass(LOOKBACK)
-    return values(plain.timeline(one) for one in rows.to_batches()), values(timelines(rows, LOOKBACK))
+    shuffled = random.Random(rows.num_rows).sample(range(rows.num_rows), rows.num_rows)
+    return values(plain.timeline(one) for one in rows.to_batches()), values(
+        timelines(rows.take(pa.array(shuffled)), np.argsort(shuffled), LOOKBACK)
+    )
 
 
 def values(found: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -96,5 +100,5 @@ def test_offsets_are_any_64_bits(seed: int) -> None:
 def test_many_rows_take_the_compiled_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = some_rows(1, count=timeline_rows.COMPILING_AFTER)
     monkeypatch.setattr(timeline_rows, "Pass", None)
-    compiled = values(timeline_rows.passed(rows, LOOKBACK))
+    compiled = values(timeline_rows.passed(rows, np.arange(rows.num_rows), LOOKBACK))
     assert compiled == both(rows)[0]
