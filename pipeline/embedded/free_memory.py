@@ -11,7 +11,8 @@ import pyarrow as pa
 def release_unused() -> None:
     """Give back what garbage, Arrow and the C library hold.
 
-    Where the C library has no ``malloc_trim`` (macOS, musl), it keeps its part. Takes some 10 ms for each 100 MB. It pays where a step that took much is over and another begins.
+    Where the C library has no ``malloc_trim`` (macOS, musl), it keeps its part. Takes some 10 ms for each 100 MB: that
+    pays where a step that took much is over and another begins.
     """
     gc.collect()
     pa.default_memory_pool().release_unused()
