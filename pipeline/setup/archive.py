@@ -13,7 +13,6 @@ two jars
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import tarfile
@@ -22,6 +21,9 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import cache_from_source
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pipeline.errors import UserError
 from pipeline.setup.jars import DELTA_JARS, JarError, spark_jars_dir, unfit_jars
@@ -34,8 +36,6 @@ KERNEL = "kernel"
 
 _ROOT = Path(__file__).parents[2]
 _OF_THE_CLUSTER = {"pyspark", "py4j"}
-_REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:\[([^\]]*)\])?")
-_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w.-]+)['"]""")
 
 
 def pack_code(target: Path) -> None:
@@ -96,14 +96,10 @@ def runtime_distributions() -> list[Distribution]:
 
 
 def _requirements(of: Distribution, extras: set[str]) -> Iterator[tuple[str, set[str]]]:
-    """What ``of`` with ``extras`` needs: names and their extras. Other markers count as fulfilled."""
-    for text in of.requires or []:
-        requirement, _, marker = text.partition(";")
-        optional = set(_EXTRA.findall(marker))
-        match = _REQUIREMENT.match(requirement)
-        if match and (not optional or optional & extras):
-            name = re.sub(r"[-_.]+", "-", match[1]).lower()
-            yield name, {extra.strip() for extra in (match[2] or "").split(",")}
+    """What ``of`` with ``extras`` needs on a machine and a Python like these: names and their extras."""
+    for requirement in map(Requirement, of.requires or []):
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": one}) for one in extras | {""}):
+            yield canonicalize_name(requirement.name), requirement.extras
 
 
 def _files(of: Distribution) -> Iterator[tuple[Path, str]]:

@@ -1,20 +1,19 @@
-"""Opens the blocks of an lz4 frame: the frame format as Kafka's Lz4BlockInputStream reads it.
+"""Opens an lz4 frame as Kafka's Lz4BlockInputStream reads it, with the lz4 library, which stops at a given size.
 
-A library that decompresses a whole frame at once shows too late how much that is. Blocks must be independent, as Kafka
-demands. Checksums of blocks and content are not verified: the checksum of the batch covers the same bytes.
+Blocks must be independent, as Kafka demands. The header checksum of Kafka's format 0 is wrong (KAFKA-3160), and the
+library would refuse the frame: the checksum is corrected first.
 """
 
 from __future__ import annotations
 
 import struct
 
-import cramjam
+from lz4.frame import LZ4FrameDecompressor
 
 from decoder.errors import DecodeError, ErrorCode
 
 _MAGIC = 0x184D2204
 _UINT32 = struct.Struct("<I")
-_BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 _MASK = 0xFFFFFFFF
 _PRIME1, _PRIME2, _PRIME3, _PRIME4, _PRIME5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
 
@@ -29,58 +28,39 @@ def decompress_lz4(data: bytes, allowed: int, *, check_header: bool = True) -> b
 
     Raises:
         DecodeError: decompression_failed or decompression_limit, at byte 0.
-        cramjam.DecompressionError: a damaged block.
     """
-    pos, block_size, block_checksum, content_checksum = _header(data, allowed, check_header)
-    scratch = memoryview(bytearray(block_size))
-    view = memoryview(data)
-    result = bytearray()
-    while True:
-        size, is_raw = _block_header(data, pos, block_size)
-        pos += 4
-        if size == 0:
-            break
-        block = view[pos : pos + size]
-        pos += size + block_checksum
-        if pos > len(data):
-            raise _failed("the lz4 frame is cut off in a block")
-        result += block if is_raw else scratch[: cramjam.lz4.decompress_block_into(block, scratch)]
-        _check(len(result), allowed)
-    pos += content_checksum
-    if pos != len(data):
-        raise _failed(f"the lz4 frame ends at byte {pos} of {len(data)}")
-    return bytes(result)
+    end = _end_of_descriptor(data, allowed)
+    if not check_header:
+        data = data[:end] + bytes([xxh32_of_few(data[4:end]) >> 8 & 0xFF]) + data[end + 1 :]
+    reader = LZ4FrameDecompressor()
+    try:
+        result: bytes = reader.decompress(data, max_length=allowed + 1)
+    except RuntimeError as error:
+        raise _failed(str(error)) from error
+    _check(len(result), allowed)
+    if not reader.eof:
+        raise _failed("the lz4 frame is cut off")
+    if reader.unused_data:
+        raise _failed(f"the lz4 frame ends at byte {len(data) - len(reader.unused_data)} of {len(data)}")
+    return result
 
 
-def _header(data: bytes, allowed: int, check: bool) -> tuple[int, int, int, int]:
-    """Where the blocks begin, the most bytes a block may hold, and the sizes of the two kinds of checksums."""
+def _end_of_descriptor(data: bytes, allowed: int) -> int:
+    """Where the header's checksum is. What the library would accept and Kafka does not is refused."""
     if len(data) < 7 or _UINT32.unpack_from(data)[0] != _MAGIC:
         raise _failed("no lz4 frame")
-    flags, block = data[4], data[5]
-    block_size = _BLOCK_SIZES.get(block >> 4)
-    has_block_checksum, has_size, has_content_checksum = flags & 0x10, flags & 0x08, flags & 0x04
-    if flags >> 6 != 1 or flags & 0x03 or block & 0x8F or block_size is None:
-        raise _failed(f"an lz4 frame with unknown flags {flags:#04x} {block:#04x}")
+    flags = data[4]
+    if flags & 0x03:
+        raise _failed(f"an lz4 frame with unknown flags {flags:#04x}")
     if not flags & 0x20:
         raise _failed("an lz4 frame with dependent blocks, which Kafka forbids")
+    has_size = flags & 0x08
     end = 14 if has_size else 6
     if len(data) <= end:
         raise _failed("the lz4 frame is cut off in its header")
     if has_size:
         _check(int.from_bytes(data[6:14], "little"), allowed)
-    if check and data[end] != xxh32_of_few(data[4:end]) >> 8 & 0xFF:
-        raise _failed("the lz4 header fails its checksum")
-    return end + 1, block_size, 4 if has_block_checksum else 0, 4 if has_content_checksum else 0
-
-
-def _block_header(data: bytes, pos: int, block_size: int) -> tuple[int, bool]:
-    if len(data) - pos < 4:
-        raise _failed("the lz4 frame is cut off")
-    (header,) = _UINT32.unpack_from(data, pos)
-    size = header & 0x7FFFFFFF
-    if size > block_size:
-        raise _failed(f"an lz4 block of {size} bytes in a frame of blocks up to {block_size}")
-    return size, bool(header >> 31)
+    return end
 
 
 def xxh32_of_few(data: bytes) -> int:

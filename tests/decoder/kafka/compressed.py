@@ -35,7 +35,7 @@ def lz4_frame(
     raw: bool = False,
     end: bool = True,
 ) -> bytes:
-    """Independent blocks of 64 KiB; checksums of blocks and content are zeros, which Kafka's reader skips too."""
+    """Independent blocks of 64 KiB, without checksums of blocks and content."""
     header = bytes([flags | (0x08 if size is not None else 0), 0x40])
     header += b"" if size is None else struct.pack("<Q", size)
     checksum = xxh32_of_few(header) >> 8 & 0xFF if header_checksum is None else header_checksum
@@ -43,8 +43,8 @@ def lz4_frame(
     for at in range(0, len(data), 1 << 16):
         part = data[at : at + (1 << 16)]
         block = part if raw else bytes(cramjam.lz4.compress_block(part, store_size=False))
-        frame += struct.pack("<I", len(block) | (1 << 31 if raw else 0)) + block + bytes(4 if flags & 0x10 else 0)
-    return frame + (bytes(8 if flags & 0x04 else 4) if end else b"")
+        frame += struct.pack("<I", len(block) | (1 << 31 if raw else 0)) + block
+    return frame + (bytes(4) if end else b"")
 
 
 def zstd_stream(data: bytes, level: int = 3) -> bytes:

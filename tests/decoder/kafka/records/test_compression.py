@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import struct
 
+import lz4.frame
 import pytest
 
 from decoder import limits
 from decoder.errors import DecodeError, ErrorCode
 from decoder.kafka.records.compression import GZIP, LZ4, SNAPPY, ZSTD, Budget, decompress
+from decoder.kafka.records.lz4_frame import decompress_lz4
 from tests.decoder.kafka.compressed import CODECS, lz4_frame, xerial, zstd_stream
 
 TEXT = b"wirelake " * 20_000
@@ -103,13 +105,33 @@ class TestLz4:
         if magic == 0:
             assert decompress(data, LZ4, Budget(), magic=0) == TEXT
         else:
-            assert "checksum" in fails(data, LZ4, ErrorCode.DECOMPRESSION_FAILED, magic=magic)
+            assert "headerChecksum" in fails(data, LZ4, ErrorCode.DECOMPRESSION_FAILED, magic=magic)
 
-    @pytest.mark.parametrize("checksums", [0, 0x10, 0x04, 0x14])
+    @pytest.mark.parametrize("of_blocks", [False, True])
+    @pytest.mark.parametrize("of_content", [False, True])
     @pytest.mark.parametrize("has_size", [False, True])
-    def test_frames_with_checksums_and_size(self, checksums, has_size):
-        data = lz4_frame(TEXT, flags=0x60 | checksums, size=len(TEXT) if has_size else None)
+    def test_frames_with_checksums_and_size(self, of_blocks, of_content, has_size):
+        data = lz4.frame.compress(
+            TEXT, block_linked=False, block_checksum=of_blocks, content_checksum=of_content, store_size=has_size
+        )
         assert decompress(data, LZ4, Budget()) == TEXT
+
+    @pytest.mark.parametrize("checksum", ["block", "content"])
+    def test_a_wrong_checksum_is_a_failure(self, checksum):
+        data = lz4.frame.compress(TEXT, block_linked=False, **{f"{checksum}_checksum": True})
+        damaged = data[:-8] + bytes(4) + data[-4:] if checksum == "block" else data[:-4] + bytes(4)
+        assert f"{checksum}Checksum" in fails(damaged, LZ4, ErrorCode.DECOMPRESSION_FAILED)
+
+    @pytest.mark.parametrize("size", [1, 65_535, 65_536, 65_537, 200_000])
+    def test_exactly_what_is_allowed_comes_out(self, size):
+        data = lz4.frame.compress(bytes(size), block_linked=False)
+        assert decompress_lz4(data, size) == bytes(size)
+        with pytest.raises(DecodeError, match="decompression_limit"):
+            decompress_lz4(data, size - 1)
+
+    def test_what_follows_the_frame_is_a_failure(self):
+        assert "ends at byte" in fails(lz4_frame(TEXT) + b"x", LZ4, ErrorCode.DECOMPRESSION_FAILED)
+        assert "cut off" in fails(lz4_frame(TEXT)[:-4], LZ4, ErrorCode.DECOMPRESSION_FAILED)
 
     def test_blocks_that_are_not_compressed(self):
         assert decompress(lz4_frame(TEXT, raw=True), LZ4, Budget()) == TEXT
