@@ -6,7 +6,6 @@ import os
 import pty
 import re
 import select
-import shlex
 import subprocess
 import sys
 import time
@@ -152,21 +151,6 @@ class TestTerminal:
 
     def test_a_pager_that_ends_early_ends_the_command(self, tmp_path: Path) -> None:
         assert "error" not in in_terminal("decode", STUCK, PAGER="head -2").lower()
-
-
-@pytest.mark.parametrize("document", ["README.md", "docs/terminal.md"])
-def test_documents_show_what_is_printed(document: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    text = (ROOT / document).read_text(encoding="utf-8")
-    shown = re.findall(r"```console\n\$ wirelake ((?:decode|explain|describe|top) .*)\n([^`]*)```", text)
-    assert shown
-    for command, output in shown:
-        out = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "120"}).stdout.splitlines()
-        at = 0
-        for line in output.splitlines():
-            if line != "…":
-                assert line in out[at:], (command, line)
-                at = out.index(line, at) + 1
 
 
 def test_commands_of_the_catalog_are_commands() -> None:
