@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -311,6 +310,8 @@ def _plain_files(found: _Found) -> OpenTable | None:
 def _dataset(found: _Found, lake: str) -> Any:
     try:
         if not found.actions.num_rows:
+            import pyarrow.dataset as ds  # noqa: PLC0415 - loads pandas
+
             return ds.dataset(pa.schema(found.delta.schema().to_arrow()).empty_table())
         if found.folder is None:
             return found.delta.to_pyarrow_dataset()
