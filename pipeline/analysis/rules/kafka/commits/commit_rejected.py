@@ -121,12 +121,16 @@ class CommitRejected(CountedRule):
 
     @classmethod
     def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
-        """What clients that are no members commit, then all that is refused: of one subject the first is reported."""
+        """What clients that are no members commit, and all else that is refused."""
         refused = [one for one in sources.episodes.get(cls.name, ()) if cls.fires(one, settings)]
-        episodes = _outside(last_of_each(refused), sources.tables)
-        for episode, members in zip(episodes, _members(episodes, sources.tables), strict=True):
-            yield _finding(episode, members, sources, settings)
-        yield from super().detect(sources, settings)
+        outside = _outside(last_of_each(refused), sources.tables)
+        members = _members(outside, sources.tables)
+        found = [_finding(one, some, sources, settings) for one, some in zip(outside, members, strict=True)]
+        known = {one.finding_id for one in found}
+        yield from found
+        for one in super().detect(sources, settings):
+            if one.finding_id not in known:
+                yield one
 
 
 _OUTSIDE = """
