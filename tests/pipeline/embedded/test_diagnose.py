@@ -38,7 +38,7 @@ SOME = ("stalled_lso", "lossy", "troubled_mongodb")
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["diagnose", *map(str, arguments)])
+    return CliRunner().invoke(app, ["diagnose", *map(str, arguments)], env={"COLUMNS": None})  # as for a pipe
 
 
 def refusal(*arguments: str | Path) -> str:

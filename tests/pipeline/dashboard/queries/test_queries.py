@@ -226,7 +226,7 @@ COMMITS = latency.Asked("kafka", "OffsetCommit")
 
 def test_an_api_over_time(lake: duckdb.DuckDBPyConnection) -> None:
     span = latency.span(lake, DAY, COMMITS)
-    assert (span, latency.step(span)) == (Scope(at(0), at(3)), (1, "second"))
+    assert (span.start, span.end, latency.step(span)) == (at(0), at(3), (1, "second"))
     found = latency.over_time(lake, span, COMMITS).to_pylist()
     assert [(r["ts"], r["exchanges"], r["errors"], r["p50"]) for r in found] == [(at(n), 1, 1, 700) for n in range(3)]
 
