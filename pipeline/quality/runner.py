@@ -241,7 +241,7 @@ def check_properties(engine: Engine, table: Table, run: Run) -> QualityResult:
     text = "the table's properties are those that Wirelake sets, by which all readers read the same"
     changed = engine.drifted(table)
     seen = (
-        f"another program has changed {', '.join(sorted(changed))}: `wirelake stream` sets them back"
+        f"another program has changed {', '.join(sorted(changed))}: set them back by ALTER TABLE … SET TBLPROPERTIES"
         if changed
         else None
     )
