@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections import Counter
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 if not hasattr(sys.modules["__main__"], "__file__"):
     # pyspark takes the main module of pytest-xdist's workers, which has no file, for a doctest, and ends the process.
     sys.modules["__main__"].__file__ = __file__
+
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it: what a command prints into a pipe has no width
 
 
 @pytest.fixture(scope="session")

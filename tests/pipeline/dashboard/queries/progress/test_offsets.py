@@ -143,7 +143,7 @@ def test_an_open_transaction_is_named_by_the_batch_where_the_last_stable_offset_
     }
     with opened(tmp_path, tables) as connection:
         (hold,) = offsets.held(connection, DAY, ORDERS)
-    assert (hold.since, hold.until, hold.records, hold.is_over) == (at(2), at(7), 25, True)
+    assert (hold.since, hold.until, hold.offsets, hold.is_over) == (at(2), at(7), 25, True)
     assert hold.producer == "transaction pay of till"
 
 

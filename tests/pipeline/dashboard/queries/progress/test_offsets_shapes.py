@@ -48,7 +48,7 @@ def test_a_hold_lasts_until_something_else_is_stated() -> None:
     found = holds(
         [stated(0, 5, 5), stated(1, 5, 8), stated(2, 5, 9), stated(3, 9, 9), stated(4, 9, 12), stated(6, 11, 12)]
     )
-    assert [(h.last_stable_offset, h.since, h.until, h.records, h.is_over) for h in found] == [
+    assert [(h.last_stable_offset, h.since, h.until, h.offsets, h.is_over) for h in found] == [
         (5, at(1), at(3), 4, True),
         (9, at(4), at(6), 3, True),
         (11, at(6), at(6), 1, False),
