@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from html import unescape
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
@@ -30,6 +31,10 @@ def main(lake: str, page: str, *parameters: str) -> None:
         sys.exit("\n".join(failed))
     for shown in (*app.markdown, *app.header, *app.text, *app.caption, *app.code, *app.error, *app.warning):
         print(_ESCAPED.sub(r"\1", shown.value))
+    for line in app.expander:
+        print(_ESCAPED.sub(r"\1", line.label))
+    for table in app.get("html"):
+        print(unescape(table.proto.body))
     for table in app.dataframe:
         print(table.value.to_string())
 
