@@ -51,6 +51,9 @@ _ALLOWED = {
     "pipeline/quality/relations.py": "only its exchanges are commands",
     "pipeline/quality/suites.py": "what the agent stores of OP_COMPRESSED",
     "pipeline/streaming/silver/stated.py": "as analysis/statements",
+    "pipeline/dashboard/queries/traffic/parties.py": "coordinators, which answer for groups, are Kafka's",
+    "pipeline/dashboard/web/page/groups.py": _OF_KAFKA,
+    "pipeline/quality/conformance.py": "what Kafka's protocol promises",
 }
 """Files that ask for a protocol by name, and why."""
 
