@@ -50,6 +50,15 @@ def _in_full(process: Mapping[str, Any]) -> str:
     return f"{process.get('client_id') or NAMELESS} ({process.get('address')}{member})"
 
 
+def details_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``details`` of a row of ``gold.findings``, which are JSON; none where they cannot be read."""
+    try:
+        details = orjson.loads(row["details"] or "{}")
+    except (orjson.JSONDecodeError, TypeError):
+        return {}
+    return details if isinstance(details, dict) else {}
+
+
 @dataclass(frozen=True)
 class Known:
     """A finding, with what it is about. Times are µs since the epoch.
@@ -67,11 +76,7 @@ class Known:
     @classmethod
     def of(cls, row: Mapping[str, Any], parts: tuple[str | None, ...] = ()) -> Known:
         """Read the details."""
-        try:
-            details = orjson.loads(row["details"] or "{}")
-        except orjson.JSONDecodeError:
-            details = {}
-        return cls(row, details if isinstance(details, dict) else {}, parts)
+        return cls(row, details_of(row), parts)
 
     @property
     def finding_id(self) -> str:

@@ -11,9 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 import duckdb
-import orjson
 
 from pipeline.analysis.incidents.story import lines_of
+from pipeline.analysis.rules.case.entities import details_of
 from pipeline.analysis.rules.people import host_of
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, rows_if_there
@@ -102,9 +102,5 @@ def _event(row: dict[str, Any]) -> Event:
 
 
 def _transaction(finding: dict[str, Any]) -> str | None:
-    try:
-        details = orjson.loads(finding["details"] or "{}")
-    except (orjson.JSONDecodeError, TypeError):
-        return None
-    name = details.get("transactional_id") if isinstance(details, dict) else None
+    name = details_of(finding).get("transactional_id")
     return name if isinstance(name, str) and name else None

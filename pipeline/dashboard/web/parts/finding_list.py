@@ -7,9 +7,9 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-import orjson
 import streamlit as st
 
+from pipeline.analysis.rules.case.entities import details_of
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding, software_of
 from pipeline.dashboard.web.format import code, plain
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, part
@@ -101,7 +101,7 @@ def table_rows(rows: Sequence[IncidentFinding], software: dict[tuple[str, str], 
     """
     found = []
     for one in rows:
-        finding, details = one.finding, _details(one.finding)
+        finding, details = one.finding, details_of(one.finding)
         named = software.get((finding["cluster"], finding["subject"])) or [details.get("library") or ""]
         found.append({
             **{name: finding[name] for name in ("subject", "summary", "first_ts", "last_ts")},
@@ -109,11 +109,3 @@ def table_rows(rows: Sequence[IncidentFinding], software: dict[tuple[str, str], 
             "versions": ", ".join(map(str, details.get("apis") or [f"v{n}" for n in details.get("magics") or ()])),
         })  # fmt: skip
     return found
-
-
-def _details(finding: dict[str, Any]) -> dict[str, Any]:
-    try:
-        details = orjson.loads(finding["details"] or "{}")
-    except (orjson.JSONDecodeError, TypeError):
-        return {}
-    return details if isinstance(details, dict) else {}
