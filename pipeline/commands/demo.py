@@ -141,7 +141,8 @@ def _stream_and_check(
 
     run_stream(landing, lake, once=True, settings=settings.stream, spark=spark, progress=report)
     report("loading Great Expectations")
-    from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415 - slow import
+    from pipeline.quality.model import critical_failures  # noqa: PLC0415 - slow import
+    from pipeline.quality.runner import run_checks, show_results  # noqa: PLC0415
 
     report("checking the tables")
     results = run_checks(spark, lake)

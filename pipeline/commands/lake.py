@@ -209,7 +209,8 @@ def check(
         report("loading Great Expectations")
         from pipeline.quality.docs import check_folder  # noqa: PLC0415 - slow import
         from pipeline.quality.engines import takes_in_process  # noqa: PLC0415
-        from pipeline.quality.runner import critical_failures, run_checks, show_results  # noqa: PLC0415
+        from pipeline.quality.model import critical_failures  # noqa: PLC0415
+        from pipeline.quality.runner import run_checks, show_results  # noqa: PLC0415
         from pipeline.streaming.storage.lake import Lake  # noqa: PLC0415
 
         if docs is not None:

@@ -12,7 +12,7 @@ from datetime import date
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.quality.model import Ask, Plain, Relation
+from pipeline.quality.model import COUNTS, Ask, Plain, Relation
 from pipeline.tables import EXCHANGES, FRAMES, OFFSET_EVENTS, RECORD_BATCHES
 
 _FETCH, _PRODUCE = int(ApiKey.FETCH), int(ApiKey.PRODUCE)
@@ -142,7 +142,7 @@ def versions(ask: Ask, since: date) -> pa.Table:
         since: the first UTC day.
 
     Returns:
-        Columns ``subject`` (api and version), ``expected`` and ``found``.
+        The columns COUNTS; a subject is an api and its version.
     """
     known: dict[tuple[_Server, int], list[tuple[int, int]]] = {}
     stated = ask(_VERSIONS_STATED).to_pylist()
@@ -161,8 +161,7 @@ def versions(ask: Ask, since: date) -> pa.Table:
         count[0] += used["requests"]
         count[1] += used["requests"] if is_known else 0
     rows = [{"subject": name, "expected": all_, "found": fit} for name, (all_, fit) in sorted(counts.items())]
-    schema = pa.schema({"subject": pa.string(), "expected": pa.int64(), "found": pa.int64()})
-    return pa.Table.from_pylist(rows, schema)
+    return pa.Table.from_pylist(rows, COUNTS)
 
 
 def _ranges(body: str) -> Iterable[tuple[int, int, int]]:

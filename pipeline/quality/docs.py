@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from html import escape
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from great_expectations.render.renderer import ValidationResultsPageRenderer
@@ -19,7 +18,8 @@ from great_expectations.render.view import DefaultJinjaPageView
 from jinja2 import ChoiceLoader, DictLoader
 
 from pipeline.errors import UserError
-from pipeline.quality.model import QualityResult, Report, Run
+from pipeline.quality.model import QualityResult, Report, Run, critical_failures
+from pipeline.quality.rows_sql import command
 
 _MARK = "Written by wirelake check"
 _OF_ITS_SITE = re.compile(r'<a href="\.\./[^"]*" *>([^<]*)</a>')
@@ -143,27 +143,21 @@ def _described(report: Report) -> Iterable[Any]:
         yield described
 
 
-def command(sql: str) -> str:
-    """What one types to see the rows."""
-    return f"wirelake sql {quote(sql)}"
-
-
 def _index(view: Any, run: Run, results: Sequence[QualityResult], pages: list[str], frame: dict[str, str]) -> str:
     tables = []
     for name in dict.fromkeys(result.table_name for result in results):
         mine = [result for result in results if result.table_name == name]
         failed = [result for result in mine if not result.success]
         rows = [result.rows_checked for result in mine if result.rows_checked is not None]
-        verdict = "critical" if any(one.severity == "critical" for one in failed) else "warning" if failed else "ok"
+        verdict = "critical" if critical_failures(failed) else "warning" if failed else "ok"
         page = f"{name}.html" if name in pages else None
         tables.append(
             {"name": name, "page": page, "rows": f"{rows[0]:,}" if rows else "", "checks": len(mine),
              "failed": len(failed) or "", "verdict": verdict}
         )  # fmt: skip
     failed = [result for result in results if not result.success]
-    critical = sum(result.severity == "critical" for result in failed)
     when = f"{run.run_time:%Y-%m-%d %H:%M} UTC"
-    summary = f"{when}: {len(results)} checks, {len(failed)} failed, {critical} of them critical."
+    summary = f"{when}: {len(results)} checks, {len(failed)} failed, {len(critical_failures(failed))} of them critical."
     lists = [
         ("Failed", failed),
         ("Not judged", [one for one in results if one.success and "not judged" in one.message]),

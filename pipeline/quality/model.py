@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -19,6 +19,8 @@ Rests = Literal["landing", "silver", "gold", "manifests"]
 ``exchanges``, all of silver by the query ``gold``; and the manifests of the landing zone."""
 
 
+COUNTS = pa.schema({"subject": pa.string(), "expected": pa.int64(), "found": pa.int64()})
+"""What is compared: numbers that must be equal, of each subject."""
 NOT_JUDGED = "not judged"
 """Stands in the message of a check that could not be made."""
 
@@ -46,6 +48,11 @@ class QualityResult:
     rows_failed: int | None
     message: str
     rows_sql: str | None = None
+
+
+def critical_failures(results: Iterable[QualityResult]) -> list[QualityResult]:
+    """Those that make ``wirelake check`` end with exit code 1."""
+    return [result for result in results if not result.success and result.severity == "critical"]
 
 
 class Expected(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.tables import SPARK_NAMES, Some, Tables
 from pipeline.quality.again import derived_again, sampled_hours
 from pipeline.quality.conformance import VERSION_ADVERTISED, versions
-from pipeline.quality.model import NOT_JUDGED, Ask, Expected, Plain, QualityResult, Relation, Report, Rests, Run
+from pipeline.quality.model import COUNTS, NOT_JUDGED, Ask, Expected, Plain, QualityResult, Relation, Report, Rests, Run
 from pipeline.quality.relations import view_of
 from pipeline.streaming.operations.maintenance import newest_day
 from pipeline.streaming.storage.lake import Lake, read_table
@@ -132,20 +132,12 @@ def reconcile(
     for rest in relation.rests_on:
         if rest in waits:
             return run.result(relation, success=True, seen=f"{NOT_JUDGED}: {WAITS[rest]}")
-    try:
-        counts = compared(relation, ask, since=since, now=run.run_time)
-    except (duckdb.Error, PySparkException, pa.ArrowException) as error:  # a damaged file costs one check
-        return run.result(relation, success=False, seen=f"could not be checked: {type(error).__name__}")
-    return _judged(source, run, relation, counts)
+    return _counted(source, run, relation, lambda: compared(relation, ask, since=since, now=run.run_time))
 
 
 def reconcile_versions(source: Any, ask: Ask, run: Run, since: date | None = None) -> QualityResult:
     """Judge the versions of requests; ``ask`` knows the tables of conformance.VERSION_READS."""
-    try:
-        counts = versions(ask, since or _FIRST_DAY)
-    except (duckdb.Error, PySparkException, pa.ArrowException) as error:  # a damaged file costs one check
-        return run.result(VERSION_ADVERTISED, success=False, seen=f"could not be checked: {type(error).__name__}")
-    return _judged(source, run, VERSION_ADVERTISED, counts)
+    return _counted(source, run, VERSION_ADVERTISED, lambda: versions(ask, since or _FIRST_DAY))
 
 
 def reconcile_again(source: Any, ask: Ask, run: Run, since: date | None = None) -> list[QualityResult]:
@@ -159,15 +151,23 @@ def reconcile_again(source: Any, ask: Ask, run: Run, since: date | None = None) 
                 {"subject": subject, "expected": one.expected, "found": one.found}
             )
     text = "the rows of sampled hours are those that follow from their exchanges"
-    schema = pa.schema({"subject": pa.string(), "expected": pa.int64(), "found": pa.int64()})
     return [
-        _judged(source, run, Plain(TABLES[name], "derived_again", "critical", text), pa.Table.from_pylist(rows, schema))
+        _judged(source, run, Plain(TABLES[name], "derived_again", "critical", text), pa.Table.from_pylist(rows, COUNTS))
         for name, rows in found.items()
     ]
 
 
+def _counted(source: Any, run: Run, about: Expected, count: Callable[[], pa.Table]) -> QualityResult:
+    """Count, and judge that; a damaged file costs this check alone."""
+    try:
+        counts = count()
+    except (duckdb.Error, PySparkException, pa.ArrowException) as error:
+        return run.result(about, success=False, seen=f"could not be checked: {type(error).__name__}")
+    return _judged(source, run, about, counts)
+
+
 def _judged(source: Any, run: Run, about: Expected, counts: pa.Table) -> QualityResult:
-    """The verdict on counts that must be equal: columns ``subject``, ``expected`` and ``found``.
+    """The verdict on counts that must be equal: columns COUNTS.
 
     They are few, a row for a day: Great Expectations looks at them as a pandas frame.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from pipeline.quality.suites import Check
 
 _DUCKDB = {"`": '"', "size(": "len(", "to_date(ts)": "CAST(ts AS DATE)", "findings[0]": "findings[1]"}
@@ -20,6 +22,11 @@ def rows_sql(check: Check) -> str | None:
     if check.violated is None:
         return None
     return f"FROM {name} WHERE {in_duckdb(check.violated)}"
+
+
+def command(sql: str) -> str:
+    """What one types to see the rows of a query."""
+    return f"wirelake sql {quote(sql)}"
 
 
 def in_duckdb(condition: str) -> str:

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import duckdb
@@ -25,7 +24,7 @@ from pipeline.quality.conformance import VERSION_READS
 from pipeline.quality.docs import write_docs
 from pipeline.quality.engines import BySpark, Engine, InProcess
 from pipeline.quality.landed import MANIFESTS, read_manifests
-from pipeline.quality.model import NOT_JUDGED, Plain, QualityResult, Report, Run
+from pipeline.quality.model import NOT_JUDGED, Plain, QualityResult, Report, Run, critical_failures
 from pipeline.quality.reconcile import (
     WAITS,
     newest_frame,
@@ -34,7 +33,7 @@ from pipeline.quality.reconcile import (
     reconcile_versions,
 )
 from pipeline.quality.relations import RELATIONS
-from pipeline.quality.rows_sql import rows_sql
+from pipeline.quality.rows_sql import command, rows_sql
 from pipeline.quality.settled import waits_for, whole_since
 from pipeline.quality.suites import LAYERS, Check, checks_of, tables_of
 from pipeline.streaming.storage.lake import Lake
@@ -152,11 +151,6 @@ def _is_whole(engine: Engine, table: Table) -> bool:
     return engine.has(table) and set(table.column_names) <= set(engine.columns_of(table))
 
 
-def critical_failures(results: Sequence[QualityResult]) -> list[QualityResult]:
-    """Those that make ``wirelake check`` end with exit code 1."""
-    return [result for result in results if not result.success and result.severity == "critical"]
-
-
 def show_results(results: Sequence[QualityResult], console: Console) -> None:
     """Print one line a table, and one a failed check."""
     grid = Grid("table", "rows", "checks", "failed", "", title="Data quality", title_justify="left")
@@ -173,7 +167,7 @@ def show_results(results: Sequence[QualityResult], console: Console) -> None:
             style = "bold red" if result.severity == "critical" else "yellow"
             console.print(Text(f"{result.severity}: {result.table_name}: {result.message}", style))
             if result.rows_sql is not None:
-                console.print(Text(f"  wirelake sql {quote(result.rows_sql)}", "dim"), soft_wrap=True)
+                console.print(Text(f"  {command(result.rows_sql)}", "dim"), soft_wrap=True)
     bad, failed_ones = len(critical_failures(results)), sum(not result.success for result in results)
     text = f"{len(results)} checks, {failed_ones} failed, {bad} of them critical{_left(results)}"
     console.print(text, soft_wrap=True)

@@ -17,8 +17,9 @@ from rich.console import Console
 from pipeline.errors import UserError
 from pipeline.quality import engines
 from pipeline.quality.engines import takes_in_process
+from pipeline.quality.model import critical_failures
 from pipeline.quality.relations import RELATIONS
-from pipeline.quality.runner import QualityResult, critical_failures, run_checks, show_results
+from pipeline.quality.runner import QualityResult, run_checks, show_results
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import EXCHANGES, FINDINGS, FRAMES, OFFSET_TIMELINE, QUALITY_RESULTS, TABLES
