@@ -142,7 +142,7 @@ class InProcess:
 
     def asked(self, tables: Sequence[Table], beside: Beside = NOTHING) -> AbstractContextManager[Ask]:
         """See Engine."""
-        return asked_here({**tables_here(self.lake.root, _lying(tables, beside)), **beside})
+        return asked_here({**tables_here(self.lake.root, _in_lake(tables, beside)), **beside})
 
     def kept_from(self) -> date | None:
         """The UTC day from which on all frames are kept; None: they always were."""
@@ -196,7 +196,7 @@ class BySpark:
     def asked(self, tables: Sequence[Table], beside: Beside = NOTHING) -> AbstractContextManager[Ask]:
         """See Engine: by DuckDB where the tables lie on this machine."""
         if self.lake.is_local:
-            return asked_here({**tables_here(self.lake.root, _lying(tables, beside)), **beside})
+            return asked_here({**tables_here(self.lake.root, _in_lake(tables, beside)), **beside})
         return asked_by_spark(self._spark, self.lake, tables, beside)
 
     def kept_from(self) -> date | None:
@@ -214,7 +214,7 @@ class BySpark:
         return read_table(self._spark, self.lake, table)
 
 
-def _lying(tables: Sequence[Table], beside: Beside) -> list[Table]:
+def _in_lake(tables: Sequence[Table], beside: Beside) -> list[Table]:
     return [table for table in tables if table.full_name not in beside]
 
 

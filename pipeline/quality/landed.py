@@ -145,7 +145,7 @@ def read_manifests(ask: Ask, zone: Zone, since: date | None = None) -> pa.Table 
 def _of(zone: Zone, root: _Root, kind: Kind, since: date | None) -> list[dict[str, object]]:
     folder = _FOLDERS[kind]
     stated = zone.listed(root.path, f"_manifest/{folder}*.json")
-    lying = zone.listed(root.path, f"{folder}date=*/*.parquet")
+    files = zone.listed(root.path, f"{folder}date=*/*.parquet")
     places = {
         name: place
         for name in stated
@@ -159,7 +159,7 @@ def _of(zone: Zone, root: _Root, kind: Kind, since: date | None) -> list[dict[st
         manifest = parsed(content, place) if content is not None else None
         if manifest is None:
             continue
-        file = lying.get(name)
+        file = files.get(name)
         seen_ms = float((file or stated[name]).modified_ms)
         if file is None or "://" in root.path:  # a manifest precedes its file; an upload's time is that of its begin
             seen_ms += UNDER_WAY_S * 1000

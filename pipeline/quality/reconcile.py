@@ -22,7 +22,7 @@ from pipeline.quality.model import COUNTS, NOT_JUDGED, Ask, Expected, Plain, Qua
 from pipeline.quality.relations import view_of
 from pipeline.streaming.operations.maintenance import newest_day
 from pipeline.streaming.storage.lake import Lake, read_table
-from pipeline.streaming.storage.lying import rows_lying
+from pipeline.streaming.storage.local_rows import local_rows
 from pipeline.tables import TABLES, Table
 
 TO_DATE = (
@@ -82,7 +82,7 @@ def tables_here(lake: str, tables: Collection[Table]) -> dict[str, Some]:
     Raises:
         UserError: one cannot be read.
     """
-    return {table.full_name: rows_lying(lake, table) for table in tables}
+    return {table.full_name: local_rows(lake, table) for table in tables}
 
 
 def compared(relation: Relation, ask: Ask, *, since: date | None = None, now: datetime | None = None) -> pa.Table:

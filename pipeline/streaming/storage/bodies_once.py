@@ -47,13 +47,13 @@ def give_up_bodies_here(lake: str, progress: Callable[[str], None]) -> None:
     if not DeltaTable.is_deltatable(place) or not BODY_NAMES & {one.name for one in DeltaTable(place).schema().fields}:
         return
     from pipeline.analysis.tables import Tables  # noqa: PLC0415 - loads DuckDB, which few lakes need here
-    from pipeline.streaming.storage.lying import rows_lying  # noqa: PLC0415
+    from pipeline.streaming.storage.local_rows import local_rows  # noqa: PLC0415
 
     progress(_BEGINS)
     schema = pa.schema(
         pa.field(one.name, arrow_type(one.type), one.nullable, {"comment": one.comment}) for one in EXCHANGES.columns
     )
-    tables = Tables({"exchanges": rows_lying(lake, EXCHANGES), "frames": rows_lying(lake, FRAMES)})
+    tables = Tables({"exchanges": local_rows(lake, EXCHANGES), "frames": local_rows(lake, FRAMES)})
     try:
         sql = _with_frames("exchanges", "frames", EXCHANGES.column_names)
         found = tables.reader(sql, _ROWS_AT_ONCE)

@@ -25,7 +25,7 @@ from pipeline.analysis.tables import InFiles, Row, Some, Tables
 from pipeline.lake.delta_reader import open_dataset
 from pipeline.streaming.spark.bundles import Derivation, map_bundles, map_tables
 from pipeline.streaming.storage.lake import Lake, holds, is_empty, read_table, struct_type
-from pipeline.streaming.storage.lying import rows_lying
+from pipeline.streaming.storage.local_rows import local_rows
 from pipeline.streaming.storage.sinks import Batch, append, day_of, fit, overwrite, replace_dates, replace_since
 from pipeline.streaming.storage.table_scan import TableScan, in_arrow, in_duckdb, in_spark
 from pipeline.streaming.storage.worker_files import Written
@@ -69,7 +69,7 @@ class LakeIO:
         """Rows of which is read what a query needs, when it does, if they lie on this machine; else as :meth:`read`."""
         if not self.lake.is_local:
             return self.read(wanted)
-        found = rows_lying(self.lake.root, wanted.table)
+        found = local_rows(self.lake.root, wanted.table)
         if isinstance(found, InFiles):
             return replace(found, sql=f"SELECT * FROM ({found.sql}) WHERE {in_duckdb(wanted)}")
         where = in_arrow(wanted)
@@ -86,7 +86,7 @@ class LakeIO:
 
     def ask(self, wanted: TableScan, sql: str, **parameters: object) -> list[Row]:
         """What a query gives of ``rows`` on this machine; of them is read what it needs."""
-        tables = Tables({"rows": self._lying(wanted)})
+        tables = Tables({"rows": self._scan_once(wanted)})
         try:
             return tables.rows(sql, **parameters)
         finally:
@@ -288,15 +288,15 @@ class LakeIO:
         counts = (self.ask(replace(one, once=False), "SELECT count(*) AS rows FROM rows") for one in inputs.values())
         if sum(count.rows for (count,) in counts) > MOST_STREAMED:
             return None
-        return {name: self._lying(one) for name, one in inputs.items()}
+        return {name: self._scan_once(one) for name, one in inputs.items()}
 
-    def _lying(self, wanted: TableScan) -> Some:
+    def _scan_once(self, wanted: TableScan) -> Some:
         """As :meth:`scan`, without rows of copies where ``once`` says so."""
         found = self.scan(wanted)
         if not (wanted.once and self._held_copies().num_rows):
             return found
         if isinstance(found, InFiles):
-            sql = f"WITH lying AS ({found.sql}) {counted_sql('lying', 'held_copies')}"
+            sql = f"WITH held AS ({found.sql}) {counted_sql('held', 'held_copies')}"
             return replace(found, sql=sql, beside={"held_copies": self._held_copies()})
         return self.counted(found if isinstance(found, pa.Table) else found.to_table())
 

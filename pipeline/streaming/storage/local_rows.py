@@ -8,7 +8,7 @@ from pipeline.lake.delta_reader import open_table
 from pipeline.tables import Table
 
 
-def rows_lying(lake: str, table: Table) -> Some:
+def local_rows(lake: str, table: Table) -> Some:
     """All rows of a table; none where it is missing.
 
     Args:
