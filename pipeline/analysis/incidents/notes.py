@@ -75,9 +75,10 @@ def as_noted(
         now: see standings.
     """
     known = standings(notes, now)
-    found = []
-    for row in incidents:
-        standing = known.get(row["incident_id"], NOTHING)
-        is_over = standing.resolved_at is not None and row["last_ts"] <= standing.resolved_at
-        found.append({**row, "is_muted": standing.is_muted, **({"state": "resolved"} if is_over else {})})
-    return found
+    return [as_it_stands(row, known.get(row["incident_id"], NOTHING)) for row in incidents]
+
+
+def as_it_stands(incident: Mapping[str, Any], standing: Standing) -> dict[str, Any]:
+    """A row of ``gold.incidents`` likewise, by how it stands."""
+    is_over = standing.resolved_at is not None and incident["last_ts"] <= standing.resolved_at
+    return {**incident, "is_muted": standing.is_muted, **({"state": "resolved"} if is_over else {})}

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import altair as alt
 import streamlit as st
 
-from pipeline.analysis.incidents.notes import NOTHING, Standing, as_noted, standings
+from pipeline.analysis.incidents.notes import NOTHING, Standing, as_it_stands, standings
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding, findings_of, incident, incidents, previous
 from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.queries.overview.proof import ConnectionSeen, Proof, parts_of_group, proof
@@ -68,9 +68,8 @@ def draw(here: PageContext) -> None:
         return
     row = of_one_zone(row)
     findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
-    noted = read_notes(lake_place())
-    standing = standings(noted, datetime.now(timezone.utc)).get(row["incident_id"], NOTHING)
-    row = as_noted([row], noted, datetime.now(timezone.utc))[0]
+    standing = standings(read_notes(lake_place()), datetime.now(timezone.utc)).get(row["incident_id"], NOTHING)
+    row = as_it_stands(row, standing)
     copies = _head(row, findings, standing)
     draw_noted(standing)
     draw_text(row["impact"])
