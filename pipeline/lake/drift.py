@@ -49,7 +49,7 @@ class Stated:
     @classmethod
     def of(cls, held: DeltaTable) -> Stated:
         """That of a table as delta-rs opens it."""
-        physical = physical_names((field.name, field.metadata) for field in held.schema().fields)
+        physical = _physical_names((field.name, field.metadata) for field in held.schema().fields)
         return cls(frozenset(held.protocol().reader_features or ()), held.metadata().configuration, physical)
 
     @property
@@ -59,7 +59,7 @@ class Stated:
         return mode != "none" and any(name != physical for name, physical in self.physical.items())
 
 
-def physical_names(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+def _physical_names(fields: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
     """Name of each column and its name in files; ``fields``: name and metadata of each."""
     return {name: str(metadata.get(_PHYSICAL, name)) for name, metadata in fields}
 
@@ -85,21 +85,21 @@ def demand_readable(lake: str, table: Table, stated: Stated) -> None:
         )
     strange = sorted(stated.features - ACCEPTED)
     if "deletionVectors" in strange:
-        raise _refused(place, "it has deletion vectors", undo_vectors(place))
+        raise _refused(place, "it has deletion vectors", _undo_vectors(place))
     if strange:
-        raise _refused(place, f"it demands {listed(strange)} of its readers", drop_features(place, strange))
+        raise _refused(place, f"it demands {listed(strange)} of its readers", _drop_features(place, strange))
 
 
-def undo_vectors(place: str) -> list[str]:
+def _undo_vectors(place: str) -> list[str]:
     """Statements for Spark SQL that take deletion vectors out of a table; each may be repeated."""
     return [
         f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
         f"REORG TABLE delta.`{place}` APPLY (PURGE)",
-        *drop_features(place, ["deletionVectors"]),
+        *_drop_features(place, ["deletionVectors"]),
     ]
 
 
-def drop_features(place: str, features: Iterable[str]) -> list[str]:
+def _drop_features(place: str, features: Iterable[str]) -> list[str]:
     """Statements for Spark SQL that take features out of a table."""
     return [f"ALTER TABLE delta.`{place}` DROP FEATURE {feature}" for feature in features]
 

@@ -40,6 +40,9 @@ GROUP BY rule
 """
 
 
+_NEVER_FOUND = {"n": 0, "incident_id": None}
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a search finds.
@@ -102,10 +105,9 @@ def rules_like(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -
     known = {row["rule"]: row for row in rows}
     return sorted(
         (
-            Found("rule", rule.name, known[rule.name]["n"], incident_id=known[rule.name]["incident_id"])
-            if rule.name in known
-            else Found("rule", rule.name, 0)
+            Found("rule", rule.name, row["n"], incident_id=row["incident_id"])
             for rule in named
+            for row in [known.get(rule.name, _NEVER_FOUND)]
         ),
         key=lambda one: (not one.count, one.text),
     )

@@ -78,7 +78,7 @@ WHERE {IN_SPAN} AND cluster = $cluster AND coalesce(topic, topic_id) = $topic AN
   AND source = 'fetch' AND is_control AND base_offset >= $first
 ORDER BY base_offset LIMIT $most
 """  # noqa: S608 - our own text
-MOST_MARKERS = 1_000_000
+_MOST_MARKERS = 1_000_000
 
 _EVIDENCE = """
 SELECT incident_id, list_distinct(flatten(list(evidence)))[:$most] AS ids
@@ -217,7 +217,7 @@ def _markers(
     known = [one["last_stable_offset"] for one in stated if one["last_stable_offset"] is not None]
     found = rows_if_there(
         connection, _MARKERS, span, cluster=row["cluster"], topic=row["topic"], partition=row["partition"],
-        first=min(known, default=0), most=MOST_MARKERS,
+        first=min(known, default=0), most=_MOST_MARKERS,
     )  # fmt: skip
     return [one["base_offset"] for one in found]
 
