@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -67,14 +68,12 @@ def jdbc(
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    with spark_session("wirelake jdbc", settings) as spark:
+    with spark_session("wirelake jdbc", settings) as spark, ExitStack() as served:
         with steps() as report:
             report("naming tables and views")
-        with serving(spark, place, tables, token):
-            console = Console(stderr=True)
-            console.print(
-                Text(f"JDBC: jdbc:hive2://{host}:{port}/{VIEWS}, user {USER} (Ctrl-C ends it)"), soft_wrap=True
-            )
-            if given is None:
-                console.print(Text(f"Password, shown once: {token}"), soft_wrap=True)
-            ended.wait()
+            served.enter_context(serving(spark, place, tables, token))
+        console = Console(stderr=True)
+        console.print(Text(f"JDBC: jdbc:hive2://{host}:{port}/{VIEWS}, user {USER} (Ctrl-C ends it)"), soft_wrap=True)
+        if given is None:
+            console.print(Text(f"Password, shown once: {token}"), soft_wrap=True)
+        ended.wait()
