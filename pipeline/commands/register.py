@@ -72,7 +72,8 @@ def register(
 
         report(f"registering {pluralize(len(tables), 'table')}")
         known, seen = put(spark, place, tables, prefix)
-    Console().print(Text(f"{pluralize(known, 'table')} and {pluralize(seen, 'view')} of {place} are in the catalog."))
+    words = f"{pluralize(known, 'table')} and {pluralize(seen, 'view')} of {place} are in the catalog."
+    Console().print(Text(words), soft_wrap=True)
 
 
 def _with_metastore(settings: Settings) -> Settings:

@@ -6,6 +6,8 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
@@ -95,13 +97,10 @@ def serving(spark: SparkSession, lake: str, tables: tuple[Table, ...], token: st
         spark.sql(statement)
     spark.catalog.setCurrentDatabase(VIEWS)
     jvm = spark._jvm
-    thread, compiler = jvm.Thread.currentThread(), jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(thread.getContextClassLoader())
-    compiler.cook(_LOGIN)
-    thread.setContextClassLoader(compiler.getClassLoader())  # the server's threads inherit it
     jvm.System.setProperty("hive.server2.custom.authentication.class", _LOGIN_CLASS)
     jvm.System.setProperty("wirelake.jdbc.token", token)
     try:
+        _add_login(spark)
         server = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithContext(
             spark._jsparkSession.sqlContext()
         )
@@ -112,6 +111,21 @@ def serving(spark: SparkSession, lake: str, tables: tuple[Table, ...], token: st
         yield
     finally:
         server.stop()
+
+
+def _add_login(spark: SparkSession) -> None:
+    """Give the class to Spark's own loader: a thread that has answered a query looks for the next login there."""
+    jvm, loader = spark._jvm, spark._jsparkSession.sharedState().jarClassLoader()
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.cook(_LOGIN)
+    with TemporaryDirectory(prefix="wirelake-jdbc-") as folder:
+        file = Path(folder, *_LOGIN_CLASS.split(".")).with_suffix(".class")
+        file.parent.mkdir()
+        file.write_bytes(compiler.getBytecodes()[_LOGIN_CLASS])
+        loader.addURL(jvm.java.io.File(folder).toURI().toURL())
+        jvm.java.lang.Class.forName(_LOGIN_CLASS, True, loader)  # a class that is loaded needs its file no more
+    jvm.Thread.currentThread().setContextClassLoader(loader)  # the server's threads inherit it
 
 
 def _wait_until_it_listens(spark: SparkSession) -> None:
