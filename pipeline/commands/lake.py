@@ -200,7 +200,7 @@ def check(
 
       wirelake check --lake lake --since 2026-11-01
 
-      wirelake check --lake lake --docs docs    # open docs/index.html
+      wirelake check --lake lake --docs quality    # open quality/index.html
     """
     settings = writing_settings(conf, lake=lake)
     place = required(settings, "lake")

@@ -94,7 +94,7 @@ def test_the_evidence_of_a_finding_is_in_the_lake(demo_lake: Path) -> None:
 
 def test_every_check_was_recorded_and_held(demo_lake: Path) -> None:
     results = rows(demo_lake, "SELECT table_name, success FROM ops.quality_results")
-    assert {r["table_name"].split(".")[0] for r in results} == {"bronze", "silver", "gold"}
+    assert {r["table_name"].split(".")[0] for r in results} == {"bronze", "silver", "gold", "ops"}
     assert Counter(r["success"] for r in results)[False] == 0
 
 
