@@ -66,11 +66,12 @@ proofs: setup airflow superset ## What takes minutes: a Spark cluster, Airflow, 
 pythons: setup ## Quick tests of the built wheel on each Python it supports (make pythons TESTS=tests/decoder)
 	@$(PYTHON_IN) -m tests.pythons $(TESTS)
 
-style: setup ## Formatting, ruff, mypy, import rules
+style: setup ## Formatting, ruff, mypy, import rules, and the vocabulary of texts
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "Run .venv/bin/ruff format"; exit 1; }
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+	@$(PYTHON_IN) -m tests.prose
 
 lint: style ## The same, and whether all tests load
 	@$(PYTHON_IN) -m pytest --collect-only --quiet --quiet >/dev/null || { echo "Run .venv/bin/pytest --collect-only"; exit 1; }
@@ -78,16 +79,16 @@ lint: style ## The same, and whether all tests load
 workflows: setup ## Lint the workflows of .github with actionlint
 	@$(VENV)/bin/go run $(ACTIONLINT)
 
-samples: setup ## Record the sample captures anew from real brokers (needs Maven, tcpdump and root)
+samples: setup ## Record the sample captures again from real brokers (needs Maven, tcpdump and root)
 	@$(PYTHON_IN) -m tests.captures.record
 
-rhythms: setup ## Record traffic at real rhythms anew, a quarter of an hour (needs Maven, tcpdump, zstd and root)
+rhythms: setup ## Record traffic at real rhythms again, a quarter of an hour (needs Maven, tcpdump, zstd and root)
 	@$(PYTHON_IN) -m tests.captures.rhythms
 
 matrix: setup ## Judge all recordings, and write which rule fires on which into docs/findings.md
 	@$(PYTHON_IN) -m tests.captures.matrix --write
 
-schemas: setup ## Build the Kafka schema table anew from the published message definitions
+schemas: setup ## Build the Kafka schema table again from the published message definitions
 	@$(PYTHON_IN) -m decoder.kafka.schema.build
 
 coverage-docs: setup ## Measure the decoder against Kafka's own classes and write docs/coverage.md (needs Maven)
@@ -96,17 +97,17 @@ coverage-docs: setup ## Measure the decoder against Kafka's own classes and writ
 docs: setup ## Build the documentation site into dist/site; a dead link is an error
 	@$(PYTHON_IN) -m website
 
-consoles: setup ## Record anew what commands print in the documents, at 80 columns
+consoles: setup ## Record again what commands print in the documents, at 80 columns
 	@$(PYTHON_IN) -m tests.documents
 
-screens: setup ## Record the pictures of docs/screens, and what axe finds, anew in a real browser (needs Chromium)
+screens: setup ## Record the pictures of docs/screens, and what axe finds, again in a real browser (needs Chromium)
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.browser.screens
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.browser.axe_report
 
-rule-pictures: setup ## Draw a picture of each rule anew, from a recording in which it fires
+rule-pictures: setup ## Draw a picture of each rule again, from a recording in which it fires
 	@$(PYTHON_IN) -m tests.pipeline.dashboard.web.pictures.rule_pictures
 
-notebooks: setup ## Run the notebooks anew and keep what they show
+notebooks: setup ## Run the notebooks again and keep what they show
 	@$(PYTHON_IN) -m tests.end_to_end.notebooks
 
 airflow: $(AIRFLOW_VENV)/.stamp ## Install Airflow into its own environment, .venv-airflow

@@ -1,4 +1,4 @@
-"""A page timed in Chromium: how long until something stands there, and what the server worked for it."""
+"""A page timed in Chromium: how long until something is there, and what the server worked for it."""
 
 from __future__ import annotations
 

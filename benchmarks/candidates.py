@@ -41,7 +41,7 @@ class Candidate(Protocol[ItemT_contra]):
         """Take what the next rounds decode; warm up."""
 
     def round(self, repeat: int) -> float:
-        """Decode the items so many times. Returns CPU seconds."""
+        """Decode the items this many times. Returns CPU seconds."""
 
 
 @dataclass

@@ -30,7 +30,7 @@ PIECE_US = 10_000_000
 
 
 def main(exchanges: int = EXCHANGES) -> None:
-    """Take so many exchanges, and print what the process keeps meanwhile."""
+    """Take this many exchanges, and print what the process keeps meanwhile."""
     following, no_gaps = StreamingDiagnoser(StreamSettings()), read_inputs([str(RECORDING)]).gaps.slice(0, 0)
     table = Table("exchanges", "hours", "kept", "findings known", "reported", "resident MiB", "CPU s", "a judgement s")
     steps, reported, begun = 0, 0, time.process_time()

@@ -1,6 +1,6 @@
 """How long does an answer take? ``diagnose`` and ``stream --once`` on small captures, each in a new process.
 
-Beside them stands what Spark and Delta take at the least for a lake: a process that starts a session, makes as many
+Beside them is what Spark and Delta take at the least for a lake: a process that starts a session, makes as many
 tables and commits a row to each. Nothing is decoded, paired or judged there.
 """
 

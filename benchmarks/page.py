@@ -1,8 +1,8 @@
 """How long does the page take? ``python -m benchmarks.page LAKE…``: of the demo, and one of ``benchmarks.big_lake``.
 
 Pages are asked for by their address, each time in a new session; searches are typed on a page that is open, and their
-time runs from the key Enter. First words: the title stands there; complete: the page's script has ended, and nothing of
-what it drew is still to come. What a lake was asked is kept until it changes, so the first load stands apart. CPU is
+time runs from the key Enter. First words: the title is there; complete: the page's script has ended, and nothing of
+what it drew is still to come. What a lake was asked is kept until it changes, so the first load is apart. CPU is
 that of the server alone.
 """
 

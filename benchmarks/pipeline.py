@@ -47,7 +47,7 @@ HISTORIES = (1, 10, 50)
 _QUERIES = {"frames": "bronze", "exchanges": "silver", "gold": "gold"}
 """What each query of the job writes, by the query's name."""
 _GOALS = {"frames": 1.5, "all": 3.0}
-"""At most so many times the floor."""
+"""At most this many times the floor."""
 
 
 def main(frames: int | None = None) -> None:
@@ -156,7 +156,7 @@ def copy(spark: SparkSession, lake: Lake, target: Lake) -> Cost:
 
 
 def parts(spark: SparkSession, landing: Path, lake: Lake) -> dict[str, Cost]:
-    """What these tables take besides writing them, each step alone. ``pair`` and ``extract`` read their input anew."""
+    """What these tables take besides writing them, each step alone. ``pair`` and ``extract`` read their input again."""
     landed = spark.read.parquet(f"{landing}/date=*")
     frames = read_table(spark, lake, FRAMES)
     exchanges = frame_with_bodies(LakeIO(spark, lake), TableScan(EXCHANGES))
@@ -235,7 +235,7 @@ def beside_floor(spark: SparkSession, watch: Watch, landing: Path, root: Path, r
 def as_lake_grows(
     spark: SparkSession, watch: Watch, unit: pa.Table, root: Path, histories: Sequence[int], rounds: int
 ) -> None:
-    """A unit more each day: what the newest costs when the lake holds so many before."""
+    """A unit more each day: what the newest costs when the lake holds this many before."""
     landing, lake, settings = root / "days", root / "grown", StreamSettings()
     landed = 0
 

@@ -74,11 +74,11 @@ class Question:
 QUESTIONS = (
     Question(
         "Which api is slow (p99)?", "FROM latency", _LATENCY,
-        "of packets, not of messages; waiting behind other requests is not told apart",
+        "of packets, not of messages; waiting behind other requests is not distinguished",
     ),
     Question(
         "Which errors does who get?", "FROM errors", _ERRORS,
-        "no client; versions newer than its dissector knows give error codes that nobody sent",
+        "no client; versions newer than its dissector knows give error codes that were never sent",
     ),
     Question(
         "Who commits one offset again and again?", "FROM stuck_partitions", _COMMITS,

@@ -1,7 +1,7 @@
 """How quick is the search of exchanges? ``python -m benchmarks.search LAKE``, e.g. one of ``benchmarks.big_lake``.
 
 Medians of five of what the page asks, as it asks it: the first page with its words and counts, then one exchange, and
-its connection as a sequence. Beside the time on the clock stands that of the processor, which shows what a machine with
+its connection as a sequence. Beside the time on the clock is that of the processor, which shows what a machine with
 other work would take alone.
 """
 

@@ -57,7 +57,7 @@ def _record(path: Path) -> None:
 
 
 def play(bootstrap: str, truth: Truth, seconds: float) -> None:
-    """The load, for so many seconds."""
+    """The load, for this many seconds."""
     rd.create_topics(truth, bootstrap, TOPICS)
     stop = threading.Event()
     work = [

@@ -74,7 +74,7 @@ def copies(frames: Sequence[CorpusFrame], count: int = FRAMES) -> list[CorpusFra
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How frames stand in a stream: to which port, and with which length in front."""
+    """How frames are in a stream: to which port, and with which length in front."""
 
     port: int
     prefix: struct.Struct | None = None

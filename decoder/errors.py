@@ -81,7 +81,7 @@ class ErrorCode(str, Enum):
     UNKNOWN_FLAG = "unknown_flag"
     """An OP_MSG with a required flag bit (0 to 15) that is not known: its meaning may change all that follows."""
     UNKNOWN_SECTION = "unknown_section"
-    """An OP_MSG section of a kind that is not known, so that nobody can know where it ends."""
+    """An OP_MSG section of an unknown kind, whose end is therefore unknown."""
     MISSING_SECTION = "missing_section"
     """An OP_MSG without a section of kind 0."""
     REPEATED_SECTION = "repeated_section"

@@ -1,7 +1,7 @@
 """Makes payload unreadable, yet comparable: a keyed hash takes the place of each field.
 
 Of the same key, equal fields have equal hashes: one can follow a record from Produce to Fetch, or count the distinct
-keys of a partition, and nobody without the key can try values until one fits (HMAC, RFC 2104, with SHA-256).
+keys of a partition, and without the key values cannot be tried until one fits (HMAC, RFC 2104, with SHA-256).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MIN_KEY_BYTES = 16
 
 
 class FieldHash:
-    """Hashes fields by one key. Shows the key to nobody.
+    """Hashes fields by one key. Never shows the key.
 
     The hash of a field of ``n`` bytes has ``n`` bytes, so that sizes and offsets stay: the first ``n`` of its HMAC, or
     all 32 of it with zeros behind. Of a field of less than 8 bytes too little of the HMAC is left to distinguish

@@ -1,6 +1,6 @@
 """Reads a field of parsed JSON by its type: what is missing, of another type or beyond 64 bits is not known.
 
-A body may end early (partial frames), and whoever sent it may lie. So nobody takes a field for granted: these functions
+A body may end early (partial frames), and whoever sent it may be. So no field is taken for granted: these functions
 give None, or nothing, in place of an exception, and no caller takes None for a value such as "no error".
 """
 

@@ -1,4 +1,4 @@
-"""Status of a frame of which only the beginning is there: the capture lost the rest, or nobody sent it."""
+"""Status of a frame that has only its beginning: the capture lost the rest, or it was never sent."""
 
 from __future__ import annotations
 

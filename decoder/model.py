@@ -42,7 +42,7 @@ class FrameFlags(IntFlag):
     """At least one of them did not match (only together with CRC_CHECKED)."""
     PAYLOAD_REMOVED = 32
     """The payload policy changed bytes behind a record batch header: checksums no longer match (but those that the
-    policy ``hash`` computed anew)."""
+    policy ``hash`` computed again)."""
     NO_RESPONSE_EXPECTED = 64
     """A request that the server does not answer (Produce with acks=0, OP_MSG with moreToCome, OP_INSERT …)."""
     UNANSWERED = 128
@@ -58,7 +58,7 @@ class FrameFlags(IntFlag):
     PAYLOAD_DROPPED = 4096
     """The payload policy overwrote the records with their batch headers: nothing but their size is known."""
     BODY_REMOVED = 8192
-    """The body did not decode where it was captured, so that nobody could distinguish payload from the
+    """The body did not decode where it was captured, so payload could not be distinguished from the
     rest: it was overwritten."""
     CREDENTIALS = 16384
     """A response to a command with credentials (MongoDB's saslStart …): of its body only the status may be stored."""
@@ -67,14 +67,14 @@ class FrameFlags(IntFlag):
     has an exchange of its own, without a request."""
     SETS_MEASURED = 65536
     """The payload policy overwrote compressed messages of formats 0 and 1 (message sets). In the last bytes of the
-    value of each stands what only its content showed, a ``decoder.kafka.records.message_sets.Extent``. The agent sets
+    value of each is what only its content showed, a ``decoder.kafka.records.message_sets.Extent``. The agent sets
     this flag only where all records of the frame were overwritten, so that nothing a peer sent is taken for an
     extent."""
     TOO_MUCH_WORK = 131072
     """Reading it to its end takes more work than a frame of its size may cause: the rest was overwritten unread (with
     BODY_REMOVED)."""
     TIME_CLAMPED = 262144
-    """``ts`` or ``ts_end`` stands at the end of the span that times may have (:data:`MIN_TS_US` to :data:`MAX_TS_US`):
+    """``ts`` or ``ts_end`` is at the end of the span that times may have (:data:`MIN_TS_US` to :data:`MAX_TS_US`):
     the capture gave a time outside of it, or none. The bytes are none the worse for it."""
     CLOSED_BY_CLIENT = 524288
     """The client ended the connection (FIN or RST) in the middle of this frame: the rest was never sent, or never
@@ -101,13 +101,13 @@ CLOSED = FrameFlags.CLOSED_BY_CLIENT | FrameFlags.CLOSED_BY_SERVER
 MIN_TS_US = 0
 MAX_TS_US = 7_258_118_399_999_999
 """The span of capture times, µs since the epoch: 1970 to 2199. A file may hold any year (pcapng has 64 bits, and a
-resolution of its own), but neither calendars nor arithmetic in nanoseconds go on for so long: what lies outside is
-taken for the end that it lies behind, and flagged TIME_CLAMPED. The begin itself is what files have that hold no
+resolution of its own), but neither calendars nor arithmetic in nanoseconds continue for so long: what is outside is
+taken for the end that it is behind, and flagged TIME_CLAMPED. The begin itself is what files have that hold no
 time."""
 
 
 def clamped_time(ts: int) -> int:
-    """A capture time (µs since the epoch), or the end of the span of times that it lies behind."""
+    """A capture time (µs since the epoch), or the end of the span of times that it is behind."""
     return min(max(ts, MIN_TS_US), MAX_TS_US)
 
 
@@ -119,7 +119,7 @@ def time_flags(ts: int, ts_end: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RawFrame:
-    """One length-delimited message as it stood in the byte stream of one direction.
+    """One length-delimited message as it was in the byte stream of one direction.
 
     Attributes:
         data: the frame's bytes without Kafka's length prefix; shorter than ``size`` only if truncated.
@@ -198,7 +198,7 @@ class Gap:
 
     @property
     def is_loss(self) -> bool:
-        """Whether the capture lacks bytes that were sent while it went on."""
+        """Whether the capture lacks bytes that were sent while it continued."""
         return not self.method.startswith(NO_LOSS)
 
 

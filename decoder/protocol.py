@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from decoder.kafka.codec.frame_records import FrameRecords
 
 NONE = -1
-"""Instead of an api key or version, where a number must stand: those of a response whose request was not seen."""
+"""Instead of an api key or version, where a number must be: those of a response whose request was not seen."""
 Errors = list[tuple[int, str]]
 """Code and name of errors."""
 
@@ -61,10 +61,10 @@ class Framed:
 
 @dataclass(frozen=True, slots=True)
 class FramerState:
-    """Where a framer stands, without the bytes it keeps: another one begins here when they are fed to it again.
+    """Where a framer is, without the bytes it keeps: another one begins here when they are fed to it again.
 
     Attributes:
-        unread: bytes fed last that no frame has used yet; negative: so many bytes still to come are of no use.
+        unread: bytes fed last that no frame has used yet; negative: this many bytes still to come are of no use.
         since: capture time of the first of them, µs; None if there are none.
         searching: whether it looks for the next frame.
         after_gap: whether bytes were lost before the next frame.
@@ -103,7 +103,7 @@ class Framer(Protocol):
     def dispute(self, start: int, end: int) -> None:
         """Some bytes came twice, with different content. Frames that hold them and are not finished are marked.
 
-        ``start`` and ``end`` (exclusive) count from the first byte fed or lost; they may lie ahead.
+        ``start`` and ``end`` (exclusive) count from the first byte fed or lost; they may be ahead.
         """
 
     def relieve(self) -> Framed:
@@ -113,7 +113,7 @@ class Framer(Protocol):
         """No more bytes. Returns the cut-off frame, if one was open."""
 
     def state(self) -> FramerState:
-        """Where it stands between two calls."""
+        """Where it is between two calls."""
 
 
 class Pairer(Protocol):
@@ -141,7 +141,7 @@ class Pairer(Protocol):
         """Exchange ordinals of requests still waiting for their response, as far as they certainly get one."""
 
     def state(self) -> Mapping[str, Any]:
-        """What another pairer needs to go on here: JSON values, no payload."""
+        """What another pairer needs to continue here: JSON values, no payload."""
 
 
 class Context(NamedTuple):
@@ -235,7 +235,7 @@ class WireProtocol(ABC):
 
     @abstractmethod
     def pairer(self, state: Mapping[str, Any] | None = None) -> Pairer:
-        """A pairer for a connection; a new one, or one that goes on where another stood.
+        """A pairer for a connection; a new one, or one that continues where another was.
 
         Raises:
             KeyError, TypeError, ValueError: ``state`` is not what ``Pairer.state`` gave.
@@ -243,7 +243,7 @@ class WireProtocol(ABC):
 
     @abstractmethod
     def framer(self, direction: Direction, pairer: Pairer, state: FramerState | None = None) -> Framer:
-        """A framer for one direction of the connection that ``pairer`` pairs; new, or from where another stood.
+        """A framer for one direction of the connection that ``pairer`` pairs; new, or from where another was.
 
         Looking for a response in a stream that lost bytes, it may ask which ones are expected.
         """

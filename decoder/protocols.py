@@ -62,5 +62,5 @@ def protocol_of(name: str) -> WireProtocol:
 
 
 def names_of(has: Callable[[WireProtocol], bool]) -> list[str]:
-    """Names of the protocols of which something holds."""
+    """Names of the protocols for which something holds."""
     return [name for name, protocol in protocols().items() if has(protocol)]

@@ -120,7 +120,7 @@ class Cursor:
 
         Args:
             size: the declared length, not negative.
-            start: where the length itself stood, for the error.
+            start: where the length itself was, for the error.
             what: for the error.
         """
         if size > self.end - self.pos:

@@ -30,7 +30,7 @@ class Budget:
 
     @classmethod
     def of_frame(cls, wire_bytes: int, most: int) -> Budget:
-        """What a frame of so many bytes on the wire (compressed, if it was) may cause, ``most`` at most.
+        """What a frame of this many bytes on the wire (compressed, if it was) may cause, ``most`` at most.
 
         Nor may it cause more than is left to METER, but for the floor that every frame has.
         """
@@ -62,7 +62,7 @@ class Meter:
     Attributes:
         units: so far.
         most: where ``units`` are to end. A frame that alone would go far beyond it is not read to its end. Whoever
-            pays sets it for a while; nobody does where frames are decoded that have landed.
+            pays sets it for a while; it is unset where frames are decoded that have landed.
     """
 
     __slots__ = ("most", "units")
@@ -74,7 +74,7 @@ class Meter:
 
 METER = Meter()
 """All that this process has spent on wire bytes: whoever compares it before and after knows what a call took, also
-where that was only a trial whose result nobody sees."""
+where that was only a trial whose result is not used."""
 
 METERED_PER_UNIT = 3
 """What METER counts, at most, for a unit of a frame: a value that is walked over, judged and overwritten."""
@@ -87,5 +87,5 @@ CODEC_UNITS = 10
 
 
 def most_text(wire_bytes: int) -> int:
-    """Bytes of JSON text that the body of a frame of so many bytes on the wire may have."""
+    """Bytes of JSON text that the body of a frame of this many bytes on the wire may have."""
     return min(limits.MAX_BODY_BYTES, limits.TEXT_FLOOR + limits.TEXT_PER_BYTE * wire_bytes)

@@ -1,4 +1,4 @@
-"""The ``wirelake`` program: mounts the commands; an error that a user can mend is a message and exit code 2."""
+"""The ``wirelake`` program: mounts the commands; an error that a user can fix is a message and exit code 2."""
 
 from __future__ import annotations
 

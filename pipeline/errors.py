@@ -1,4 +1,4 @@
-"""Errors that a user can mend: the command line prints their message and exits with code 2."""
+"""Errors that a user can fix: the command line prints their message and exits with code 2."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def seen_in(data: bytes, needles: Sequence[bytes]) -> list[bytes]:
 
 
 def seen_in_files(root: Path, needles: Sequence[bytes]) -> list[str]:
-    """Files below a folder in which a needle stands: as they are, and Parquet files as they are read."""
+    """Files below a folder in which a needle is: as they are, and Parquet files as they are read."""
     return [
         f"{path.relative_to(root)}{how}: {found}"
         for path in sorted(root.rglob("*"))

@@ -1,8 +1,8 @@
 """Reads from documents the commands that they show, and what they say is printed.
 
 A block of ``console`` holds lines ``$ wirelake …`` with what they print below, at 80 columns; ``…`` stands for lines
-left out, and a command goes on behind a backslash. All commands of a document run in order in one folder, in which
-`tests/captures` is that of the checkout. ``python -m tests.documents`` (`make consoles`) records the blocks anew; read
+left out, and a command continues behind a backslash. All commands of a document run in order in one folder, in which
+`tests/captures` is that of the checkout. ``python -m tests.documents`` (`make consoles`) records the blocks again; read
 `git diff` before you commit what it wrote.
 """
 

@@ -76,7 +76,7 @@ def numbers(messages: int) -> list[int]:
 
 
 def difference(one: bytes, other: bytes) -> Iterator[str]:
-    """Of each line that differs what stands around the first byte that does; of ``SHOWN`` lines."""
+    """Of each line that differs what is around the first byte that does; of ``SHOWN`` lines."""
     lines, others = one.splitlines(), other.splitlines()
     if len(lines) != len(others):
         yield f"{len(lines)} lines before, {len(others)} after"

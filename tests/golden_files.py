@@ -1,4 +1,4 @@
-"""How are files with expected texts written anew? Those that are not wanted any more go."""
+"""How are files with expected texts rewritten? Those that are not wanted any more go."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which calls does a capture take from bytes to landing? ``python -m tests.ways CHECKOUT CAPTURE``.
 
 Runs ``wirelake capture read`` of that checkout, and prints who calls whom across files, in the order in which it first
-happens, from the first packet on; then how often the way enters the class ``Agent``, and where it goes on from there.
+happens, from the first packet on; then how often the way enters the class ``Agent``, and where it continues from there.
 Needs Python 3.11, which knows the class of a function that runs.
 """
 

@@ -29,7 +29,7 @@ sentences:
 - "{OF_CLUSTER}"
 - "{OF_UNKNOWN}"
 
-The last one follows a loss of which the connection is unknown: packets that the kernel dropped, landing files that
+The last one follows a loss whose connection is unknown: packets that the kernel dropped, landing files that
 are gone, connections that the agent skipped. Losses count from a minute before the incident begins until a minute
 after it is over.
 

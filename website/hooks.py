@@ -30,7 +30,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the documents that lie elsewhere."""
+    """Add the documents that are elsewhere."""
     for source, page in PAGES.items():
         files.append(File.generated(config, page, content=(_ROOT / source).read_text(encoding="utf-8")))
     for path in sorted((_ROOT / "notebooks").glob("*.ipynb")):

@@ -67,8 +67,8 @@ def json_page() -> str:
     parts = [
         "# JSON",
         "With `--json` a command prints one object a line; texts are UTF-8, times ISO 8601 in UTC. Keys stay (a "
-        "key that goes is told in the [changes](../../CHANGELOG.md) and stays for one more release); new ones may come "
-        "at any time.",
+        "key that goes is named in the [changes](../../CHANGELOG.md) and stays for one more release); new ones may "
+        "come at any time.",
         "## wirelake decode --json",
         "A message a line. With `--tcp` also SYN, FIN, RST, zero windows and TLS alerts: `tcp` (SYN, SYN ACK, FIN, "
         "RST, ZERO WINDOW or WINDOW OPEN), `tls_alert`, `ts`, `direction`, and the addresses and ports of both ends.",
@@ -130,6 +130,6 @@ def _table(keys: Iterable[str], meanings: Mapping[str, str]) -> str:
     """A table of keys.
 
     Raises:
-        KeyError: nobody says what one of them means.
+        KeyError: one of them has no description.
     """
     return table(("key", "what"), ((code(key), cell(meanings[key])) for key in keys))

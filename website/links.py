@@ -21,7 +21,7 @@ PAGES = {
     "tests/captures/README.md": "samples.md",
     "notebooks/README.md": "notebooks/index.md",
 }
-"""Documents that lie elsewhere in the repository, and where the site has them."""
+"""Documents that are elsewhere in the repository, and where the site has them."""
 
 _FOLDERS = {"docs/rules": "reference/rules.md", "docs/adr": "adr/README.md", "notebooks": "notebooks/index.md"}
 """Folders that are linked, and the page that lists what is in them."""
@@ -81,7 +81,7 @@ def _in_repository(source: str, target: str) -> str:
 
 
 def _page_of(path: str) -> str | None:
-    """Where in the site's sources a file of the repository lies."""
+    """Where in the site's sources a file of the repository is."""
     if path.startswith("notebooks/") and path.endswith(".ipynb"):
         return path.removesuffix(".ipynb") + ".md"
     if known := PAGES.get(path) or _FOLDERS.get(path):

@@ -1,4 +1,7 @@
-"""A notebook as a page: its words, code, and what it showed."""
+"""A notebook as a page: its words, code, and what it showed.
+
+mkdocs-jupyter would do it, too, with nbconvert, jupytext and the packages that these need.
+"""
 
 from __future__ import annotations
 

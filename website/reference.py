@@ -59,7 +59,7 @@ def write() -> None:
 
 
 def tables_page() -> str:
-    """What lies in a lake."""
+    """What is in a lake."""
     parts = [
         "# Tables",
         "Each is a Delta table at `<lake>/<schema>/<name>`; types are Spark's. Times are UTC, offsets positions in "
@@ -83,7 +83,7 @@ def _table(one: Table) -> str:
     facts = [f"No two rows share {_names(one.key)}."]
     if one.partition_by:
         facts.append(f"Folders by {_names(one.partition_by)}.")
-    kept = "for ever" if one.keep_days is None else f"{one.keep_days} days"
+    kept = "forever" if one.keep_days is None else f"{one.keep_days} days"
     facts.append(f"Rows are kept {kept}" + ("." if one.keep_days is None else " unless the settings state otherwise."))
     rows = ((code(c.name), code(c.type), "" if c.nullable else "never null", cell(c.comment)) for c in one.columns)
     return f"## {one.full_name}\n\n{one.comment}\n\n{' '.join(facts)}\n\n" + table(("column", "type", "", "what"), rows)
@@ -109,7 +109,7 @@ def rules_page() -> str:
     )
     intro = (
         "# Rules\n\nA rule has a page that says what it means, what it rests on, what to do and when it does not "
-        "fire. Findings stand in [`gold.findings`](tables.md#goldfindings); those that share a cause are one "
+        "fire. Findings are in [`gold.findings`](tables.md#goldfindings); those that share a cause are one "
         "[incident](../incidents.md). [A rule of your own](../adding-a-rule.md) is a file. In advice, `{names}` in "
         "braces are filled in."
     )

@@ -17,8 +17,8 @@ from website.markdown import cell, code
 
 _INTRO = """# Settings
 
-They stand in a YAML file that `--conf FILE` names; [`conf/local.yaml`](../../conf/local.yaml) is one with all of
-them, of which each command takes what concerns it. First wins: command line, environment, file, the default below. A
+They are in a YAML file that `--conf FILE` names; [`conf/local.yaml`](../../conf/local.yaml) is one with all of
+them; each command takes what concerns it. First wins: command line, environment, file, the default below. A
 name that does not exist is refused, with the nearest one that does. Editors that read the first line of that file
 know names, types and meanings from [their JSON schema](settings.schema.json)."""
 
@@ -93,7 +93,7 @@ def _type(kind: Any) -> str:
 
 
 def default(field: FieldInfo) -> str:
-    """The value of a setting that nobody sets, as Markdown."""
+    """The default of a setting, as Markdown."""
     value = field.default_factory() if field.default_factory else field.default  # type: ignore[call-arg]
     if value is PydanticUndefined or value is None:
         return "none"

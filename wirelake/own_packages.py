@@ -10,7 +10,7 @@ from types import ModuleType
 
 NAMES = ("decoder", "pipeline")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes longer to load
-"""The folder in which both lie: site-packages, or a checkout."""
+"""The folder in which both are: site-packages, or a checkout."""
 
 
 class _Finder:
@@ -22,7 +22,7 @@ class _Finder:
 
 
 def prefer() -> None:
-    """Import both from this distribution from now on, whatever stands first on ``sys.path``. For a process of ours."""
+    """Import both from this distribution from now on, whatever is first on ``sys.path``. For a process of ours."""
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
 

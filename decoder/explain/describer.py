@@ -41,7 +41,7 @@ class Describer:
         """Take note of an exchange that may be described or not. To be called in the order of time."""
 
     def describe(self, request: Message | None, response: Message | None) -> str:
-        """The exchange in words; by default the names of its errors. Without the api's name, which stands before."""
+        """The exchange in words; by default the names of its errors. Without the api's name, which is before."""
         return "" if response is None else ", ".join(self.errors(response))
 
     def errors(self, response: Message) -> Sequence[str]:
@@ -56,7 +56,7 @@ class Describer:
         return About()
 
     def topic_of(self, topic_id: str) -> str | None:
-        """The name of a topic that stands by its id, if a response named it."""
+        """The name of a topic that is given by its id, if a response named it."""
         del topic_id
         return None
 

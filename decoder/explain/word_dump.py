@@ -1,6 +1,6 @@
 """Dumps that show words instead of bytes: plain ``hexdump``, ``od``, ``xxd -e``; offsets in hex, octal or decimal.
 
-These tools read each word as the machine does, so on nearly all machines its bytes stand in reverse order.
+These tools read each word as the machine does, so on nearly all machines its bytes are in reverse order.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class KafkaBulk:
         self._lanes: dict[int, _Pairing] = {}
 
     def enter(self, lane: int, pairer: KafkaPairer, frames: tuple[int, int]) -> bool:
-        """Take over a connection with so many requests and responses so far; False if it is not in good order."""
+        """Take over a connection with this many requests and responses so far; False if it is not in good order."""
         waiting = pairer.in_good_order()
         if waiting is None:
             return False

@@ -32,19 +32,19 @@ MIDWAY = 0.6
 """Not the first bytes of both streams, but a frame boundary with a chain of frames was found further on."""
 
 MAX_FUTURE_VERSION = 127
-"""Of a request whose body nobody can read."""
+"""Of a request whose body cannot be read."""
 
 MIN_CHAIN = 8
-"""Requests in a row that are believed midway if nobody can read their bodies."""
+"""Requests in a row that are believed midway if their bodies cannot be read."""
 
 MAX_CANDIDATES = 32
 """Places in a stream joined midway that look like a request, and that are read to see whether they are one."""
 
 MAX_READ = 4
-"""Of requests that begin where segments do, so many are read."""
+"""Of requests that begin where segments do, this many are read."""
 
 BEGIN_BYTES = 2 * ENOUGH_BYTES
-"""Of a request that is larger than all that is there: so many are read."""
+"""Of a request that is larger than all that is there: this many are read."""
 
 MAX_TOKENS = 8
 """Of a client that authenticates without a handshake; GSSAPI takes three."""
@@ -132,7 +132,7 @@ class Recognition:
         return MIDWAY if self._are_lined_up(client, starts) or self._is_found(client) else 0.0
 
     def _are_lined_up(self, client: bytes, starts: Sequence[int]) -> bool:
-        """Whether requests follow one another up to the end of these bytes, each of which begins where a segment does.
+        """Whether requests follow one another up to the end of these bytes, each beginning where a segment does.
 
         One larger than all that is there begins behind a short segment.
         """
@@ -153,11 +153,11 @@ class Recognition:
         )
 
     def _reads_as(self, reading: Reading, data: bytes) -> bool:
-        """Whether a request, of which these are the first bytes, reads so."""
+        """Whether a request that begins with these bytes reads so."""
         return read_request(self._codec, data[4:], int(_PREFIX.unpack_from(data)[0])) is reading
 
     def _is_found(self, client: bytes) -> bool:
-        """Whether a whole request stands somewhere, with the end of what is there or another request behind it."""
+        """Whether a whole request is somewhere, with the end of what is there or another request behind it."""
         begin, glance = 0, Glance()
         for _ in range(MAX_CANDIDATES):
             found = KafkaSearch("request", NoEvidence(), glance).push(client[begin:], 0, is_segment_start=not begin)
@@ -254,7 +254,7 @@ def _alone(reading: Reading, peek: RequestPeek, data: bytes) -> float:
 
 
 def _is_half_readable(client_id: bytes) -> bool:
-    """Whether half of the bytes are ASCII: numbers, which stand there in other protocols, are small or random."""
+    """Whether half of the bytes are ASCII: numbers, which are there in other protocols, are small or random."""
     return 2 * len(_NOT_READABLE.sub(b"", client_id)) >= len(client_id)
 
 

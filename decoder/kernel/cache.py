@@ -3,8 +3,8 @@
 numba's own cache is named by the path of the source file, which for zipped sources changes with every Spark job, and
 its functions are compiled again only when their own file changed, not one that they call or take constants from.
 
-What lies there is run: whoever can write to the folder runs code as this user. So it belongs to this user or root,
-no group and nobody else may write to it or put another in its place, and it is never in a folder for temporary files
+What is there is run: whoever can write to the folder runs code as this user. So it belongs to this user or root,
+no group or other user may write to it or put another in its place, and it is never in a folder for temporary files
 under a name that others can guess.
 """
 
@@ -84,7 +84,7 @@ def _make(folder: Path) -> None:
 
 
 def is_trusted(folder: Path) -> bool:
-    """Whether nobody but this user and root can have put anything into an existing folder, or can put it there now."""
+    """Whether only this user and root can have put anything into an existing folder, or can put it there now."""
     try:
         place = folder.resolve(strict=True)
         found = [part.stat() for part in (place, *place.parents)]
@@ -96,7 +96,7 @@ def is_trusted(folder: Path) -> bool:
 
 
 def _keeps_names(mode: int) -> bool:
-    """Whether nobody but its owner can put another folder in the place of one in this folder."""
+    """Whether only its owner can put another folder in the place of one in this folder."""
     return not mode & _OTHERS_WRITE or bool(mode & stat.S_ISVTX)
 
 
@@ -119,7 +119,7 @@ def _lasting_roots() -> Iterator[Path]:
 
 @lru_cache
 def _own_folder() -> Path:
-    """A new folder that ends with this process, for one that has no other: it compiles anew each time."""
+    """A new folder that ends with this process, for one that has no other: it compiles again each time."""
     _LOG.warning(
         "no folder for compiled code that only this user can write to: compiling it for this run alone "
         "(set NUMBA_CACHE_DIR to one)"

@@ -144,7 +144,7 @@ def _read(program, data, pos, end, number, room, begins, before, stack, cells, r
     if data[np.uint64(pos)] != _OPEN:
         return FAIL
     pos += 1
-    # Of each container within which the text stands: its kind; for an object the first key that is wanted; for an
+    # Of each container within which the text is: its kind; for an object the first key that is wanted; for an
     # array its field; and the row that its leaves belong to, with the number of that row.
     depth = 0
     key_first = fields[fields.shape[0] - 1, 2]

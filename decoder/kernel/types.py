@@ -147,7 +147,7 @@ class Array(Type):
 
 @dataclass(frozen=True)
 class UniTuple(Type):
-    """So many of one type."""
+    """This many of one type."""
 
     of: Scalar
     count: int
@@ -203,7 +203,7 @@ class Constant(Type):
 
 
 def NamedUniTuple(of: Type, count: int, made_by: Callable[..., Any]) -> NamedTuple:  # noqa: N802 - as numba
-    """A named tuple of so many arrays of one type."""
+    """A named tuple of this many arrays of one type."""
     return NamedTuple([of] * count, made_by)
 
 

@@ -67,7 +67,7 @@ def uncompressed_message(data: bytes, flags: int = 0) -> bytes | None:
 
 
 def _is_plain(opened: Opened) -> bool:
-    """Whether the bytes inside an OP_COMPRESSED stand there as they are."""
+    """Whether the bytes inside an OP_COMPRESSED are there as they are."""
     one = opened.compression
     return one is not None and (one.is_stored or one.compressor_id == NOOP)
 
@@ -75,7 +75,7 @@ def _is_plain(opened: Opened) -> bool:
 def explain_message(data: bytes, flags: int = 0) -> list[Part]:
     """All parts of a message that can be read, in the order of their bytes. Never raises.
 
-    What stands compressed in it is one part. Arguments as for ``open_message``.
+    What is compressed in it is one part. Arguments as for ``open_message``.
     """
     try:
         opened = open_message(data, flags)

@@ -35,7 +35,7 @@ class Cut:
 def is_mongodb(data: bytes) -> bool:
     """Whether bytes can only be a MongoDB message, which may be cut off or have another length than it states.
 
-    The opcode, little-endian, stands where a Kafka message has text, an id or a length: 2001 to 2013 would be no legal
+    The opcode, little-endian, is where a Kafka message has text, an id or a length: 2001 to 2013 would be no legal
     one there. An OP_REPLY, whose opcode is 1, must have all of its bytes.
     """
     if len(data) < HEADER_BYTES:

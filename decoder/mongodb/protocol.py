@@ -51,7 +51,7 @@ MAX_CANDIDATES = 32
 """Places in a stream joined midway that look like a message, and that are read to see whether they are one."""
 
 MAX_READ = 4
-"""Messages of which each begins where a segment does, and that are read to see whether they are some."""
+"""Messages that each begin where a segment does, and that are read to see whether they are some."""
 
 ENOUGH_BYTES = 64
 """The beginning of a message that is so long is enough."""
@@ -205,7 +205,7 @@ def _is_distinctive(data: bytes) -> bool:
 
 
 def _are_lined_up(data: bytes, starts: Sequence[int], direction: Direction) -> bool:
-    """Whether messages follow one another up to the end of these bytes, each of which begins where a segment does.
+    """Whether messages follow one another up to the end of these bytes, each beginning where a segment does.
 
     A request larger than all that is there begins behind a short segment: those inside of a message are as long as they
     can be.
@@ -231,9 +231,9 @@ def _is_whole(message: bytes, direction: Direction) -> bool:
 
 
 def _is_found(data: bytes, direction: Direction) -> bool:
-    """Whether messages stand in these bytes up to their end, or further on another one begins.
+    """Whether messages are in these bytes up to their end, or further on another one begins.
 
-    One alone may be what another protocol carries: then something else stands behind it.
+    One alone may be what another protocol carries: then something else is behind it.
     """
     begin, glance = 0, Glance()
     for _ in range(MAX_CANDIDATES):

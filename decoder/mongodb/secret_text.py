@@ -110,7 +110,7 @@ def _before(text: bytes, at: int) -> bytes:
 
 
 def _places(text: bytes, mark: bytes) -> list[int] | None:
-    """Where a mark stands; None if that is in too many places."""
+    """Where a mark is; None if that is in too many places."""
     found: list[int] = []
     at = text.find(mark)
     while at >= 0:

@@ -58,7 +58,7 @@ SECRET_NAMES = {
 """Names, and why their values are secrets; without ``_`` and ``-``. Names that end with ``password`` are, too
 (``certificateKeyFilePassword``), and those that contain ``SCRAM-SHA-``.
 
-Not on the list, for they stand in honest messages and hold nothing that helps: ``iterationCount`` (a server gives it to
+Not on the list, for they are in honest messages and hold nothing that helps: ``iterationCount`` (a server gives it to
 whoever asks), ``mechanism``, ``saslSupportedMechs`` (a user's name), and ``$clusterTime.signature``, which signs a time
 and is in each message of a replica set.
 """
@@ -177,7 +177,7 @@ def has_sensitive_command(data: bytes, start: int, end: int) -> bool:
 
 
 def names_secret_collection(data: bytes) -> bool:
-    """Whether a message names a collection that holds credentials, of any database, wherever the name stands.
+    """Whether a message names a collection that holds credentials, of any database, wherever the name is.
 
     ``system.users`` has SCRAM keys of the users, ``system.keys`` the cluster's signing keys. The name is a whole text
     in the message (a value, a key, or a field of a legacy opcode), with its database in front or without.

@@ -10,7 +10,7 @@ from decoder.protocol import Framed, FramerState
 from decoder.stream.resync import LENGTH_BYTES, Found, Search
 
 MAX_DISPUTES = 256
-"""Places remembered of which copies differ; beyond that they become one that spans all."""
+"""Places remembered where copies differ; beyond that they become one that spans all."""
 
 
 class _Outcome:
@@ -242,7 +242,7 @@ class LengthFramer(ABC):
             self._emit_cut(outcome)
 
     def _is_disputed(self, start: int) -> bool:
-        """Whether the frame that begins at ``start`` and ends here has bytes of which copies differ."""
+        """Whether the frame that begins at ``start`` and ends here has bytes whose copies differ."""
         touched = any(begin < self._at and end > start for begin, end in self._disputes)
         self._disputes = [dispute for dispute in self._disputes if dispute[1] > self._at]
         return touched

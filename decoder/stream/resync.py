@@ -27,8 +27,8 @@ MAX_SEARCH_BYTES = 8 * 1024 * 1024
 
 MAX_READ_BYTES = 8 * MAX_SEARCH_BYTES
 MAX_READ_RATIO = 16
-"""Bytes that may be decoded as a trial: so many, and of more than that so many for each byte taken. A stream of headers
-that all claim to be megabytes long must not take all our time."""
+"""Bytes that may be decoded as a trial: this many, and of more than that this many for each byte taken. A stream of
+headers that all claim to be megabytes long must not take all our time."""
 
 GLANCE_PLACES = 256
 GLANCE_BYTES = 128 * 1024
@@ -36,8 +36,8 @@ GLANCE_BYTES = 128 * 1024
 trial: many follow as the window moves, and see the same bytes again."""
 
 HOLD_SCANNED_BYTES = 64 * 1024
-"""On a connection of which nothing is known yet, a place between segment starts waits so long for a better one: frames
-of others may stand whole inside a message."""
+"""On a connection without anything known yet, a place between segment starts waits so long for a better one: frames
+of others may be whole inside a message."""
 
 MAX_TOO_EARLY = 16
 """Segment starts that are looked at again: their response may have come before its request was found."""
@@ -215,7 +215,7 @@ class Search(ABC):
     def _best(self, *, is_last: bool = False) -> Found | None:
         """Of the places believed the best (a segment's start before others, then the first).
 
-        One between segment starts gives way to a segment's start before it that waits for its end: it may lie inside.
+        One between segment starts gives way to a segment's start before it that waits for its end: it may be inside.
         """
         for _ in range(len(self._too_early)):
             self._judge(self._too_early.popleft(), is_start=True)
@@ -237,7 +237,7 @@ class Search(ABC):
         return Found(position, method, confidence, tuple(self._from(position)))
 
     def _is_doubtful(self, position: int) -> bool:
-        """Whether a place between segment starts may lie inside a message, as far as can be seen.
+        """Whether a place between segment starts may be inside a message, as far as can be seen.
 
         Of the messages that follow one another from it, none ends where a segment does.
         """

@@ -1,4 +1,4 @@
-"""What some halves hold, whatever other halves there are elsewhere: found for each part of a batch where it lies.
+"""What some halves hold, whatever other halves there are elsewhere: found for each part of a batch where it is.
 
 Of two halves that are together nothing else can change what they are. A half that is alone may have its other one
 elsewhere, unless the agent has marked it: it is given back, for whoever has all of them.

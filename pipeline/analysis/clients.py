@@ -1,6 +1,6 @@
 """Which software speaks to the brokers, in which versions, and whether Kafka 4 still understands it: ``gold.clients``.
 
-Clients of MongoDB stand beside those of Kafka, by the name of their application; they state no versions of commands.
+Clients of MongoDB are beside those of Kafka, by the name of their application; they state no versions of commands.
 The inventory is small, so it is merged in plain Python: unions, minima and maxima, which do not depend on an order.
 """
 

@@ -40,7 +40,7 @@ _NUMBERS = {
     "syns": "syns", "round_trip_us": "round_trip_us", "unanswered": "unanswered", "silence_us": "silence_us",
     "silent_until_us": "silent_until_ts",
 }  # fmt: skip
-"""Numbers of ``life`` by the columns that they stand in."""
+"""Numbers of ``life`` by the columns that they are in."""
 _PAIRS = {
     "isn": ("client_isn", "server_isn"),
     "packets": ("client_packets", "server_packets"), "bytes": ("client_bytes", "server_bytes"),
@@ -69,7 +69,7 @@ def connections(gaps: pa.Table, others: pa.Table | None = None, *, only_looked_a
         gaps: rows of ``bronze.gaps``; those of older releases have no column ``life``.
         others: rows of ``silver.duplicate_flows``.
         only_looked_at: leave out connections that no rule looks at: those that were served without a stall or a request
-            that is open at their end, and those of which too little was captured, but the number of SYNs that were not
+            that is open at their end, and those captured too briefly, but the number of SYNs that were not
             read.
     """
     if "life" not in gaps.column_names:

@@ -61,7 +61,7 @@ class Derived:
     """What was derived.
 
     Attributes:
-        tables: by their full name in the lake; beside ``silver.exchanges`` stand the same exchanges with their bodies.
+        tables: by their full name in the lake; beside ``silver.exchanges`` are the same exchanges with their bodies.
         pending: exchanges with their bodies whose other half may still come; none is a copy.
         facts: clusters and topic names.
     """
@@ -85,7 +85,7 @@ class Gathered:
 
     Attributes:
         exchanges: completed ones, with their bodies.
-        pending: those of which the other half may still come.
+        pending: those whose other half may still come.
         events, batches, states: what the completed ones of Kafka state: rows of ``silver.offset_events``,
             ``record_batches`` and ``state_events``.
         commands: rows of ``silver.mongo_commands``, without what handshakes state.

@@ -27,7 +27,7 @@ class ProtocolDescribers:
         return found
 
     def note_topics(self, topics: Iterable[Mapping[str, Any]]) -> None:
-        """Take note of which topic has which id: rows of ``silver.topics``, as if a Metadata response named them."""
+        """Note the id of each topic: rows of ``silver.topics``, as if a Metadata response named them."""
         named = [{"errorCode": 0, "name": row["topic"], "topicId": row["topic_id"]} for row in topics]
         self.of("kafka").note(None, Message({}, {"topics": named}, "ok", api_key=int(ApiKey.METADATA)))
 

@@ -1,4 +1,4 @@
-"""The errors that a response names; its protocol knows where they stand."""
+"""The errors that a response names; its protocol knows where they are."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Facts:
     def lives(self) -> dict[tuple[str, str], list[tuple[int, int, str]]]:
         """Of each topic (cluster, name) the ids, in order of time: seen first and last (µs since the epoch), id.
 
-        A topic that is deleted and made anew has the same name and another id.
+        A topic that is deleted and recreated has the same name and another id.
         """
         found: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
         for (cluster, topic_id), seen in self.topics.items():
@@ -126,14 +126,14 @@ class Facts:
 
     @cached_property
     def recreated(self) -> dict[tuple[str, str], list[tuple[int, int, str]]]:
-        """The same of the topics that had several ids."""
+        """The topics that had several ids, as :attr:`lives` has them."""
         return {topic: ids for topic, ids in self.lives.items() if len(ids) > 1}
 
     @cached_property
     def renewed_topics(self) -> list[tuple[str, str, str, int, int, int]]:
         """Cluster, name, id, number, from and until (µs, exclusive) of each topic that had several ids, without gaps.
 
-        The number counts the ids of a name from 0. The first is from ever, the last for ever.
+        The number counts the ids of a name from 0. The first has no beginning, the last no end.
         """
         return [
             (
@@ -179,7 +179,7 @@ class Facts:
         return Facts(self.brokers, topics)
 
     def newest(self, most: int) -> Facts:
-        """At most so many of each kind: those that were seen last."""
+        """At most this many of each kind: those that were seen last."""
         if max(len(self.brokers), len(self.topics)) <= most:
             return self
         return Facts(_newest(self.brokers, most), _newest(self.topics, most))
@@ -238,7 +238,7 @@ def _settled(brokers: Mapping[tuple[str, str], Seen]) -> dict[tuple[str, str], S
 
 
 def _without_doubtful(topics: dict[tuple[str, str], Seen]) -> dict[tuple[str, str], Seen]:
-    """Without inferred names that are stated to be those of other ids: these would be topics made anew."""
+    """Without inferred names that are stated to be those of other ids: these would be recreated topics."""
     stated = {(cluster, seen.value) for (cluster, _), seen in topics.items() if not seen.is_inferred}
     return {
         (cluster, topic_id): seen
@@ -260,7 +260,7 @@ FAR_AWAY_US = 253_370_764_800_000_000
 def _spans_of(sightings: list[Seen]) -> list[tuple[int, int, str]]:
     """Cut time at each first and last sighting, and find which cluster has the address in between.
 
-    The cluster seen before and after; else the one seen last before; else the first of all. Of several seen before and
+    The cluster seen before and after; else the one seen last before; else the very first. Of several seen before and
     after, the one that came last: it has taken the address over for a while.
     """
     first_of_all = min(sightings, key=lambda s: (s.first_us, s.value)).value

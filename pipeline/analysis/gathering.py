@@ -70,7 +70,8 @@ class Gathering:
     Attributes:
         since_us: what came before this was dropped or never given, µs since the epoch; None: nothing was.
         exchanges: completed ones that were ever taken.
-        connections: of which frames were ever taken; one that was silent for longer than halves wait counts anew.
+        connections: those with frames ever taken; one that was silent for longer than halves wait starts counting
+        again.
         bytes_lost: in all gaps that were ever taken.
         first_us, last_us: times of the first and the last frame, µs since the epoch; None without any.
         reached: limits that were.
@@ -133,7 +134,7 @@ class Gathering:
         return self.holds(self._most)
 
     def holds(self, most: int) -> bool:
-        """Whether so many exchanges are kept, or more rows or bytes than so many should have."""
+        """Whether this many exchanges are kept, or more rows or bytes than this many should have."""
         kept = self._aged
         return bool(
             self._kept.exchanges.num_rows >= most
@@ -198,7 +199,7 @@ def _joined(*tables: pa.Table) -> pa.Table:
 
 
 def _since(kept: Gathered, us: int, most: int) -> Gathered:
-    """What is not older than a time. Handshakes of connections that go on stay: a connection states them once."""
+    """What is not older than a time. Handshakes of connections that continue stay: a connection states them once."""
     late = {
         name: rows.filter(pc.greater_equal(rows.column("ts").cast(pa.int64()), us))
         for name in TABLES

@@ -97,7 +97,7 @@ class _Link(NamedTuple):
 
 
 def inferred_clusters(events: pa.Table, subscriptions: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
-    """By server and cluster, the clusters of servers of which none is stated, where nothing leaves a doubt.
+    """By server and cluster, the clusters of servers that do not state one, where nothing leaves a doubt.
 
     Where no server of a cluster is known by its id, the least address stands for it.
 

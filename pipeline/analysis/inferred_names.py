@@ -23,7 +23,7 @@ from pipeline.analysis.tables import Tables
 LEAST_EQUAL = 2
 """Offsets, of a partition each, that must be equal where nothing else competes."""
 CLEAR = 8
-"""Where something else competes, it must have so many times fewer equal offsets."""
+"""Where something else competes, it must have this many times fewer equal offsets."""
 _MOST_ALIKE = 8
 """Where more names, or more ids, have an offset of a partition's number in common, nothing follows: all pairs fit."""
 
@@ -156,7 +156,7 @@ def _rest(offer: _Offer, known: Mapping[tuple[str, str], Seen]) -> _Offer | None
 
 
 class _Offer(NamedTuple):
-    """Names one of which each of these ids has."""
+    """Names, one for each of these ids."""
 
     cluster: str
     names: frozenset[str]

@@ -1,7 +1,7 @@
 """Client libraries of Kafka, and texts in the words of each: a property has another name in each of them.
 
 Texts are written with the names of Kafka's own documentation, which are those of the Java client. What librdkafka calls
-otherwise stands behind a name as ``(librdkafka: NAME)``. :func:`spoken` turns a text into the words of one library, if
+otherwise is behind a name as ``(librdkafka: NAME)``. :func:`spoken` turns a text into the words of one library, if
 the wire names it: by the software of ApiVersions (KIP-511), or by a client id that the library sets by default.
 """
 

@@ -46,14 +46,14 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A connection, or several of which only the number is known. Times are µs since the epoch.
+    """A connection, or several counted together. Times are µs since the epoch.
 
     Attributes:
         how: ``refused``, ``unanswered`` (no SYN was answered), ``silent`` (no data), ``other`` (no Kafka or MongoDB)
             or ``spoke``.
         server: address and port.
         connections: how many; of more than one neither the client nor how they ended is known.
-        closed_by, reset_by: ``client`` or ``server``; None if nobody was seen to.
+        closed_by, reset_by: ``client`` or ``server``; None if neither was seen to.
         unanswered: requests without a response.
         asks, answers: what client and server speak, if that is neither Kafka nor MongoDB.
         alert: who ended a TLS handshake with which alert.

@@ -53,7 +53,7 @@ def news_of(table: Table, rows: pa.Table) -> News:
 
 
 def of_all(rows: int, first_us: int) -> News:
-    """News of which is only known since when."""
+    """News known only by its first time."""
     return dict.fromkeys(ABOUTS, (rows, first_us))
 
 

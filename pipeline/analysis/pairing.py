@@ -4,8 +4,9 @@ What is complete or given up goes by the capture's own time only:
 
 * a response is paired with a request of the same id that is at most ``response_timeout`` older;
 * a response that follows another one by itself (MongoDB's exhaust) is complete alone;
-* a half is given up when its own connection has gone on for longer than ``response_timeout`` without the other, or when
-  all connections together have gone on for longer than ``abandon_timeout``.
+* a half is given up when its own connection has continued for longer than ``response_timeout`` without the other, or
+when
+  all connections together have continued for longer than ``abandon_timeout``.
 
 A time that the capture did not give (TIME_CLAMPED) means nothing: such a frame makes no other one old, is not late, and
 has no latency.
@@ -116,7 +117,7 @@ def may_have_errors(paired: pa.Table) -> Bools:
 
 
 def _hold_another(texts: pa.ChunkedArray, mark: str, followed: str) -> Bools:
-    """Which texts hold a mark that does not go on as ``followed`` does; several times as fast as counting both."""
+    """Which texts hold a mark that does not continue as ``followed`` does; several times as fast as counting both."""
     pattern = re.compile(re.escape(mark.encode()) + b"(?!" + re.escape(followed.removeprefix(mark).encode()) + b")")
     found = [np.zeros(0, np.bool_)]
     for chunk in texts.chunks:

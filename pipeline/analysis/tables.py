@@ -33,7 +33,7 @@ ADDRESS = {
 
 
 def address(host: str, port: int) -> str:
-    """The same of a host, an IP address or a name, and a port."""
+    """``host:port`` of an IP address or a name; IPv6 in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -52,7 +52,7 @@ the latency stands for it.
 
 
 def numbers(*members: int) -> tuple[int, ...]:
-    """Apis or errors as a tuple that reads as SQL: in one of an enum's members their names would stand."""
+    """Apis or errors as a tuple that reads as SQL: in one of an enum's members their names would appear."""
     return tuple(map(int, members))
 
 
@@ -68,14 +68,14 @@ SPARK_NAMES = (
 _HOST_OF = r"CREATE MACRO host_of(address) AS regexp_replace(address, ':\d+$', '')"
 _ROWS_AT_ONCE = 20_000
 _SMALL = 10_000
-"""Up to so many rows are copied where they are asked often: a copy costs less than what queries save by it."""
+"""Up to this many rows are copied where they are asked often: a copy costs less than what queries save by it."""
 
 Row = Any
 """A named tuple with the columns of a query. Times are µs since the epoch: a query never returns a timestamp."""
 
 
 _IDLE: list[duckdb.DuckDBPyConnection] = []
-"""Connections that nobody uses, each to an empty database of its own."""
+"""Unused connections, each to an empty database of its own."""
 
 
 @atexit.register
@@ -87,7 +87,7 @@ def _close_idle() -> None:
 
 @dataclass(frozen=True, slots=True)
 class InFiles:
-    """Rows that lie in Parquet files, of which a query reads what it asks for, when it does.
+    """Rows that are in Parquet files, of which a query reads what it asks for, when it does.
 
     Attributes:
         paths: the files, absolute.

@@ -49,7 +49,7 @@ def tables_in(lake: str) -> tuple[Table, ...]:
 
 
 def absolute(place: str) -> str:
-    """A lake's folder as every program finds it, wherever it stands; a URL as it is."""
+    """A lake's folder as every program finds it, wherever it is; a URL as it is."""
     return place if "://" in place else str(Path(place).absolute())
 
 

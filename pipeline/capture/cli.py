@@ -39,7 +39,7 @@ from pipeline.terminal.console import Console
 capture_app = typer.Typer(no_args_is_help=True)
 
 _SILENT_S = 30.0
-"""An agent that has not gone on for so long is not ready, s: its landing zone is full or out of reach."""
+"""An agent that has not continued for so long is not ready, s: its landing zone is full or out of reach."""
 
 _PORT = re.compile(r"(\d{1,5})(?:=(\w+))?")
 
@@ -127,7 +127,7 @@ def read(
         str | None, typer.Option(help="Directory into which tcpdump -C/-G or dumpcap -b rotates files: read on and on.")
     ] = None,
     until_idle: Annotated[
-        float | None, typer.Option(min=0, help="With --follow: end when there was nothing new for so many seconds.")
+        float | None, typer.Option(min=0, help="With --follow: end when there was nothing new for this many seconds.")
     ] = None,
     agent_id: AgentId = None,
     payload: PayloadOption = None,
@@ -146,13 +146,13 @@ def read(
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
 
-    Files that follow each other in time are pieces of one capture: connections go on. A file that cannot be read lands
-    not at all; the other files do, and the exit code is 2. Of one that is cut off or
+    Files that follow each other in time are pieces of one capture: connections continue. A file that cannot be read
+    lands not at all; the other files do, and the exit code is 2. Of one that is cut off or
     damaged the complete packets before that place land, unless --strict is given. Standard input lands as it comes.
 
     With --follow the newest file is read as it grows; a compressed one when a newer one exists, or when it has not
-    grown for ten seconds. Progress is remembered in the landing zone under the agent's id: run it again and it goes on.
-    SIGINT and SIGTERM end it well.
+    grown for ten seconds. Progress is remembered in the landing zone under the agent's id: run it again and it
+    continues. SIGINT and SIGTERM end it well.
 
     Examples:
 
@@ -282,7 +282,7 @@ def live(
         list[str] | None,
         typer.Option(help="TCP port, e.g. 9092 or 9092=kafka; may be given several times. Without it: all TCP."),
     ] = None,
-    duration: Annotated[float | None, typer.Option(min=0, help="End after so many seconds.")] = None,
+    duration: Annotated[float | None, typer.Option(min=0, help="End after this many seconds.")] = None,
     buffer_mib: Annotated[
         int, typer.Option(min=1, max=2047, help="The kernel's buffer; more for bursts.")
     ] = BUFFER_MIB,

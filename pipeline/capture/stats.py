@@ -91,10 +91,10 @@ class CaptureStats:
         tls: of connections that are encrypted, who talks to whom: the first MAX_TLS_PEERS of them.
         other_talk: what other protocols are spoken with which server: the first MAX_OTHER_TALK of them.
         decrypted: connections that were decrypted, whatever they speak inside.
-        unused_keys: captures that hold keys of TLS connections, which nobody asked to use.
+        unused_keys: captures that hold keys of TLS connections, which were not asked for.
         requests, responses: whole frames by (api key, api version) of the request; (None, None) for orphans and tokens.
-        truncated: frames of which the capture lacks the end.
-        closed: frames in the middle of which a peer closed the connection, by who and where,
+        truncated: frames whose end the capture lacks.
+        closed: frames cut off when a peer closed the connection, by who and where,
             see CLOSINGS.
         frames: frames by protocol.
         gaps: losses.
@@ -252,7 +252,7 @@ def order(api: tuple[int | None, int | None]) -> tuple[bool, bool, int, int]:
 
 
 def _api_name(api: tuple[int | None, int | None]) -> str:
-    """Of a MongoDB opcode, which has no version, the name, or the number if nobody knows it."""
+    """Of a MongoDB opcode, which has no version, the name, or the number if it is unknown."""
     key, version = api
     if key is None:
         return "unknown"

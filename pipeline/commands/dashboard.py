@@ -49,7 +49,7 @@ def dashboard(
     proxy_from: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ADDRESS", help="Address or network of that proxy; of nobody else the header is believed."
+            metavar="ADDRESS", help="Address or network of that proxy; the header is ignored from any other address."
         ),
     ] = None,
     conf: Conf = None,

@@ -31,7 +31,7 @@ MANY_FRAMES = 100_000
 """A capture of more is judged in parts, in memory that does not grow with it; but where all tables are wanted."""
 
 HEAVY_FRAMES, FRAME_BYTES = 500_000, 8_500
-"""With all tables, captures of more frames cause a note; a frame takes so many bytes (docs/lab-book/diagnosis.md)."""
+"""With all tables, captures of more frames cause a note; a frame takes this many bytes (docs/lab-book/diagnosis.md)."""
 
 PIECE_FRAMES = 25_000
 """Decoded at once: with their bodies some 70 MB."""
@@ -53,8 +53,8 @@ def diagnose(
         bool,
         typer.Option(
             "--follow",
-            help="Go on: report each incident when it begins, turns out to follow from another, and ends. Of standard "
-            "input, a directory into which files are rotated, or a landing zone that grows; until it ends, or SIGINT.",
+            help="Keep running and report incidents as they start, get a cause, and end. Reads standard input, a "
+            "directory of rotated files, or a landing zone that grows; stops when the input ends or on SIGINT.",
         ),
     ] = False,
     flat: Annotated[

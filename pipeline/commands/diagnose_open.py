@@ -28,7 +28,7 @@ def open_page(found: Diagnosis, lake: Path | None, settings: Settings) -> UserEr
 
     Args:
         found: what to show.
-        lake: where its tables lie already; None: nowhere yet.
+        lake: where its tables are already; None: nowhere yet.
         settings: what queries may take.
 
     Returns:
@@ -47,7 +47,7 @@ def open_page(found: Diagnosis, lake: Path | None, settings: Settings) -> UserEr
         return error
     if page.returncode in (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL):
         return None
-    return UserError("the page could not be shown (see above); what was found stands before that")
+    return UserError("the page could not be shown (see above); what was found is before that")
 
 
 def free_port() -> int:

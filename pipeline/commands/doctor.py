@@ -1,4 +1,4 @@
-"""``wirelake doctor``: what this machine lacks, and the command that mends it."""
+"""``wirelake doctor``: what this machine lacks, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ class Check:
     Attributes:
         required: without it the pipeline does not run; otherwise only ``purpose`` is missing.
         detail: what was found.
-        mend: the command or action that mends it; empty if all is well.
+        fix: the command or action that fixes it; empty if all is well.
     """
 
     name: str
     ok: bool
     required: bool
     detail: str
-    mend: str = ""
+    fix: str = ""
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a check.")] = False) -> None:
-    """Show what this machine lacks and how to mend it. Exit code 2 if something that is required is missing.
+    """Show what this machine lacks and how to fix it. Exit code 2 if something that is required is missing.
 
     Example:
 
@@ -89,21 +89,21 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
 
 def examine() -> Iterator[Check]:
-    """Look at everything, in the order in which one would mend it."""
+    """Look at everything, in the order in which one would fix it."""
     found = ".".join(map(str, sys.version_info[:3]))
     wanted = ".".join(map(str, MIN_PYTHON))
     yield Check("Python", sys.version_info >= MIN_PYTHON, True, found, f"install Python {wanted} or newer")
     yield from _import_names()
     with_spark = _wants_spark()
     yield _java(with_spark)
-    for package, (expected, mend) in _PACKAGES.items():
-        yield _package(package, expected, mend, with_spark)
+    for package, (expected, fix) in _PACKAGES.items():
+        yield _package(package, expected, fix, with_spark)
     yield _dashboard()
     yield _jars(with_spark)
     for tool in (*RUNTIME_TOOLS, *(TEST_TOOLS if in_checkout() else ())):
         path = shutil.which(tool.command)
-        mend = "" if path else install_command(tool)
-        yield Check(tool.command, path is not None, False, path or f"not found; needed for {tool.purpose}", mend)
+        fix = "" if path else install_command(tool)
+        yield Check(tool.command, path is not None, False, path or f"not found; needed for {tool.purpose}", fix)
         if tool is TCPDUMP and path is not None:
             may, right = may_capture(path), "right to capture"
             yield Check(right, may, False, "yes" if may else "no; needed for capturing live", capture_right(path))
@@ -114,9 +114,9 @@ def _import_names() -> Iterator[Check]:
     """What else is called as our packages are: here, on the path, or installed over them."""
     over = list(written_over())
     for name, file in over:
-        mend = f"pip uninstall {name} && pip install --force-reinstall wirelake"
+        fix = f"pip uninstall {name} && pip install --force-reinstall wirelake"
         yield Check(
-            "import names", False, True, f"the distribution {name} has written {file} into a package of ours", mend
+            "import names", False, True, f"the distribution {name} has written {file} into a package of ours", fix
         )
     places = [in_the_way(name, [str(Path.cwd()), *sys.path]) for name in NAMES]
     for place in filter(None, places):
@@ -152,10 +152,10 @@ def _java(required: bool) -> Check:
     return Check("Java", True, True, detail)
 
 
-def _package(name: str, expected: str | None, mend: str, required: bool) -> Check:
+def _package(name: str, expected: str | None, fix: str, required: bool) -> Check:
     found = _installed(name)
     if found is None:
-        return Check(name, False, required, f"not installed; needed for {_PURPOSES[name]}", mend)
+        return Check(name, False, required, f"not installed; needed for {_PURPOSES[name]}", fix)
     if expected is not None and found != expected:
         return Check(
             name, False, True, f"{found}; the others belong with {expected}", f"pip install {name}=={expected}"
@@ -165,22 +165,22 @@ def _package(name: str, expected: str | None, mend: str, required: bool) -> Chec
 
 def _dashboard() -> Check:
     """Only the web page needs it."""
-    package, mend = _DASHBOARD
+    package, fix = _DASHBOARD
     found = _installed(package)
     if found is not None:
         return Check(package, True, False, found)
-    return Check(package, False, False, "not installed; needed for `wirelake dashboard`", mend)
+    return Check(package, False, False, "not installed; needed for `wirelake dashboard`", fix)
 
 
 def _jars(required: bool) -> Check:
-    mend = "wirelake setup"
+    fix = "wirelake setup"
     try:
         unfit = unfit_jars(spark_jars_dir())
     except JarError as error:
-        return Check("Delta jars", False, required, str(error), mend)
+        return Check("Delta jars", False, required, str(error), fix)
     if unfit:
         names = ", ".join(jar.file_name for jar in unfit)
-        return Check("Delta jars", False, required, f"missing or damaged: {names}", mend)
+        return Check("Delta jars", False, required, f"missing or damaged: {names}", fix)
     return Check("Delta jars", True, True, "in place, checksums match")
 
 
@@ -199,11 +199,11 @@ def _resources() -> Iterator[Check]:
 
 def _show(checks: list[Check]) -> None:
     table = Table(box=None, pad_edge=False)
-    for title in ("", "what", "found", "to mend it"):
+    for title in ("", "what", "found", "to fix it"):
         table.add_column(title, overflow="fold")
     for check in checks:
         mark, style = ("✓", "green") if check.ok else ("✗", "bold red") if check.required else ("-", "yellow")
-        table.add_row(Text(mark, style), check.name, check.detail, "" if check.ok else check.mend)
+        table.add_row(Text(mark, style), check.name, check.detail, "" if check.ok else check.fix)
     console = Console()
     console.print(table)
     missing = [check.name for check in checks if check.required and not check.ok]

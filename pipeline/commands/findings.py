@@ -105,7 +105,7 @@ def findings(
 def _unmuted(
     incidents: list[dict[str, Any]], findings: list[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Incidents that nobody muted, and findings of no other ones; says how many are left out."""
+    """Incidents that are not muted, and findings of no other ones; says how many are left out."""
     kept = [row for row in incidents if not row["is_muted"]]
     if left_out := len(incidents) - len(kept):
         words = f"{pluralize(left_out, 'muted incident is', 'muted incidents are')} left out: --muted includes them."
@@ -185,7 +185,7 @@ def _findings_of(lake: Path | str) -> pa.Table:
 
     table = read_table(str(lake), FINDINGS)
     if table is None:
-        if not is_lake(lake) and "://" not in str(lake):  # of what lies elsewhere nobody has looked
+        if not is_lake(lake) and "://" not in str(lake):  # what is elsewhere was not looked at
             raise no_lake(lake)
         name = quote(str(lake))
         if (Path(str(lake)) / WRITTEN_BY_DIAGNOSE).exists():
@@ -257,7 +257,7 @@ def what_was_read(found: Diagnosis, stats: CaptureStats | None, *, is_whole: boo
 
     Args:
         found: what it was judged by.
-        stats: what the capture held; None: nobody knows.
+        stats: what the capture held; None: unknown.
         is_whole: whether all of what was given could be read.
     """
     looked = found.looked

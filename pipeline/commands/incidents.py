@@ -25,10 +25,10 @@ STYLES = {"critical": "bold red", "warning": "bold yellow", "info": "bold blue"}
 MOST_IN_FULL = 50
 """Incidents that are printed in full; it takes a hundredth of a second for each."""
 MOST_IN_SHORT = 100
-"""Further ones of which a line or two are printed; of what is beyond, how many there are."""
+"""Further ones printed in a line or two; of what is beyond, how many there are."""
 _EVIDENCE_SHOWN = 6
 _LABEL = 10
-"""Width of what stands before a text."""
+"""Width of what is before a text."""
 _BELOW = 6
 """Lines of a terminal that what follows the incidents takes: what was read, how many there are, the prompt."""
 
@@ -68,7 +68,7 @@ def show_incidents(
 
 
 def nothing(hidden: int) -> Text:
-    """What stands where nothing is shown, though so many are there that were not asked for."""
+    """What is where nothing is shown, though so many are there that were not asked for."""
     return Text("No incidents match these filters." if hidden else "Nothing found that looks wrong.", "bold green")
 
 
@@ -125,7 +125,7 @@ def print_incident(
         findings: rows of ``gold.findings`` by id.
         commands: those that show it, which are not wrapped, so that they can be copied.
         console: where to.
-        before: what stands before its headline.
+        before: what is before its headline.
         is_short: whether what it rests on is left out.
         was: headlines that were reported of it before.
     """
@@ -203,7 +203,7 @@ def _evidence(row: Row, findings: Mapping[str, Row]) -> RenderableType:
 
 
 def _depth(finding_id: str, causes: Mapping[str, tuple[str, bool]]) -> int:
-    """How many causes an effect has behind it; findings of one trouble stand side by side."""
+    """How many causes an effect has behind it; findings of one trouble are side by side."""
     depth = 0
     for _ in range(len(causes)):
         if finding_id not in causes:

@@ -87,7 +87,7 @@ def backfill(
     date_from: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="First day, UTC.")],
     date_to: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day, inclusive.")],
     lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
-    recode: Annotated[bool, typer.Option("--recode", help="Decode the raw frames anew first.")] = False,
+    recode: Annotated[bool, typer.Option("--recode", help="Decode the raw frames again first.")] = False,
     conf: Conf = None,
 ) -> None:
     """Rebuild the tables of a range of days from raw frames.
@@ -114,7 +114,7 @@ def backfill(
         from pipeline.streaming.job import run_backfill  # noqa: PLC0415 - loads Spark
 
         run_backfill(place, *days, recode=recode, settings=settings.stream, spark=spark, progress=report)
-    Console().print(f"{place} is derived anew from {days[0]} to {days[1]}.", soft_wrap=True)
+    Console().print(f"{place} is rebuilt from {days[0]} to {days[1]}.", soft_wrap=True)
 
 
 def maintain(
@@ -127,10 +127,10 @@ def maintain(
 ) -> None:
     """Compact small files, expire old rows, vacuum unused files.
 
-    How long a table keeps its rows stands in pipeline/tables, and in the settings under `maintain:`. Ages count
+    How long a table keeps its rows is in pipeline/tables, and in the settings under `maintain:`. Ages count
     from the newest frame. Where a stream runs on the lake, it does this between two of its batches.
 
-    --erase deletes whole exchanges in whose frames the value stands, from all tables and their old files. Names:
+    --erase deletes whole exchanges in whose frames the value is, from all tables and their old files. Names:
     client_ip, connection_id, client_id, topic, group_id, member_id, transactional_id, database.
 
     The exit code is 2 if there is no lake, a value to erase makes no sense, this machine lacks what Spark needs, or a

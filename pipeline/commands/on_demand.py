@@ -1,4 +1,4 @@
-"""Commands that are loaded when they are asked for: nobody waits for what another one needs."""
+"""Commands that are loaded when they are asked for: none waits for what another one needs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def register(
     DuckDB (which installs its extension `delta`), or in Trino, where the current catalog is one of the Delta Lake
     connector; Trino gets the tables without views, whose functions it lacks.
 
-    The exit code is 2 if there is no lake, a table of that name lies elsewhere, no metastore is named, or this machine
+    The exit code is 2 if there is no lake, a table of that name is elsewhere, no metastore is named, or this machine
     lacks what Spark needs.
 
     Examples:

@@ -69,7 +69,7 @@ def _install_packages(sure: bool, console: Console) -> None:
         console.print("Nothing was installed.")
         return
     if not apt_install(missing):
-        raise UserError("apt-get failed; its messages are above. Mend that, then run `wirelake setup --system` again.")
+        raise UserError("apt-get failed; its messages are above. Fix that, then run `wirelake setup --system` again.")
 
 
 def _install_jars(console: Console) -> None:

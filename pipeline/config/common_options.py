@@ -1,4 +1,4 @@
-"""The option ``--conf`` of the commands: what stands in the settings file, below what the command line gives."""
+"""The option ``--conf`` of the commands: what is in the settings file, below what the command line gives."""
 
 from __future__ import annotations
 

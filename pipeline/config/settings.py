@@ -79,9 +79,9 @@ class StreamSettings(BaseModel):
     )
     kernel_after_frames: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
-        description="Frames of which a Python worker loads the compiled kernel; frames of 2 MB that are not zero "
-        "suffice. null: as soon as that pays, which is from 1,000 frames or 200 KB on where the kernel is compiled "
-        "(`make setup`), else from 10,000 frames or 2 MB on",
+        description="Number of frames from which a Python worker loads the compiled kernel; frames of 2 MB that are "
+        "not zero suffice. null: as soon as that pays, which is from 1,000 frames or 200 KB on where the kernel is "
+        "compiled (`make setup`), else from 10,000 frames or 2 MB on",
     )
     local_row_limit: Annotated[int, Field(ge=0)] = Field(
         default=500_000,
@@ -94,7 +94,7 @@ class StreamSettings(BaseModel):
     )
     response_timeout: Span = Field(
         default=timedelta(minutes=10),
-        description="A request is given up when its own connection went on for longer than this without the answer",
+        description="A request is given up when its own connection continued for longer than this without the answer",
     )
     abandon_timeout: Span = Field(
         default=timedelta(days=1), description="The same, by the traffic of all connections: for those that fell silent"
@@ -122,7 +122,7 @@ class MaintenanceSettings(BaseModel):
 
     keep_days: dict[str, Annotated[Count, Field(le=_MOST_DAYS)] | None] = Field(
         default_factory=dict,
-        description="Days that a table keeps its rows, by name; null: for ever; default: as pipeline/tables sets it",
+        description="Days that a table keeps its rows, by name; null: forever; default: as pipeline/tables sets it",
     )
     vacuum_hours: Annotated[int, Field(ge=24, le=24 * _MOST_DAYS)] = Field(
         default=168,
@@ -143,7 +143,7 @@ class MaintenanceSettings(BaseModel):
         return value
 
     def days_kept(self, table: Table) -> int | None:
-        """Days that a table keeps its rows; None: for ever."""
+        """Days that a table keeps its rows; None: forever."""
         return _days_kept(self.keep_days, table.full_name)
 
 
@@ -174,9 +174,7 @@ class SqlSettings(BaseModel):
     command_seconds: Seconds = Field(
         default=3600.0, description="How long a query of the command may take, e.g. a join of a table with itself"
     )
-    page_seconds: Seconds = Field(
-        default=30.0, description="The same of the page, where each query is one of a visitor"
-    )
+    page_seconds: Seconds = Field(default=30.0, description="Seconds after which a query of the page is stopped")
     page_rows: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=1000, description="Rows of an answer that the page shows: a browser holds all of them"
     )
@@ -207,7 +205,7 @@ class Settings(BaseSettings):
     file_access: FileAccess = Field(
         default="private",
         description="Who may read landing zone, lake and checkpoints: private (this user alone) or group (a job or a "
-        "page of another user). A capture shows what nobody else on the machine should see",
+        "page of another user). A capture shows what no other user of the machine should see",
     )
     stream: StreamSettings = StreamSettings()
     maintain: MaintenanceSettings = MaintenanceSettings()
@@ -286,12 +284,13 @@ def _warn(text: str) -> None:
 def environment_of(settings: Settings, *sections: str) -> dict[str, str]:
     """Variables by which another process of ours loads these sections as they are here, whatever file they are from.
 
-    Only of sections: none of them holds a secret, and the program's other settings concern nobody else.
+    Only of sections: none of them holds a secret, and the program's other settings are its own.
     """
     return {f"WIRELAKE_{name.upper()}": getattr(settings, name).model_dump_json() for name in sections}
 
 
 def _read_yaml(conf: Path) -> dict[str, Any]:
+    """The content of a settings file. Errors of Pydantic's own YAML source quote lines, which may hold secrets."""
     try:
         content = yaml.safe_load(conf.read_text(encoding="utf-8"))
     except OSError as error:
@@ -308,7 +307,7 @@ def _read_yaml(conf: Path) -> dict[str, Any]:
 
 
 def _place(error: yaml.YAMLError) -> str:
-    """Where it stops being YAML, and why, without what stands there."""
+    """Where it stops being YAML, and why, without what is there."""
     mark = getattr(error, "problem_mark", None)
     where = f": line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
     return f"{where}: {getattr(error, 'context', None) or 'it cannot be read'}"
@@ -347,7 +346,7 @@ def _explain(error: ErrorDetails) -> str:
     if loc[:1] == ("payload_key",):
         return f"payload_key: {message}; put it in quotes"
     given = error["input"]
-    # A text may be a secret that stands in the wrong place; and a path, since a list or mapping may be one. So may a
+    # A text may be a secret that is in the wrong place; and a path, since a list or mapping may be one. So may a
     # number where a text belongs: a key of digits alone.
     is_shown = isinstance(given, (bool, int, float)) and error["type"] not in _OF_TEXTS
     hint = "; put it in quotes" if error["type"] == "string_type" and isinstance(given, (bool, int, float)) else ""

@@ -15,7 +15,7 @@ _EVERYBODY = 0o007
 
 
 def new_token() -> str:
-    """A token that nobody guesses, fit for a URL."""
+    """A token that cannot be guessed, fit for a URL."""
     return secrets.token_urlsafe(32)
 
 

@@ -46,8 +46,8 @@ def offsets_chart(
         lake: the lake's folder or URL.
         topic: name, or id where the name is not known.
         partition: index.
-        group: whose commits are shown; None: the group of which most was seen there.
-        cluster: None: the one of which most was seen there.
+        group: whose commits are shown; None: the group seen most there.
+        cluster: None: the one seen most there.
         start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
         end: last moment, likewise.
         dark: whether it is drawn on a dark background.
@@ -80,7 +80,7 @@ def group_chart(
     Args:
         lake: the lake's folder or URL.
         group: its ``group.id``.
-        cluster: None: the one of which most was seen of a group of this name.
+        cluster: None: the one where a group of this name was seen most.
         start: first moment, inclusive; with no zone it is UTC. None: as long as the lake has data.
         end: last moment, likewise.
         dark: whether it is drawn on a dark background.
@@ -213,7 +213,7 @@ def finding_chart(
     """The picture that shows a finding: its partition, else its group over time, else its connection as a sequence.
 
     Of what was asked of a partition and refused it is the connection; of a share group what became of its records; of
-    what the capture lost when that was, and of which clients.
+    what the capture lost when that was, and of what clients.
 
     Args:
         lake: the lake's folder or URL.

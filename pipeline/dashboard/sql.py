@@ -101,7 +101,7 @@ class Lake:
 
         Args:
             wanted: names in small letters, without schema; None: all.
-            readable: go on with those that can be read, and note the others in ``unreadable``.
+            readable: continue with those that can be read, and note the others in ``unreadable``.
 
         Raises:
             UserError: there is no lake, or a table of these cannot be read or leads out of its folder; with
@@ -220,7 +220,7 @@ def connect(place: Path | str, limits: SqlSettings | None = None) -> duckdb.Duck
 
 
 def connect_tables(tables: Mapping[str, pa.Table], limits: SqlSettings | None = None) -> duckdb.DuckDBPyConnection:
-    """A connection as :func:`connect` gives it, to tables in memory, of which no lake is written.
+    """A connection as :func:`connect` gives it, to tables in memory, without a lake.
 
     Args:
         tables: by full name; those of the registry that are missing are empty.
@@ -296,7 +296,7 @@ def open_query(lake: Lake, sql: str, most: int | None, batch: int) -> pa.RecordB
     """Run one query and return its rows as they come; the tables that it names are opened before.
 
     Args:
-        lake: of which nothing is open yet, and whose connection is for this query alone.
+        lake: nothing of it is open yet, and its connection is for this query alone.
         sql: one query.
         most: rows after which it ends; None: all.
         batch: rows that come at once.

@@ -81,7 +81,7 @@ class AgentProcess:
 
     def _begin(self) -> None:
         how = ["--publish-every", str(PUBLISH_EVERY_S), "--most-lying", str(MOST_WAITING)]
-        how += ["--store-timeout", "0"]  # nobody would see that it waits
+        how += ["--store-timeout", "0"]  # its waiting would not be seen
         how += ["--payload", "lengths", "--agent-id", DEFAULT_AGENT_ID]
         self._process = subprocess.Popen(
             [
@@ -91,7 +91,7 @@ class AgentProcess:
             stdin=self._stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             env={**os.environ, **environment_of(self._settings, "work")},
         )  # fmt: skip
-        # A file would lie where no room may be left: the reason of most troubles.
+        # A file would be where no room may be left: the reason of most troubles.
         self._listeners = [
             threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True),
             threading.Thread(target=self._take_counts, args=(self._process.stdout,), daemon=True),

@@ -35,9 +35,9 @@ class Looked:
     Attributes:
         copies: connections that are left out, for they carry the packets of others.
         translated: those of them with other addresses or ports.
-        judged: exchanges of which a decoded half says something about both: paired ones, requests without an answer by
+        judged: exchanges with a decoded half that says something about both: paired ones, requests without an answer by
             design, and unanswered ones of connections that were captured without loss.
-        cut: exchanges of which no half could be decoded, since it was cut off or is damaged.
+        cut: exchanges with no decodable half, since it was cut off or is damaged.
         first_us, last_us: of the first and the last frame, µs since the epoch; None without any.
         unspoken: connections that carried no message of Kafka or MongoDB: refused, not answered, silent, of others.
     """
@@ -67,7 +67,7 @@ class Diagnosis:
         derived: rows of bronze, silver and gold, and requests that still wait for their response.
         findings, incidents: rows of ``gold.findings`` and ``gold.incidents``.
         looked: how much was judged.
-        errors: steps that failed, of which nothing is known; the rest was judged all the same.
+        errors: steps that failed, with nothing known; the rest was judged all the same.
         places: of all frames the columns by which :mod:`pipeline.embedded.frame_numbers` finds them in their capture;
             None: they are too many.
     """

@@ -1,4 +1,4 @@
-"""Landed rows of something that goes on: a pipe, a directory into which files are rotated, a landing zone."""
+"""Landed rows of something that continues: a pipe, a directory into which files are rotated, a landing zone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Feed:
 
     Args:
         news: the files of a landing zone.
-        agent: who writes them, if that is us; else nobody knows when it ends.
+        agent: who writes them, if that is us; else its end is unknown.
     """
 
     def __init__(self, news: NewFiles, agent: AgentProcess | None) -> None:
@@ -58,7 +58,7 @@ class Feed:
 
     @property
     def can_end(self) -> bool:
-        """Whether it ends by itself, or after :meth:`stop`; of somebody else's landing zone nobody knows."""
+        """Whether it ends by itself, or after :meth:`stop`; of somebody else's landing zone it is unknown."""
         return self._agent is not None
 
     @property

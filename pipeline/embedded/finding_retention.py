@@ -1,4 +1,4 @@
-"""Findings that are past and stay known: so many of them, and no more; the oldest are forgotten."""
+"""Findings that are past and stay known: this many of them, and no more; the oldest are forgotten."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 MOST_PAST = 500
-"""Findings that are found no more. They are grouped anew at each judgement, a thousand in some 0.4 s of CPU."""
+"""Findings that are found no more. They are grouped again at each judgement, a thousand in some 0.4 s of CPU."""
 
 MOST_PAST_OF_CAPTURE = 10_000
-"""The same of a capture that is judged in parts: each part takes longer, and its answer comes at the end."""
+"""Findings kept of a capture that is judged in parts: each part takes longer, and its answer comes at the end."""
 
 MOST_REPORTED = 10_000
-"""Findings of which it is known that they were reported, after they have gone: one that comes again is no news."""
+"""Findings known to be reported, after they have gone: one that comes again is no news."""
 
 Row = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ def remembered(rows: Sequence[Row], found: Collection[str], roots: Collection[st
 
     Whole incidents go first, or else what is left of one would be reported as another; those that are over before those
     that are not, the oldest first. The newest critical one stays: that there was one must be known in the end. If that
-    is not enough, for one incident goes on and on, what is past of it goes, but not its root, by which it is known.
+    is not enough, for an incident that never ends, what is past of it goes, but not its root, by which it is known.
 
     Args:
         rows: as they were judged last, each with its ``incident_id``.
@@ -46,7 +46,7 @@ def remembered(rows: Sequence[Row], found: Collection[str], roots: Collection[st
 
 
 def _incidents_past(rows: Sequence[Row], found: Collection[str]) -> list[list[Row]]:
-    """Incidents of which nothing is found now, those that may be forgotten first before the others."""
+    """Incidents with nothing found now, those that may be forgotten first before the others."""
     incidents: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         incidents[row["incident_id"]].append(row)

@@ -1,4 +1,4 @@
-"""Incidents that are reported while traffic goes on: each when it begins, gets another root, and ends."""
+"""Incidents that are reported while traffic continues: each when it begins, gets another root, and ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pipeline.analysis.rules.model import SEVERITIES
 
 _MOST_GONE = 1_000
-"""Incidents of which nothing is found any more, that are known to have been reported."""
+"""Incidents with nothing found any more that are known to have been reported."""
 
 _MOST_ROOTS = 100
 """Roots that an incident was reported with, that are known: the last ones."""
@@ -52,7 +52,7 @@ class ReportedIncidents:
     _last: list[_Reported] = field(default_factory=list)
 
     def changes(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[IncidentChange]:
-        """What is new in all incidents of now, in their order. One of which nothing is found any more is over."""
+        """What is new in all incidents of now, in their order. One with nothing found any more is over."""
         now = list(rows)
         earlier = self._earlier(now)
         all_roots = {root for one in self._last for root in one.roots}

@@ -123,7 +123,7 @@ def open_inputs(
 ) -> Iterator[Inputs]:
     """Read captures as ``wirelake capture read`` does, or a landing zone that it wrote.
 
-    What is read of a capture lies, redacted by the payload policy ``lengths``, in a private temporary folder meanwhile.
+    What is read of a capture is, redacted by the payload policy ``lengths``, in a private temporary folder meanwhile.
     Standard input that is cut off is read up to there, for it cannot be read again: see Inputs.cut.
 
     Args:
@@ -138,7 +138,7 @@ def open_inputs(
     if len(wanted) == 1 and is_landing_zone(wanted[0]):
         if tls_keylog is not None or tls_embedded_keys or allow_truncated:
             raise UserError(
-                f"{wanted[0]} is a landing zone, of which all is read already: --tls-keylog, --tls-embedded-keys and "
+                f"{wanted[0]} is a landing zone, which is read already: --tls-keylog, --tls-embedded-keys and "
                 "--allow-truncated are for captures"
             )
         yield Inputs(Path(wanted[0]), None, is_ours=False)
@@ -159,7 +159,7 @@ def open_inputs(
                 tls_keylog=tls_keylog,
                 tls_embedded_keys=tls_embedded_keys,
                 work=work,
-                store_timeout_s=0.0,  # nobody sees that we wait, and nothing is lost that could not be read again
+                store_timeout_s=0.0,  # our waiting would not be seen, and nothing is lost that could not be read again
                 are_read_once=True,
                 on_progress=on_progress,
                 on_error=on_error,

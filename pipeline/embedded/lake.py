@@ -93,7 +93,7 @@ def write_lake(root: Path, tables: Mapping[str, pa.Table]) -> None:
 
 
 def _keep_notes(root: Path, fresh: Path) -> None:
-    """What people noted of incidents goes on: an incident that is found again has the same id."""
+    """What people noted of incidents continues: an incident that is found again has the same id."""
     if (held := root / INCIDENT_NOTES.path).is_dir():
         shutil.rmtree(fresh / INCIDENT_NOTES.path)
         shutil.copytree(held, fresh / INCIDENT_NOTES.path)

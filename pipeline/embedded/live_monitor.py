@@ -1,4 +1,4 @@
-"""How everything stands while traffic goes on, from landed rows: groups, traffic, incidents."""
+"""How everything is while traffic continues, from landed rows: groups, traffic, incidents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEWS_US = 30_000_000
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """How everything stands. Times are µs since the epoch.
+    """How everything is. Times are µs since the epoch.
 
     Attributes:
         window: the span that rates and latencies are taken over.
@@ -160,7 +160,7 @@ class LiveMonitor:
         return self._following.limits()
 
     def now(self, now_us: int | None = None) -> Snapshot | None:
-        """How things stand; None before anything was judged, or if more came since.
+        """How things are; None before anything was judged, or if more came since.
 
         Args:
             now_us: what time it is, µs since the epoch; None: that of the last frame.
@@ -178,7 +178,7 @@ class LiveMonitor:
         self._news = {key: news for key, news in self._news.items() if at_us - news[1] <= NEWS_US}
         with self._following.noting_errors():
             groups = attempt(
-                "groups as they stand now",
+                "groups as they are now",
                 lambda: groups_now(derived.of(OFFSET_TIMELINE), states, window),
                 list[GroupNow],
             )

@@ -18,7 +18,7 @@ _MOST_FILES = 32
 """Files that are taken at once."""
 
 _ENOUGH_ROWS = 50_000
-"""No further file is taken at once with so many rows: decoded they take some 100 MB."""
+"""No further file is taken at once with this many rows: decoded they take some 100 MB."""
 
 _SETTLED_NS = 2_000_000_000
 """A folder's time of change may stay the same for so long although another file has come: clocks are coarse, ns."""

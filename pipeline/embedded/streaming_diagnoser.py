@@ -1,4 +1,4 @@
-"""Judges while traffic goes on: findings and incidents are reported when they begin, get worse, and end.
+"""Judges while traffic continues: findings and incidents are reported when they begin, get worse, and end.
 
 Frames come in pieces. After each piece the whole of what is kept is judged, by the functions that judge a capture. So
 the findings in the end are those of ``diagnose`` of all of it, however it was cut, unless something had to be dropped.
@@ -35,11 +35,11 @@ LEAST_EXCHANGES = 5_000
 """Kept, however long it takes to judge them."""
 
 _MANY_EXCHANGES = 50_000
-"""Where so many are judged, giving memory back between the steps takes little beside them."""
+"""From this many frames on, giving memory back between the steps takes little beside them."""
 
 MOST_OF_CAPTURE, STAYS_OF_CAPTURE = 250_000, 1 / 3
 """Exchanges of a capture that are judged at once, and the share of them that is judged again with the next ones: as
-many as stay of traffic that goes on."""
+many as stay of traffic that continues."""
 
 MOST_PLACES = 1_000_000
 """Frames of a capture whose place in it is noted: some hundred MB."""
@@ -50,7 +50,7 @@ _LIMITS = {
     "halves": "more requests without an answer than are kept: from now on the older half is dropped each time; the "
     "answer to one of these counts as one without a request",
     "connections": "more connections than are known at once: those that were silent for longest are forgotten; one of "
-    "them that goes on counts anew",
+    "them that continues starts counting again",
     "names": f"more servers or topics than are known at once ({MOST_FACTS:,}): those that were named longest ago are "
     "forgotten, and stand by their address or id until they are named again",
     "past": "more findings that are past than are kept: those that were over first are forgotten; they were reported, "
@@ -77,7 +77,7 @@ class Reported:
     """What of findings was reported, so that nothing is reported twice.
 
     Args:
-        most: findings that have gone, of which it stays known that they were reported.
+        most: findings that have gone and are remembered as reported.
     """
 
     most: int = MOST_REPORTED
@@ -252,7 +252,7 @@ class StreamingDiagnoser:
         return changes
 
     def skip_changes(self) -> None:
-        """Nobody wants to know what has changed until now."""
+        """Drop what has changed until now."""
         self._unreported, self._unreported_incidents = [], []
 
     def limits(self) -> list[str]:

@@ -1,1 +1,1 @@
-"""Tables of the lake: reading and writing them, their layout, and where they lie."""
+"""Tables of the lake: reading and writing them, their layout, and where they are."""

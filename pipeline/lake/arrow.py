@@ -143,7 +143,7 @@ def taken(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
 
 
 def pointing_to(texts: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
-    """The same of a column in one array, without a copy: a dictionary array whose dictionary is that array."""
+    """Texts at ``rows``, without a copy: a dictionary array whose dictionary is that array."""
     (values,) = in_one_array(texts).chunks or [pa.array([], texts.type)]
     if values.null_count:
         rows = pc.if_else(values.is_valid().take(rows), rows, None)
@@ -158,7 +158,7 @@ def plain_texts(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def with_plain_texts(rows: pa.Table) -> pa.Table:
-    """Rows of which no column points to other texts any more."""
+    """Rows without columns that point to other texts."""
     for number, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type):
             rows = rows.set_column(number, field.name, plain_texts(rows.column(number)))

@@ -128,7 +128,7 @@ def open_table(lake: str, table: Table) -> OpenTable | None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A table with its log, under the name by which it lies in the lake."""
+    """A table with its log, under the name by which it is in the lake."""
 
     delta: DeltaTable
     actions: pa.Table
@@ -141,7 +141,7 @@ def open_dataset(lake: str, table: Table) -> Any | None:
     """A table of the lake as a ``pyarrow.dataset.Dataset``; None if it is not there.
 
     The log is a list of paths, which a stranger's lake may lead anywhere: it is opened only if everything that it
-    names lies in the table's folder, and nothing on the way there is a link.
+    names is in the table's folder, and nothing on the way there is a link.
 
     Files of a folder are opened by Arrow's own file system. The one that deltalake hands to Arrow by default is written
     in Python, so that the bytes it reads are Python objects, and the last of Arrow's threads to let go of them takes
@@ -213,7 +213,7 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
 def _unreadable(lake: str, table: Table, error: Exception) -> UserError:
     """In one line: delta-rs adds to some errors where in its code they came from.
 
-    The system's own reason comes as a tree in colours, of which the last line is the reason.
+    The system's own reason comes as a tree in colours, whose last line is the reason.
     """
     if isinstance(error, PermissionError) or "ermission denied" in str(error):
         refusing = why_unreadable(f"{lake}/{table.path}/{_LOG}")
@@ -332,7 +332,7 @@ def _local(lake: str) -> str | None:
 def _demand_own_log(folder: str, table: Table) -> None:
     log = f"{folder}/{table.path}/{_LOG}"
     if os.path.realpath(log) != log:
-        raise _leaves(table, f"{table.path}/{_LOG} is a link, or lies behind one")
+        raise _leaves(table, f"{table.path}/{_LOG} is a link, or is behind one")
     newest = ""
     for entry in os.scandir(log):
         if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
@@ -371,7 +371,7 @@ def _demand_own_files(actions: pa.Table, folder: str | None, table: Table) -> No
                 raise _leaves(table, f"{path!r} is a link or no file")
     for parent in parents:
         if os.path.realpath(parent) != parent:
-            raise _leaves(table, f"{parent!r} is a link, or lies behind one")
+            raise _leaves(table, f"{parent!r} is a link, or is behind one")
 
 
 def _decoded(path: str) -> str | None:

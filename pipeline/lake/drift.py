@@ -23,7 +23,7 @@ OWN: Mapping[str, str] = {
     "delta.enableDeletionVectors": "false",
     "delta.columnMapping.mode": "none",
     "delta.enableVariantShredding": "false",
-    # A stream that was down for a week goes on where it stopped, and replays are still recognised as such.
+    # A stream that was down for a week continues where it stopped, and replays are still recognised as such.
     "delta.logRetentionDuration": "interval 30 days",
     "delta.setTransactionRetentionDuration": "interval 365 days",
 }

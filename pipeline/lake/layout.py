@@ -41,7 +41,7 @@ def demand_layout(lake: str, properties: Mapping[str, str | None]) -> None:
 
 
 def demand_types(lake: str, table: Table, schema: pa.Schema) -> None:
-    """Refuse a table of which no query would read a column as what it is.
+    """Refuse a table with a column that queries would misread.
 
     Args:
         lake: the lake's folder or URL.

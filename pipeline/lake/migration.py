@@ -61,12 +61,12 @@ def _steps(held: DeltaTable, table: Table, names: set[str], *, is_former: bool) 
     renamed = [one for one in table.columns if one.former_name is not None and one.former_name in names]
     if is_former and any(one.has_former for one in table.columns):
         of_columns = f"{pluralize(len(renamed), 'column')} and for " if renamed else ""
-        yield f"is written anew with the names of today for {of_columns}its states"
+        yield f"is rewritten with the names of today for {of_columns}its states"
     known = names | {one.name for one in renamed}
     if table is EXCHANGES and BODY_NAMES & names:
         actions = held.get_add_actions(flatten=True)
         rows = sum(one or 0 for one in actions.column("num_records").to_pylist())
-        yield f"is written anew without bodies ({pluralize(rows, 'row')}), which stay in bronze.frames"
+        yield f"is rewritten without bodies ({pluralize(rows, 'row')}), which stay in bronze.frames"
         return
     if added := [one.name for one in table.columns if one.name not in known]:
         yield f"gets {pluralize(len(added), 'column')} that it lacks: {listed(added)}"

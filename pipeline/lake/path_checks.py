@@ -62,7 +62,7 @@ def is_landing_zone(place: object) -> bool:
 
 
 def meant_url(place: str) -> str:
-    """The URL that ``s3:/bucket/x`` was to be; empty: it is a URL, or a path that nobody takes for one."""
+    """The URL that ``s3:/bucket/x`` was to be; empty: it is a URL, or a path that cannot be taken for one."""
     found = _ONE_SLASH.fullmatch(place)
     if found is None:
         return ""

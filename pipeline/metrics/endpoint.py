@@ -75,7 +75,7 @@ class Exposed:
         self._samples = tuple(samples)
 
     def beat(self) -> None:
-        """The process goes on with its work."""
+        """The process continues with its work."""
         self._beat = time.monotonic()
         self._supervisor.alive()
 
@@ -90,7 +90,7 @@ class Exposed:
             return "it has not begun yet"
         silent_s = time.monotonic() - self._beat
         if self._most_silent_s is not None and silent_s > self._most_silent_s:
-            return f"it has not gone on for {silent_s:.0f} s"
+            return f"it has not continued for {silent_s:.0f} s"
         return self._must_hold()
 
 

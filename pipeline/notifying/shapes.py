@@ -40,7 +40,7 @@ def as_json(change: IncidentChange, lake: str, page: str | None) -> dict[str, An
 
     Args:
         change: what happened to it.
-        lake: where it stands.
+        lake: where it is.
         page: address of the web page; None: not known.
     """
     row = change.row
@@ -113,4 +113,4 @@ MESSAGES: Mapping[Shape, Callable[[IncidentChange, str, str | None], dict[str, A
     Shape.JSON: as_json,
     Shape.SLACK: as_slack,
 }
-"""Shapes of which each change is a message of its own."""
+"""Shapes in which each change is a message of its own."""

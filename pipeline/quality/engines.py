@@ -194,7 +194,7 @@ class BySpark:
         return _report(self._source, table, with_conditions, expectation_suite(table)), rows.count()
 
     def asked(self, tables: Sequence[Table], beside: Beside = NOTHING) -> AbstractContextManager[Ask]:
-        """See Engine: by DuckDB where the tables lie on this machine."""
+        """See Engine: by DuckDB where the tables are on this machine."""
         if self.lake.is_local:
             return asked_here({**tables_here(self.lake.root, _in_lake(tables, beside)), **beside})
         return asked_by_spark(self._spark, self.lake, tables, beside)

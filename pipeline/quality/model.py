@@ -22,7 +22,7 @@ Rests = Literal["landing", "silver", "gold", "manifests"]
 COUNTS = pa.schema({"subject": pa.string(), "expected": pa.int64(), "found": pa.int64()})
 """What is compared: numbers that must be equal, of each subject."""
 NOT_JUDGED = "not judged"
-"""Stands in the message of a check that could not be made."""
+"""Part of the message of a check that could not be made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 A query gives a row for each subject (a day, a table): what is ``expected``, and what is ``found``. It is written in
 what Spark SQL and DuckDB have in common: a lake on this machine is asked by DuckDB, any other by Spark
-(:mod:`pipeline.quality.reconcile`). Tables are views named ``schema_table``. ``{since}`` is the first UTC day of which
+(:mod:`pipeline.quality.reconcile`). Tables are views named ``schema_table``. ``{since}`` is the first UTC day for which
 all tables hold everything, as ``DATE '2026-11-29'``: what is older, maintenance may have dropped from one of them
-before the others. ``{before}`` is the day before, on which a request may lie whose answer is of that day; ``{now_us}``
+before the others. ``{before}`` is the day before, that may have a request whose answer is of that day; ``{now_us}``
 is the time, µs since the epoch.
 """
 
@@ -34,7 +34,7 @@ from pipeline.tables import (
 )
 
 LONGEST_PAUSE_TIMES = 3
-"""A lake is quiet when no file has landed for so many times its longest pause so far."""
+"""A lake is quiet when no file has landed for this many times its longest pause so far."""
 VOLUME_DAYS = 7
 """Days before the last whole one that its volume is compared with."""
 VOLUME_SHARE = 5

@@ -35,7 +35,7 @@ def waits_for(lake: Lake) -> set[Rests]:
 def whole_since(
     relation: Relation, newest: date | None, frames_kept_from: date | None, settings: MaintenanceSettings
 ) -> date | None:
-    """The first UTC day of which all tables of a relation hold everything; None: they hold all that they ever did.
+    """The first UTC day for which all tables of a relation hold everything; None: they hold all that they ever did.
 
     Args:
         relation: which one.

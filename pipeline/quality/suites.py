@@ -1,7 +1,7 @@
 """What must hold in bronze, silver and gold: one Great Expectations suite for each table.
 
 What the registry knows (columns, not null, keys, CHECK constraints) is derived from it, so a new table is checked as
-soon as it is declared; what needs knowledge of a protocol stands here, by table.
+soon as it is declared; what needs knowledge of a protocol is here, by table.
 """
 
 from __future__ import annotations

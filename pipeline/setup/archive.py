@@ -5,6 +5,7 @@
 ``wirelake-env.tar.gz``
     the Python packages that ours need, without pyspark, which a cluster has. They are those of this environment, so a
     worker needs the same minor version of Python and the same kind of machine. Changes with ``requirements.lock`` only.
+    venv-pack and conda-pack take the whole environment, pyspark and tools of development with it.
 two jars
     of Delta Lake, from where ``make setup`` put them.
 

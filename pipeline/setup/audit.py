@@ -1,8 +1,9 @@
-"""What is known against that of which a release is made: ``python -m pipeline.setup.audit dist``.
+"""Known vulnerabilities of what a release is made of: ``python -m pipeline.setup.audit dist``.
 
 Reads the newest bill of materials that ``make dist`` wrote, and ``requirements.lock``, which has what tests need, too.
 Licences are compared with a list of those that we may ship beside; versions are looked up in OSV, which knows the
 advisories of Python packages and of jars. Whatever could not be looked up is reported, and never counted as sound.
+pip-audit would do for the packages, but knows no jars: both are asked for together.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def without_bom(folder: Path, server: str = OSV) -> tuple[bool, str]:
         _ask(server, [_ANY])
     except UnreachableError as error:
         return True, f"{nothing} without a network: {error}"
-    return False, f"{nothing}, though {server} answers: type `make dist`, and mend what it reports"
+    return False, f"{nothing}, though {server} answers: type `make dist`, and fix what it reports"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -59,7 +59,7 @@ class JarError(Exception):
 
 
 def spark_jars_dir() -> Path:
-    """The folder of Spark's own jars: whatever lies there is on the class path of each ``spark-submit``.
+    """The folder of Spark's own jars: whatever is there is on the class path of each ``spark-submit``.
 
     Raises:
         JarError: pyspark is not installed.

@@ -88,7 +88,7 @@ def _complete(bom: dict[str, Any], wheel: Path, jars: list[dict[str, Any]]) -> N
 
 
 def jar_components(directory: Path) -> Iterator[dict[str, Any]]:
-    """The jars of a folder; those whose Maven coordinates stand in them or follow from nothing but their name."""
+    """The jars of a folder; those whose Maven coordinates are in them or follow from nothing but their name."""
     for path in sorted(directory.glob("*.jar")):
         named = _JAR_NAME.fullmatch(path.name)
         group, artifact, version = _coordinates(path) or (
@@ -127,7 +127,7 @@ def _hash_of(data: bytes) -> dict[str, str]:
 
 
 def main() -> int:
-    """Build into the folder of the command line. Returns 0, or 2 with what has to be mended."""
+    """Build into the folder of the command line. Returns 0, or 2 with what has to be fixed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cyclonedx", type=Path, required=True, metavar="CYCLONEDX_PY")

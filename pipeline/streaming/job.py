@@ -116,7 +116,7 @@ class _Job:
                 serve(self.lake, self.do)
 
     def do(self, request: Backfill | Maintenance, progress: Progress) -> None:
-        """Do what is asked for, of which the queries have read everything before.
+        """Do what is asked for, once the queries have read everything before.
 
         Raises:
             RefusedError: it cannot be done; or steps failed and were left out, while everything else was done.
@@ -226,14 +226,14 @@ def run_backfill(
     spark: SparkSession | None = None,
     progress: Progress = lambda _: None,
 ) -> None:
-    """Derive silver and gold of some days anew from bronze; the result is what the stream would have written.
+    """Rebuild silver and gold of a range of days from bronze; the result is what the stream would have written.
 
     On a lake on which a stream runs the stream does it, between two batches.
 
     Args:
         lake: root of the lake.
         date_from, date_to: days, inclusive.
-        recode: decode the raw frames anew first, with this codec.
+        recode: decode the raw frames again first, with this codec.
         settings, spark, progress: as for :func:`run_stream`.
 
     Raises:
@@ -254,7 +254,7 @@ def run_maintenance(
     spark: SparkSession | None = None,
     progress: Progress = lambda _: None,
 ) -> None:
-    """Compact tables, drop what is older than they keep, remove files that nobody needs; erase what is named.
+    """Compact tables, drop what is older than they keep, remove unused files; erase what is named.
 
     On a lake on which a stream runs the stream does it, between two batches.
 
@@ -297,7 +297,7 @@ def _perform(
     if place.is_local:
         perform(place, request, do, progress)
         return
-    with job_lock(place, session, progress) as still_held:  # nobody can be asked there: the stream must have ended
+    with job_lock(place, session, progress) as still_held:  # there is no one to ask there: the stream must have ended
         do(request, progress, still_held)
 
 
@@ -325,7 +325,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--conf", type=Path, metavar="FILE", help="settings: conf/local.yaml, conf/cluster.yaml")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--landing", help="root of the landing zone (stream)")
-    what.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="derive days anew: the first")
+    what.add_argument("--backfill-from", type=date.fromisoformat, metavar="DAY", help="rebuild days: the first")
     what.add_argument("--maintain", action="store_true", help="compact tables, drop what is too old")
     parser.add_argument("--once", action="store_true", help="drain what has landed, and end")
     parser.add_argument(
@@ -339,7 +339,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--recode",
         action=argparse.BooleanOptionalAction,
         default=False,
-        help="with a backfill: decode the raw frames anew",
+        help="with a backfill: decode the raw frames again",
     )
     chosen = parser.parse_args(argv)
     if (chosen.backfill_from is None) != (chosen.backfill_to is None):

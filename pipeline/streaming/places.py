@@ -36,7 +36,7 @@ def check_places(landing: str | Path, lake: str | Path) -> None:
 
 
 def check_made(lake: str | Path, needed: Table | None = None) -> None:
-    """Look whether there is a lake that a job can go on with; of one in an object store that shows when it is read.
+    """Look whether there is a lake that a job can continue with; of one in an object store that shows when it is read.
 
     Tables and columns that it lacks do not matter: an older release made it, and a job adds them.
 

@@ -50,7 +50,7 @@ _ENDING_S = 60.0
 
 
 class StreamError(UserError):
-    """Raised when a query of the job failed. What it had committed stays; the next run goes on from there."""
+    """Raised when a query of the job failed. What it had committed stays; the next run continues from there."""
 
 
 @dataclass(slots=True)
@@ -240,7 +240,7 @@ class Queries:
 
         source = (
             self.spark.readStream.format("delta")
-            .option("skipChangeCommits", "true")  # days decoded anew and days expired are no news
+            .option("skipChangeCommits", "true")  # days decoded again and days expired are no news
             .option("maxFilesPerTrigger", self.settings.max_frames_files_per_trigger)
             .load(self.lake.path(FRAMES))
             .select(*names_alone())
@@ -280,7 +280,7 @@ class Queries:
                 if (error := query.exception()) is not None and GateClosedError.__name__ not in str(error):
                     raise StreamError(
                         f"the query `{query.name}` stopped: {cause_of(error)}\n"
-                        "Mend the cause and run again: it goes on where it stopped."
+                        "Fix the cause and run again: it continues where it stopped."
                     ) from error
         finally:
             for query in queries:

@@ -141,7 +141,7 @@ def _refresh_holders(rows: LakeIO, facts: Facts, found: _News, settings: StreamS
 
 
 def _refresh_offsets(rows: LakeIO, facts: Facts, found: _News, settings: StreamSettings) -> None:
-    """Where partitions and groups stood."""
+    """Where partitions and groups were."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
         _refresh(OFFSET_TIMELINE, refresh_timeline, rows, facts, since, settings.lag_lookback)
 

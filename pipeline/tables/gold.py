@@ -56,7 +56,7 @@ OFFSET_TIMELINE = Table(
             "lag_read_committed",
             "bigint",
             "Records from committed_offset to last_stable_offset: equal to lag if that is the end of the log; at least "
-            "so many, as of last_stable_ts, if an open transaction held it then; null if it is older than the end of "
+            "this many, as of last_stable_ts, if an open transaction held it then; null if it is older than the end of "
             "the log or the commit",
         ),
         optional(
@@ -66,7 +66,7 @@ OFFSET_TIMELINE = Table(
         optional(
             "incarnation",
             "int",
-            "Which topic of this name, as in silver.topics: one made anew begins with nothing known",
+            "Which topic of this name, as in silver.topics: a recreated one begins with nothing known",
         ),
         optional(
             "lost_to_retention",
@@ -169,7 +169,7 @@ MONGO_MINUTES = Table(
         optional("namespace", "string", "database.collection, or the database alone"),
         optional("application", "string", "appName of the connections; null if not known"),
         required("commands", "bigint", "Commands; each further reply of an exhausting cursor counts, too"),
-        required("errors", "bigint", "Those that failed, or of which a write or the write concern failed"),
+        required("errors", "bigint", "Those that failed, or whose write or write concern failed"),
         required("unanswered", "bigint", "Those without the reply that was due"),
         required("documents_in", "bigint", "Documents to insert, statements to update or delete"),
         required("documents_out", "bigint", "Documents in replies"),
@@ -278,7 +278,7 @@ INCIDENTS = Table(
             former_name="certainty",
         ),
         required("reasoning", "string", "What that rests on, and how the other findings follow", former_name="why"),
-        optional("source", "string", "Who causes it; null if nobody is named", former_name="culprit"),
+        optional("source", "string", "Who causes it; null if none is named", former_name="culprit"),
         optional("affected", "string", "Who is affected: groups, clients or topics", former_name="hurt"),
         required("rule", "string", "Rule of the root"),
         required("root_id", "string", "finding_id of the root"),

@@ -8,11 +8,11 @@ from typing import Any
 FRAMES_DAYS = 30
 """Raw frames are most of the lake; what follows from them stays longer."""
 DERIVED_DAYS = 180
-"""Of silver and gold alike: gold is derived from silver, also anew when a late frame arrives."""
+"""Of silver and gold alike: gold is derived from silver, also again when a late frame arrives."""
 OPS_DAYS = 90
 
 LAYOUT = 3
-"""How tables lie in a lake: it grows where an older release would misread what this one writes, or undo it.
+"""How tables are in a lake: it grows where an older release would misread what this one writes, or undo it.
 
 Layout 2 has other names of some tables, columns and values; those of layout 1 are the ``former`` ones below. In
 layout 3 ``silver.exchanges`` names its frames, and does not hold their bodies a second time.
@@ -21,7 +21,7 @@ LAYOUT_PROPERTY = "wirelake.layout"
 """Property of each table that states it; a table without is of layout 1."""
 
 WRITTEN_BY_DIAGNOSE = "_written_by_diagnose"
-"""A file in lakes that ``diagnose`` wrote. No job goes on with such a lake: it would not know what is in it."""
+"""A file in lakes that ``diagnose`` wrote. No job continues with such a lake: it would not know what is in it."""
 
 UNLIKE = frozenset(
     {
@@ -107,7 +107,7 @@ class Table:
 
     @property
     def sought_by(self) -> tuple[str, ...]:
-        """Columns of which a file's least and largest value are kept, by which readers skip it; never texts of JSON."""
+        """Columns whose least and largest value in a file are kept, by which readers skip it; never texts of JSON."""
         times = ("ts", "minute", "first_ts", "last_ts", self.aged_by)
         wanted = dict.fromkeys((*self.key, *self.cluster_by, *times))
         return tuple(name for name in wanted if name in self.column_names and name not in self.partition_by)

@@ -53,8 +53,10 @@ LANDING_FILES = Table(
         required("rows", "bigint", "Rows that were read of it; below 0: that were erased of a day"),
         required("bytes", "bigint", "Size of the file; of a lost one as its manifest states"),
         required("modified_at", "timestamp", "Its modification time; of a lost one the time of its first row"),
-        required("batch_id", "bigint", "Batch id of the query's checkpoint; -1: found missing outside of batches"),
-        required("checkpoint", "string", "Id of the checkpoint; empty: found missing outside of batches"),
+        required(
+            "batch_id", "bigint", "Batch id of the query's checkpoint; -1: inserted outside of batches as missing"
+        ),
+        required("checkpoint", "string", "Id of the checkpoint; empty: inserted outside of batches as missing"),
         optional(
             "status",
             "string",

@@ -90,7 +90,7 @@ BODIES = (
     optional("response_body", "string", "JSON of the response's body"),
     optional("request_embedded", "string", "JSON array: the messages inside bytes fields of the request"),
     optional("response_embedded", "string", "JSON array: the messages inside bytes fields of the response"),
-    optional("request_header", "string", "MongoDB: JSON of the request's header; null: all of it stands in columns"),
+    optional("request_header", "string", "MongoDB: JSON of the request's header; null: all of it is in columns"),
     optional("response_header", "string", "MongoDB: JSON of the response's header"),
 )
 """What the frames of an exchange hold; only ``bronze.frames`` stores it."""

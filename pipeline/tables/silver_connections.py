@@ -45,7 +45,9 @@ CONNECTIONS = Table(
         required("first_ts", "timestamp", "First packet"),
         required("last_ts", "timestamp", "Last packet"),
         optional("is_closed", "boolean", "Whether both sides closed it, or one reset it; null: not known"),
-        optional("is_interim", "boolean", "True: the connection goes on, and a later row takes the place of this one"),
+        optional(
+            "is_interim", "boolean", "True: the connection continues, and a later row takes the place of this one"
+        ),
         optional(
             "closed_by",
             "string",

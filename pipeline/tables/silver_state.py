@@ -55,7 +55,7 @@ TRANSACTIONS = Table(
             "state",
             "string",
             "ongoing; committing, aborting: its end was accepted; committed, aborted: its markers were seen on every "
-            "partition, or the producer could go on; unknown: frames were lost before its end was seen",
+            "partition, or the producer could continue; unknown: frames were lost before its end was seen",
         ),
         required("partitions", "array<string>", "topic-partition of all that it writes to, in order of name"),
         required("marked_partitions", "array<string>", "Those of them whose marker was seen"),
@@ -129,7 +129,7 @@ TOPICS = Table(
         required("last_ts", "timestamp", "Last seen"),
         required("valid_from", "timestamp", "From when the name means this id: first_ts"),
         optional(
-            "valid_to", "timestamp", "Until when (exclusive): a topic of the same name, made anew, was seen; null: now"
+            "valid_to", "timestamp", "Until when (exclusive): a topic of the same name, recreated, was seen; null: now"
         ),
         required("incarnation", "int", "0 for the first topic of this name that was seen, 1 for the next …"),
         optional("is_inferred", "boolean", "Whether the name is inferred, as no message states it; null: it is stated"),
@@ -143,7 +143,7 @@ BROKERS = Table(
     "brokers",
     "Which server address belongs to which Kafka cluster",
     (
-        required("server", "string", "ip:port that answered with a cluster id, or of which an answer names it"),
+        required("server", "string", "ip:port that answered with a cluster id, or that an answer names as its own"),
         required("cluster", "string", "Kafka cluster id; inferred without one: the least ip:port of its brokers"),
         required("first_ts", "timestamp", "First seen"),
         required("last_ts", "timestamp", "Last seen"),
@@ -236,7 +236,7 @@ MONGO_COMMANDS = Table(
         optional(
             "checksum_ok", "boolean", "Whether the request's checksum is right; null: none was sent, or not checked"
         ),
-        optional("reply_checksum_ok", "boolean", "The same of the reply"),
+        optional("reply_checksum_ok", "boolean", "Whether the CRC-32C of the reply holds"),
         optional("is_answered_later", "boolean", "Whether more replies follow this one by themselves (exhaust)"),
         optional("max_wire_version", "int", "hello, isMaster: the newest wire version that the server speaks"),
         optional("latency_us", "bigint", "Last byte of the request to first byte of the reply, microseconds"),

@@ -43,7 +43,7 @@ def printable_lines(text: str) -> str:
 class Console(_Console):
     """A console on which nothing but its own styles can steer the terminal, whatever is drawn.
 
-    Text is printed as it stands: ``pip install '.[spark]'`` keeps its brackets, which Rich would read as a style.
+    Text is printed as it is: ``pip install '.[spark]'`` keeps its brackets, which Rich would read as a style.
     """
 
     def __init__(self, **options: Any) -> None:

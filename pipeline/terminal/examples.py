@@ -16,7 +16,7 @@ _WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
 def with_examples(text: str) -> str:
-    """Help whose examples go on behind a backslash where they are long; a comment goes above its command."""
+    """Help whose examples continue behind a backslash where they are long; a comment goes above its command."""
     before, *examples = _EXAMPLES.split(text)
     if not examples:
         return text

@@ -60,7 +60,7 @@ class Lines:
         self._colour = wants_colour() if colour is None else colour
 
     def write(self, parts: Iterable[Part]) -> None:
-        """Write one line; what stands in its parts cannot steer the terminal."""
+        """Write one line; what is in its parts cannot steer the terminal."""
         sys.stdout.write(self.text(parts) + "\n")
 
     def text(self, parts: Iterable[Part]) -> str:

@@ -1,4 +1,7 @@
-"""Long output on a terminal goes through a pager, as git's does."""
+"""Long output on a terminal goes through a pager, as git's does.
+
+The pagers of Rich and Click wait for the whole text before they show its first line; this one shows lines as they come.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Tcpdump:
             self._end()
 
     def _wait_until_quiet(self) -> None:
-        """Wait until no packet arrives, at most 2 s: clients that stay open go on talking."""
+        """Wait until no packet arrives, at most 2 s: clients that stay open continue talking."""
         deadline = time.monotonic() + 2
         size, since = -1, time.monotonic()
         while time.monotonic() < deadline and time.monotonic() - since < _QUIET_S:

@@ -45,7 +45,7 @@ class Watched:
     period_s: float | None
 
     def alarm_at(self, us: int) -> Alarm | None:
-        """The one that stands at a time, µs since the epoch."""
+        """The one that is at a time, µs since the epoch."""
         return next((alarm for alarm in self.alarms if alarm.first_us < us <= alarm.last_us), None)
 
     def alarm_after(self, us: int) -> Alarm | None:
@@ -128,7 +128,7 @@ class Beside:
 def beside(watched: Mapping[str, Watched], groups: Sequence[str], began_us: int) -> Beside | None:
     """What Burrow says first of any of these groups; None if none of them commits.
 
-    An alarm that stands since before says nothing new.
+    An alarm that was there before says nothing new.
     """
     known = [watched[group] for group in groups if group in watched]
     if not known:

@@ -2,9 +2,9 @@
 
 `python -m tests.captures.day [--write] [--groups N] [--hours H]` plays recordings of `rhythms` side by side in one
 cluster: copies with names, addresses and ids of their own, most of them slower than they were recorded, so that one
-life fills the day; others as they were, again and again with their offsets going on, so that each life is a deploy.
+life fills the day; others as they were, again and again with their offsets continuing, so that each life is a deploy.
 Some groups fall ill. What all of it holds is judged as `wirelake diagnose --follow` does, in the memory that it has.
-Exit code 1 if anything above info was told of the healthy, or an illness was not.
+Exit code 1 if anything above info was reported of the healthy, or an illness was not.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def cast(groups: int, hours: float, settings: StreamSettings, seed: int = 0) -> 
 
     Args:
         groups: about how many consumer groups there are; the sick are played however few.
-        hours: how long it goes on.
+        hours: how long it continues.
         settings: how recordings are read.
         seed: of all that is random.
     """
@@ -172,7 +172,7 @@ def _lives(conversation: Conversation, hours: float, end_us: int, random: Random
 
 
 def play(parts: list[Part], hours: float, settings: StreamSettings, tell: Callable[[str], None] = print) -> Told:
-    """Play all of it, and judge it as it goes on."""
+    """Play all of it, and judge it as it continues."""
     told = Told(len({(p.copy, group) for p in parts for group in p.conversation.groups}), hours, parts)
     following = StreamingDiagnoser(settings)
     gathering = following.gathering
@@ -284,7 +284,7 @@ def table(told: Told) -> str:
         f"| memory at most, and before the first is judged, for recordings | {told.peak_bytes / 1e9:.1f} GB, "
         f"{told.begun_bytes / 1e9:.1f} GB |",
         "",
-        "| rule | severity | copies of which it was told |",
+        "| rule | severity | copies in which it was reported |",
         "|---|---|---|",
     ]
     lines += [f"| `{rule}` | {severity} | {len(copies)} |" for (rule, severity), copies in sorted(rules.items())]

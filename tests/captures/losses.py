@@ -11,7 +11,7 @@ def lose(capture: bytes, every: int, within: Sequence[tuple[float, float]] | Non
 
     Args:
         capture: little-endian, with times in µs.
-        every: one in so many is left out.
+        every: one in this many is left out.
         within: spans, seconds since the epoch, in which packets count and are left out; None: all the time.
     """
     kept, at, seen = [capture[:24]], 24, 0

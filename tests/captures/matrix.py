@@ -169,14 +169,14 @@ def _sick(some: list[Judged]) -> Iterable[str]:
     if not some:
         return
     yield (
-        "**Incidents**: what is declared, and how soon it is told after its begin on the wire; a period is the time "
+        "**Incidents**: what is declared, and how soon it is reported after it began on the wire; a period is the time "
         "between the group's commits. Beside it what Burrow says of the same groups, how long after the begin its poll "
-        "of the logs' ends (each 10 s) and its notifier (each 60 s) give that, and who tells first; nothing where no "
-        "group that commits is hurt."
+        "of the logs' ends (each 10 s) and its notifier (each 60 s) give that, and which reports first; nothing where "
+        "no group that commits is affected."
     )
     lines = [
         "| rule | recording | subjects | after | in periods | state at the end | Burrow | at a poll | at a look "
-        "| told first by |",
+        "| reported first by |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     by_rule: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -240,7 +240,7 @@ def with_lines_of(some: list[Judged], page: str) -> str:
     """The tables of a page with the lines about some incidents in place of those that it has of them.
 
     Raises:
-        ValueError: one of them is healthy: the figures of all of these stand above their table.
+        ValueError: one of them is healthy: the figures of all of these are above their table.
     """
     if any(one.recording.is_healthy for one in some):
         raise ValueError("healthy recordings are judged all together, or not written")

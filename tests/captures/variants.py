@@ -41,7 +41,7 @@ def joined_at(pcap: bytes, since: float) -> bytes:
 
 
 def amid_bursts(pcap: bytes, most: int, packets: int | None = None) -> Iterator[bytes]:
-    """What is left for who comes between two packets of a burst, of so many bursts; `packets`: at most."""
+    """What is left for who comes between two packets of a burst, of this many bursts; `packets`: at most."""
     places = [_HEADER]
     while places[-1] < len(pcap):
         places.append(_next(pcap, places[-1]))

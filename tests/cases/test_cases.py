@@ -19,7 +19,7 @@ CASES = ROOT.parent / "shared" / "cases"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the checkout where they are kept"),
+    pytest.mark.skipif(not CASES.is_dir(), reason="the cases are beside the checkout where they are kept"),
 ]
 
 
@@ -103,14 +103,16 @@ JUDGED = [
          ("worker at 10.0.0.5 asked once for the offsets of group orders-app, was refused with NOT_COORDINATOR, and "
           "has read nothing of orders-0 since",), (NOTHING,)),
     Case("connection-refused/refused.pcap", 1,
-         ("CRITICAL Nobody listens at 10.0.0.9:9092: 30 connections of 10.0.0.5 were refused",), (NOTHING, UNJUDGED)),
-    Case("connection-refused/real_librdkafka.pcap", 1, ("CRITICAL Nobody listens at 127.0.0.1:29199",), (UNJUDGED,)),
+         ("CRITICAL No process listens at 10.0.0.9:9092: 30 connections of 10.0.0.5 were refused",),
+         (NOTHING, UNJUDGED)),
+    Case("connection-refused/real_librdkafka.pcap", 1,
+         ("CRITICAL No process listens at 127.0.0.1:29199",), (UNJUDGED,)),
     Case("connection-refused/syn_unanswered.pcap", 1,
          ("CRITICAL 10.0.0.9:9092 answers no connection of 10.0.0.5", "firewall"), (NOTHING, UNJUDGED)),
     *(
         Case(f"sasl-needed/{name}.pcap", 1,
              ("at its first request without a SASL handshake", "security.protocol=SASL_"),
-             (NOTHING, "health check", "connects anew"))
+             (NOTHING, "health check", "connects again"))
         for name in ("real_kafka_python", "real_librdkafka", "sasl_needed")
     ),
     *(

@@ -42,7 +42,7 @@ class Cluster:
     """A standalone cluster.
 
     Attributes:
-        folder: where the user stands who submits; `dist` is in it.
+        folder: where the user is who submits; `dist` is in it.
         work: the workers' folders, each with the working folders of its executors.
     """
 

@@ -114,7 +114,7 @@ def test_the_refused_commits_are_found_and_nothing_else(live: Live) -> None:
     assert found == rejected_commit.FINDINGS
 
 
-@pytest.mark.proof  # that the job does it stands in tests/pipeline/streaming/test_job.py; here it is spark-submit's
+@pytest.mark.proof  # that the job does it is in tests/pipeline/streaming/test_job.py; here it is spark-submit's
 def test_running_the_job_again_changes_nothing(live: Live) -> None:
     before = versions(live.lake)
     spark_submit(live.landing, live.lake)

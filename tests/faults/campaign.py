@@ -38,7 +38,7 @@ from tests.pipeline.lakes import DATA, rows
 SAMPLES = ("stuck_commit", "stalled_lso", "healthy")
 WORKERS_A_RUN = 4
 _RUNS_A_PIECE = 5
-"""After so many runs another piece lands in any case: batches wait behind the one that was killed."""
+"""After this many runs another piece lands in any case: batches wait behind the one that was killed."""
 _KILLS_A_PIECE = 3
 _LATER = timedelta(hours=20)
 _CALLS = {
@@ -81,7 +81,7 @@ class Outcome:
 def pieces_of(samples: Sequence[str], folder: Path, count: int) -> list[Path]:
     """Cut what the agent lands into about ``count`` pieces, also between requests and responses.
 
-    The captures follow each other by most of a day, as seen by another agent each: midnights lie between them.
+    The captures follow each other by most of a day, as seen by another agent each: midnights are between them.
     """
     landed = []
     for number, sample in enumerate(samples):
@@ -140,7 +140,7 @@ def run_campaign(kills: int, seed: int, folder: Path, samples: Sequence[str] = S
         if kind != "stream" and not (lake / FRAMES.path).exists():
             continue
         code, workers = run_victim(name, nth, landing, lake)
-        if kind in ("stream", "begin anew"):
+        if kind in ("stream", "start over"):
             is_drained = code == 0
         outcome.kills[name] += workers if name == WORKER else int(code == -signal.SIGKILL)
         print(

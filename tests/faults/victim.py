@@ -1,7 +1,7 @@
 """A job that is killed at a named point: ``python -m tests.faults.victim POINT NTH LANDING LAKE``; campaigns start it.
 
 At the NTH time that the point is reached the process kills itself, with its JVM, by SIGKILL. At a ``worker`` point a
-Python worker of Spark is killed instead, so many times in one run; the job must go on by itself.
+Python worker of Spark is killed instead, this many times in one run; the job must continue by itself.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ POINTS = {
     "gold: what was known before an hour noted, the timeline not": Point("gold.timeline", "_note_known", is_after=True),
     "gold: after the timeline": Point("refresh", "refresh_timeline", is_after=True),
     "gold: all written, the batch not noted": Point("queries", "take_news", is_after=True),
-    "backfill: after frames were decoded anew": Point(
+    "backfill: after frames were decoded again": Point(
         "operations.backfill", "replace_dates", is_after=True, run="backfill"
     ),
     "backfill: after exchanges were replaced": Point(
@@ -86,9 +86,9 @@ POINTS = {
     "maintain: before dead files are removed": Point(
         "operations.maintenance", "vacuum", is_after=False, run="maintain"
     ),
-    "erase: before gold is derived anew": Point("operations.erasure", "write_gold", is_after=False, run="erase"),
+    "erase: before gold is rebuilt": Point("operations.erasure", "write_gold", is_after=False, run="erase"),
     "checkpoint lost: while silver is emptied": Point(
-        "storage.checkpoints", "delete_rows", is_after=True, run="begin anew"
+        "storage.checkpoints", "delete_rows", is_after=True, run="start over"
     ),
 }
 WORKER = "worker: in the middle of a batch"
@@ -184,7 +184,7 @@ def main(arguments: list[str]) -> int:
         named = [("client_id", "nobody")] if kind == "erase" else []
         run_maintenance(lake, erase=named, spark=spark, settings=settings)
     else:
-        if kind == "begin anew":
+        if kind == "start over":
             shutil.rmtree(lake / "_checkpoints" / "exchanges")
         run_stream(landing, lake, once=True, spark=spark, settings=settings)
     return 0

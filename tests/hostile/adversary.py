@@ -73,7 +73,7 @@ class Conditions:
     mb_per_s: float
 
     def measure(self, attack: Attack, size: int, limit_s: float) -> Cost:
-        """What an attack of so many bytes costs; ended after ``limit_s`` of CPU."""
+        """What an attack of this many bytes costs; ended after ``limit_s`` of CPU."""
         return cost(list(attack.packets(size, self.mb_per_s)), limit_s, self.work, is_live=self.mb_per_s > 0)
 
 
@@ -138,7 +138,7 @@ class Search:
                     printed_at = time.monotonic()
 
     def worst(self, count: int, *, by_memory: bool = False) -> list[Tried]:
-        """Of each family the one that costs the most; the worst so many."""
+        """Of each family the one that costs the most; the worst this many."""
         best: dict[str, Tried] = {}
         for one in sorted(self.tried, key=_greed if by_memory else _slowness, reverse=True):
             best.setdefault(one.family, one)

@@ -110,7 +110,7 @@ def least(costs: Sequence[Cost]) -> Cost:
 
 
 def worst(all_tried: Iterable[Tried], of_a_place: int = OF_A_PLACE) -> list[Tried]:
-    """The worst first; of each place in the code so many."""
+    """The worst first; of each place in the code this many."""
     kept: list[Tried] = []
     for one in sorted(all_tried, key=lambda one: -one.badness):
         if sum(other.place == one.place for other in kept) < of_a_place:

@@ -21,7 +21,7 @@ AT_ONCE = (1, 2, 16, 256, 4096)
 """Connections that speak at the same time."""
 
 ROUNDS = (0, 1, 2, 10, 100)
-"""How often a connection repeats its conversation before it ends; 0: it goes on."""
+"""How often a connection repeats its conversation before it ends; 0: it continues."""
 
 _ETHERNET_BYTES, _IP_BYTES, _TCP_BYTES = 14, 20, 20
 _DATA_AT = _ETHERNET_BYTES + _IP_BYTES + _TCP_BYTES
@@ -120,12 +120,12 @@ def _in_turns(flows: list[Iterable[Packet]]) -> Iterator[Packet]:
 
 
 def _every(number: int, begin: int = 0) -> Delivery:
-    """With holes: one packet of so many is lost."""
+    """With holes: one packet of this many is lost."""
     return lambda packets: [p for at, p in enumerate(packets) if at % number != begin]
 
 
 def _late(number: int) -> Delivery:
-    """In groups of so many, each back to front."""
+    """In groups of this many, each back to front."""
     return lambda packets: [p for at in range(0, len(packets), number) for p in packets[at : at + number][::-1]]
 
 

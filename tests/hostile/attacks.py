@@ -172,7 +172,7 @@ def _mongodb() -> Iterator[Attack]:
 
 
 def _wrapped(count: int, codec: str) -> bytes:
-    """A wrapper of so many empty messages."""
+    """A wrapper of this many empty messages."""
     number, compress = {**CODECS, "lz4": (3, lambda data: lz4_frame(data, header_checksum=0))}[codec]
     inner = message(None, None, magic=0)
     return message(None, compress(inner * count), magic=1 if codec == "lz4" else 0, attributes=number)

@@ -29,7 +29,7 @@ BLOCK = 1000
 MOST_BYTES = 4096
 MOST_SAMPLE_BYTES = 2048
 SMALL_BYTES = 60
-"""A frame is chosen by one in so many bytes and its size."""
+"""A frame is chosen by one in this many bytes and its size."""
 
 PLANTED_PART = 0.35
 """Of the frames, those that begin as one with canaries."""
@@ -49,7 +49,7 @@ class Good:
     """A frame to mutate.
 
     Attributes:
-        places: where lengths stand in it, and what may stand there instead.
+        places: where lengths are in it, and what may be there instead.
     """
 
     data: bytes
@@ -195,7 +195,7 @@ def _zeros(data: bytes, a: int, b: int, _: int, __: Good, ___: Good) -> bytes:
 
 
 def _little_lie(data: bytes, a: int, b: int, _: int, __: Good, ___: Good) -> bytes:
-    """Where a small number stands that may be a length of BSON."""
+    """Where a small number is that may be a length of BSON."""
     size = len(data)
     for at in range(a % (size + 1), size - 4):
         if data[at] and data[at + 1 : at + 4] == b"\0\0\0":

@@ -1,4 +1,4 @@
-"""Captures made worse in known ways: packets lost, cut, mixed up, repeated; streams cut anew and numbered anew.
+"""Captures made worse in known ways: packets lost, cut, mixed up, repeated; streams cut again and numbered again.
 
 Everything follows from the seed. A packet that only comes late is late by less than the agent waits (LATE_US,
 LATE_PACKETS): beyond that it is a loss to the agent, and a frame in it is not one "whose bytes are all there".
@@ -188,7 +188,7 @@ def repeat(source: Random, packets: list[Packet]) -> list[Packet]:
 
 
 def _soon(packets: list[Packet], index: int, later: int) -> int:
-    """The place so many packets later, or before it what is not later than LATE_US."""
+    """The place this many packets later, or before it what is not later than LATE_US."""
     last = min(index + later, len(packets) - 1)
     while packets[last].ts_us - packets[index].ts_us > LATE_US:
         last -= 1

@@ -19,7 +19,7 @@ CODES = {code.value for code in ErrorCode} - {ErrorCode.INTERNAL.value}
 _AS_JSON_DOES = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 SPANS_PER_BYTE = 2
-"""A value takes a byte at least, except structs: each byte belongs to one value, which may stand in one struct of its
+"""A value takes a byte at least, except structs: each byte belongs to one value, which may be in one struct of its
 own and be the first of it."""
 
 
@@ -41,7 +41,7 @@ def check(message: Message, size: int) -> None:
         assert (message.error_code, message.error_offset, message.error_detail) == (None, None, None)
     else:
         assert message.error_code in CODES, message.error_detail
-        assert 0 <= message.error_offset <= max(size, 2)  # an unknown version stands at byte 2
+        assert 0 <= message.error_offset <= max(size, 2)  # an unknown version is at byte 2
         assert message.error_detail
     size = max(size, message.header.get("uncompressedSize", 0))
     _write([message.header, message.body, message.record_batches, message.embedded])

@@ -151,7 +151,7 @@ def _is(frame: Frame, true: TrueFrame, stream: Stream) -> bool:
     """Whether a frame of the harmed capture is this one: its size, its times, its bytes (if cut off: the first ones).
 
     Of orphans, and of what is cut off, the agent overwrites bytes that might be credentials. A compressed message in
-    which it did so stands there uncompressed.
+    which it did so is there uncompressed.
     """
     size = _captured(frame)
     last = true.start + PREFIX[frame.protocol] + size - 1

@@ -21,7 +21,7 @@ def cut_off(file: Path) -> None:
 
 
 def manifest_of(file: Path) -> Path:
-    """Where the manifest of a file of frames lies."""
+    """Where the manifest of a file of frames is."""
     return file.parent.parent / "_manifest" / f"{file.stem}.json"
 
 

@@ -21,7 +21,7 @@ COMPACT = [
 ]
 
 Place = tuple[int, int, list[bytes]]
-"""Start and end of a length, and what may stand there instead."""
+"""Start and end of a length, and what may be there instead."""
 
 
 def spans_of(sample: Sample) -> list[FieldSpan]:

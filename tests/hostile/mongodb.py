@@ -102,7 +102,7 @@ def splice(data: bytes, source: random.Random, other: bytes) -> bytes:
 
 
 def lie_about_a_length(data: bytes, source: random.Random, _: bytes) -> bytes:
-    """Where a small number stands that may be one."""
+    """Where a small number is that may be one."""
     tried = (source.randrange(len(data) - 3) for _ in range(TRIES if len(data) > 3 else 0))
     at = next((at for at in tried if 0 < int.from_bytes(data[at : at + 4], "little") <= len(data)), None)
     if at is None:

@@ -32,7 +32,7 @@ CODEC = Codec()
 
 _SECRET_TYPES = ("bytes", "string", "records")
 _PIECES = (24, 16, 12, 8)
-"""As many bytes of the secret stand in values of the messages that tests.decoder.mongodb.redaction.planted has."""
+"""As many bytes of the secret are in values of the messages that tests.decoder.mongodb.redaction.planted has."""
 
 _NAMES = frozenset({
     "$db", "ns", "fullCollectionName", "database", "commandName", "identifier", "collection", "compressor", "name",
@@ -41,7 +41,7 @@ _NAMES = frozenset({
 """Fields of decoded MongoDB messages that stay whatever the policy; a mutation may move a canary into one."""
 _ELEMENT_TYPES = bytes([*range(1, 0x14), 0x7F, 0xFF])
 _CREDENTIAL_KEYS = frozenset({"pwd", "speculativeAuthenticate", "credentials", "nonce"})
-"""What makes a secret of all that stands under it; ``payload`` is one only in a command that no mutation misspelt."""
+"""What makes a secret of all that is under it; ``payload`` is one only in a command that no mutation misspelt."""
 
 
 def needles(unit: bytes) -> tuple[bytes, ...]:
@@ -110,7 +110,7 @@ def _with_records() -> Iterator[Sample]:
 
 
 def is_kafka_leak(stored: Frame) -> bool:
-    """Whether what is left of a canary stands where secrets stand.
+    """Whether what is left of a canary is where secrets stand.
 
     A mutation may turn a frame into one of another api, or a length may give a secret to a name: then it is what it
     claims to be, and stays. Asked only if a canary is left.
@@ -171,7 +171,7 @@ def _replaced(data: bytes, canary: bytes) -> bytes:
 
 
 def plain_of(data: bytes) -> bytes:
-    """What stands in a message behind its header, also if it is compressed; no header is ever changed."""
+    """What is in a message behind its header, also if it is compressed; no header is ever changed."""
     if data[12:16] != OP_COMPRESSED.to_bytes(4, "little"):
         return data[HEADER_BYTES:]
     try:
@@ -181,7 +181,7 @@ def plain_of(data: bytes) -> bytes:
 
 
 def is_mongodb_leak(stored: Frame) -> bool:
-    """Whether what is left of a canary stands where secrets stand; see :func:`is_kafka_leak`.
+    """Whether what is left of a canary is where secrets stand; see :func:`is_kafka_leak`.
 
     A mutation may make it the whole of what stays by what it is taken to be: a key, the name of a collection or
     database, a number of eight bytes.
@@ -208,7 +208,7 @@ def is_mongodb_leak(stored: Frame) -> bool:
 
 
 def _opened(data: bytes) -> tuple[bytes, range]:
-    """A message's bytes, uncompressed if it can be, and where fields stand in them that are no documents."""
+    """A message's bytes, uncompressed if it can be, and where fields are in them that are no documents."""
     opened = open_message(data)
     if opened.outline is None:
         return data, range(HEADER_BYTES, COMPRESSED_AT if opened.compression is not None else HEADER_BYTES)
@@ -234,7 +234,7 @@ def _numbers_in(value: Any) -> Iterator[bytes]:
 
 
 def _is_in_name(data: bytes, at: int, body: Any) -> bool:
-    """Whether the text that a place lies in is one of the body's: those that are no names were looked at before."""
+    """Whether the text that a place is in is one of the body's: those that are no names were looked at before."""
     text = data[data.rfind(b"\0", 0, at) + 1 : data.find(b"\0", at)].decode("utf-8", "replace")
     return bool(text) and text in _texts_in(body)
 
@@ -258,7 +258,7 @@ def _keys_in(value: Any) -> Iterator[bytes]:
 
 
 def _stands_around(key: bytes, data: bytes, at: int) -> bool:
-    """Whether a place lies in this key of a document: behind a number stands no zero that shows where one begins."""
+    """Whether a place is in this key of a document: behind a number is no zero that shows where one begins."""
     offset = key.find(data[at : at + 8])
     while offset >= 0:
         if data[at - offset : at - offset + len(key) + 1] == key + b"\0":

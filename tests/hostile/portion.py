@@ -79,7 +79,7 @@ class Portion:
     _block: int = 0
 
     def run(self, count: int, on_block: Callable[[int], object]) -> None:
-        """Read so many frames, of both protocols by turns.
+        """Read this many frames, of both protocols by turns.
 
         Args:
             count: a multiple of the size of a block.

@@ -1,9 +1,9 @@
 """Do 10^8 mutated frames find a fault? ``python -m tests.hostile.portions --frames 100000000 --results FILE``.
 
 Frames are read in portions (tests.hostile.portion), each a process of its own, each reported as one line of JSON in the
-results. Called again with the same file it goes on where it was: a portion that is there is not read again, unless the
-decoder has changed since. ``--only N`` reads one portion again. Exit code 1 if any portion found a fault; the frames
-are then in files beside the results.
+results. Called again with the same file it continues where it was: a portion that is there is not read again, unless
+the decoder has changed since. ``--only N`` reads one portion again. Exit code 1 if any portion found a fault; the
+frames are then in files beside the results.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Stream:
             acknowledgements, its FIN or RST.
         sent: as ``high``, by the data alone.
         claimed: as ``high``, by acknowledgements and a RST that came before its FIN did.
-        fin: where its FIN stands, if there is one.
+        fin: where its FIN is, if there is one.
     """
 
     ts: np.ndarray

@@ -21,7 +21,7 @@ from tests.pipeline.capture.wire import pcap
 
 HARMED = ("stuck_commit.pcap", "incidents/share_groups.pcap", "stalled_lso.pcap", "mongodb/troubled_mongodb.pcap")
 _HEADERS = 66
-"""Bytes of Ethernet, IPv4 and TCP: what is changed lies behind them."""
+"""Bytes of Ethernet, IPv4 and TCP: what is changed is behind them."""
 FOUND = "finding_id, rule, severity, state, subject, summary, first_ts, last_ts"
 
 

@@ -1,4 +1,4 @@
-"""Bodies that are cut, or lie, go through all that reads them: nothing raises, and what is whole is judged."""
+"""Bodies that are cut, or are, go through all that reads them: nothing raises, and what is whole is judged."""
 
 from __future__ import annotations
 

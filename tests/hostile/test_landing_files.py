@@ -1,4 +1,4 @@
-"""Landing files that are damaged, foreign, forged or gone: each is set aside and reported, and the stream goes on."""
+"""Landing files that are damaged, foreign, forged or gone: each is set aside and reported, and the stream continues."""
 
 from __future__ import annotations
 

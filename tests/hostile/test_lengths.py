@@ -1,4 +1,4 @@
-"""Lengths that lie: every length of a frame of every api replaced by the extremes; bombs made of many small values."""
+"""Lengths that are: every length of a frame of every api replaced by the extremes; bombs made of many small values."""
 
 from __future__ import annotations
 

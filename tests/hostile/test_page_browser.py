@@ -151,5 +151,5 @@ def test_a_page_of_a_stranger_reads_nothing_and_may_link(
     assert any("frame" in entry["message"].lower() for entry in browser.get_log("browser"))
     click(browser, "a", "look")
     if name == "evil.example":  # another site: its link takes no cookie along, the page's own does
-        click(browser, "a", "go on")
+        click(browser, "a", "continue")
     wait_for(browser, "h1", "Clients")

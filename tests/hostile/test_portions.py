@@ -1,4 +1,4 @@
-"""The campaign sees what it looks for and goes on where it stopped."""
+"""The campaign sees what it looks for and continues where it stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that lie: cut off at every byte, with wrong bytes, in every format and codec, by both readers."""
+"""Records that are: cut off at every byte, with wrong bytes, in every format and codec, by both readers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_one_wrong_byte(name):
 
 @pytest.mark.parametrize("name", ["v2 gzip", "v2 lz4", "v2 zstd", "v2 snappy", "v2"])
 def test_one_wrong_byte_within_the_records(name):
-    """What decompresses well and lies then: the codec's own checksum does not help."""
+    """What decompresses well and is then: the codec's own checksum does not help."""
     for seed in range(MUTATIONS):
         source = random.Random(f"within {name} {seed}")
         content = bytearray(b"".join(CONTENT))

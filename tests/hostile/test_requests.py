@@ -52,7 +52,7 @@ def put(folder: Path, text: str = ERASURE) -> Path:
 
 
 def served(folder: Path) -> list[Backfill | Maintenance]:
-    """What is done of that which lies there, reporting a line."""
+    """What is done of that which is there, reporting a line."""
     done: list[Backfill | Maintenance] = []
 
     def do(request: Backfill | Maintenance, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Views over rows that hold the ends of each type, null and strange names: no error, whatever stands in the lake."""
+"""Views over rows that hold the ends of each type, null and strange names: no error, whatever is in the lake."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_page_answers(lake: Path) -> None:
 
 
 def test_minutes_are_filled_for_a_week_at_most(tmp_path: Path) -> None:
-    """A clock that was wrong: years lie between two statements, and each minute of them would be a row."""
+    """A clock that was wrong: years are between two statements, and each minute of them would be a row."""
     stated = [
         row(OFFSET_TIMELINE, cluster="c", topic="orders", partition=0, high_watermark=5, ts=ts, exchange_id=str(ts))
         for ts in (datetime(1970, 1, 1, tzinfo=timezone.utc), datetime(2199, 12, 31, tzinfo=timezone.utc))

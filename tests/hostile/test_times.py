@@ -206,7 +206,7 @@ def test_a_clock_that_is_set_changes_nothing_but_times(steps: list[tuple[int, in
 @pytest.mark.parametrize("size", [0, 100])
 @pytest.mark.parametrize("by", [-3 * HOUR, 3 * HOUR, YEAR, -YEAR])
 def test_connections_that_wait_are_not_expired(by: int, size: int) -> None:
-    """The clock is set while one is silent, and others go on for long enough to be looked after."""
+    """The clock is set while one is silent, and others continue for long enough to be looked after."""
     idle = talk(Flow().open(), 20)
     busy = talk(Flow(client=("10.0.0.1", 40001), ts=idle.ts).open(), 2 * SWEEP_EVERY)
     idle.ts = busy.ts

@@ -44,7 +44,7 @@ def accounted(frames: list[Frame], gaps: list[Gap]) -> int:
 
 
 def refused() -> tuple[Flow, int]:
-    """A connection that has used up what it may cost, and went on; with the bytes sent."""
+    """A connection that has used up what it may cost, and continued; with the bytes sent."""
     flow = Flow().open()
     for number in range(150):
         exchange(flow, number + 1)

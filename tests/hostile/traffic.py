@@ -58,7 +58,7 @@ class Recipe:
         step_us: time from one exchange to the next.
         answered: part of the requests that have a response.
         name_size: bytes of a name.
-        names: stands at the end of each name.
+        names: is at the end of each name.
     """
 
     seed: int
@@ -137,7 +137,7 @@ class Landing:
 
 
 def landed(recipe: Recipe, size: int) -> Landing:
-    """Traffic by a recipe, of about so many bytes on the wire."""
+    """Traffic by a recipe, of about this many bytes on the wire."""
     maker, landing = Maker(recipe), Landing()
     while landing.wire_bytes < size:
         maker.add_to(landing)

@@ -1,7 +1,7 @@
 """What does Kafka itself say of a frame? Random frames with the JSON that its own classes write of them.
 
 The Java project beside this file is built and run once for each Kafka release; its output is kept in the checkout's
-cache and made anew when a source changes. Run as a program it writes the frames to standard output.
+cache and recreated when a source changes. Run as a program it writes the frames to standard output.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def all_record_fields(value: Any) -> Iterator[list[dict[str, Any]]]:
 
 
 def batch_difference(ours: list[dict[str, Any]], kafka: dict[str, Any]) -> str | None:
-    """Every fact that Kafka tells of the batches of one field must stand in our summary, with the same value."""
+    """Every fact that Kafka tells of the batches of one field must be in our summary, with the same value."""
     whole = [batch for batch in ours if batch["status"] == "ok"]
     partial = [batch for batch in ours if batch["status"] == "partial"]
     if len(whole) + len(partial) != len(ours) or len(whole) != len(kafka["batches"]):
@@ -184,7 +184,7 @@ def check_redefined(vector: Vector, message: Message, outcome: Outcome) -> None:
 def run(release: str, known: frozenset[Sort] = frozenset()) -> Outcome:
     """Compare all of a release but what is ``known``."""
     codec, found = Codec(), Outcome()
-    gc.disable()  # so many small dicts make the collector the slowest part
+    gc.disable()  # this many small dicts make the collector the slowest part
     for vector in vectors(release, known):
         message = codec.decode(vector.frame, direction=vector.kind, api_key=vector.api_key, api_version=vector.version)
         check_kernel(vector, message, found)

@@ -84,10 +84,10 @@ def write(lake: Path, table: Table, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def copy_gaps(landing: Path, target: Path) -> None:
-    """Copy what stands beside the frames of a landing zone: its rows about losses and connections."""
+    """Copy what is beside the frames of a landing zone: its rows about losses and connections."""
     shutil.copytree(landing / "gaps", target / "gaps", dirs_exist_ok=True)
 
 
 def landed_frames(landing: Path) -> pa.Table:
-    """The frames in a landing zone, without what stands beside them: gaps and manifests."""
+    """The frames in a landing zone, without what is beside them: gaps and manifests."""
     return pq.read_table(sorted(landing.glob("date=*/*.parquet")), partitioning=None)

@@ -60,7 +60,7 @@ def record(path: Path = CAPTURE, port: int = 6379) -> None:
 
 
 def _ask(client: socket.socket, data: bytes, lines: int) -> bytes:
-    """Send, and read until so many lines have come."""
+    """Send, and read until this many lines have come."""
     client.sendall(data)
     client.settimeout(2)
     got = b""

@@ -2,7 +2,7 @@
 
 Both partitions of `parcels` and the only one of `__consumer_offsets` have their one replica there. `parcel-api` cannot
 write, `tracking` cannot read; `billing` and `ledger` (Java), which read `invoices` on the broker that stays, lose their
-coordinator. When it is back all of them go on by themselves. `invoice-api` notices nothing.
+coordinator. When it is back all of them continue by themselves. `invoice-api` notices nothing.
 """
 
 from __future__ import annotations

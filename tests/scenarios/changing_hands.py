@@ -3,7 +3,7 @@
 Group `counters` speaks the consumer protocol (KIP-848): `counter-1` owns both partitions of `stock`, gives one to
 `counter-2`, and gets it back. `relay` commits offsets of group `relays` inside transactions of the old protocol: two
 commit, one aborts, and the last is left open until `relay-2` takes over its transactional id. `watcher` (kafka-python)
-keeps a fetch session in which partition 1 has no news for seconds. In the end `stock` is deleted and made anew.
+keeps a fetch session in which partition 1 has no news for seconds. In the end `stock` is deleted and recreated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Incidents of membership: commits that the coordinator refuses, a member that does not know that it is out, a storm.
 
-`ledger-1` (librdkafka) hangs for longer than its poll interval and goes on committing after `ledger-2` took over.
+`ledger-1` (librdkafka) hangs for longer than its poll interval and continues committing after `ledger-2` took over.
 `late-generation` commits by a generation that is over; `early-bird` commits before the new generation has its
 assignment. `flapping-1` joins and leaves `flapping` again and again.
 """

@@ -1,4 +1,4 @@
-"""Healthy: MongoDB's change streams, read at once, slowly, by a reader that is deployed anew, and where nothing comes.
+"""Healthy: MongoDB's change streams, read at once, slowly, by a reader that is deployed again, and where nothing comes.
 
 By a server that has an oplog, and Java's driver, which asks again for as long as there is nothing.
 """
@@ -29,7 +29,7 @@ _STARTING_S = 10.0
 
 
 def play(server: str, truth: Truth, clock: Clock) -> None:
-    """`search-index` is deployed anew each two minutes and resumes where it was; orders are deleted each 50 s."""
+    """`search-index` is deployed again each two minutes and resumes where it was; orders are deleted each 50 s."""
     class_path = compiled("mongodb_java_driver", "OrderChanges")
 
     def program(name: str, does: str, pause_s: float) -> Program:

@@ -29,7 +29,7 @@ FINDINGS: set[tuple[str, str]] = set()
 
 
 def play(bootstrap: str, truth: Truth, clock: Clock) -> None:
-    """Each tool has its thread; the groups go on meanwhile."""
+    """Each tool has its thread; the groups continue meanwhile."""
     rhythm.create_topics(truth, bootstrap, {TOPIC: PARTITIONS})
     _limit(truth, bootstrap, "bulk", 600.0)
     truth.client("lag-exporter", rd.LIBRARY, "Python", rd.VERSION)

@@ -15,7 +15,7 @@ FINDINGS: set[tuple[str, str]] = set()
 
 
 def play(bootstrap: str, truth: Truth, clock: Clock) -> None:
-    """Writing of `metrics-short` ends in the middle: retention empties it, its groups stand at the end of nothing."""
+    """Writing of `metrics-short` ends in the middle: retention empties it, its groups are at the end of nothing."""
     rhythm.create_topics(truth, bootstrap, {SHORT: 2}, retention_ms=60_000, segment_ms=20_000)
     rhythm.create_topics(
         truth, bootstrap, {COMPACTED: 2}, cleanup_policy="compact", segment_ms=15_000, min_cleanable_dirty_ratio=0.01

@@ -79,14 +79,14 @@ class Slow(Member):
 
 
 class Stopped(Member):
-    """Hangs; the library's own thread goes on sending heartbeats."""
+    """Hangs; the library's own thread continues sending heartbeats."""
 
     def misbehave(self, latest: dict[int, int]) -> None:
         self._stop.wait()
 
 
 class Stalled(Member):
-    """Waits for something downstream, with its partitions paused, and commits where it stands."""
+    """Waits for something downstream, with its partitions paused, and commits where it is."""
 
     def misbehave(self, latest: dict[int, int]) -> None:
         self.consumer.pause([TopicPartition(TOPIC, partition) for partition in latest])

@@ -11,7 +11,7 @@ BROKERS = {"kafka4": "127.0.0.1"}
 TOPIC, PARTITIONS, GROUP = "visits", 2, "counters"
 COUNT = 120
 LOSE_EVERY = 60
-"""Of the packets with data, one in so many is lost."""
+"""Of the packets with data, one in this many is lost."""
 FINDINGS = {("capture_loss", "local/127.0.0.1:9092")}
 
 

@@ -1,7 +1,7 @@
 """Change streams on a server whose history holds twenty events, and an application that connects for each question.
 
 `search-index` sleeps for longer than the history lasts, and then tries to resume again and again; `audit` does the same
-and begins anew; `invoices` has a token that is none. `mirror` keeps up. `receipts` makes a client for each question.
+and starts over; `invoices` has a token that is none. `mirror` keeps up. `receipts` makes a client for each question.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _desk(truth: Truth, bootstrap: str, client_id: str) -> None:
 
 
 def _sleeper(truth: Truth, bootstrap: str) -> None:
-    """A process of its own, which is stopped and goes on."""
+    """A process of its own, which is stopped and continues."""
     truth.client("sleeper", rd.LIBRARY, "Python", rd.VERSION)
     with rd.GroupMember(truth, bootstrap, "watch", "night", TOPIC, **_SHORT, log_level=0):
         command = [sys.executable, "-c", _SLEEPER, bootstrap]

@@ -1,6 +1,6 @@
 """Programs with client libraries of other languages: Go, Node, Rust; built once from their registries into the cache.
 
-The sources and lock files with exact versions lie in `go_programs`, `node_programs` and `rust_programs`.
+The sources and lock files with exact versions are in `go_programs`, `node_programs` and `rust_programs`.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _reader(truth: Truth, bootstrap: str, client_id: str, group: str) -> Consume
 
 
 def _read(reader: Consumer, until: float, latest: dict[int, int]) -> None:
-    """Take what comes until a time, and note where each partition stands."""
+    """Take what comes until a time, and note where each partition is."""
     while time.monotonic() < until:
         message = reader.poll(0.5)
         if message is not None and message.error() is None:

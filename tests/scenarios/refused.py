@@ -2,7 +2,7 @@
 
 Members of another assignor, with too short a session, beyond the group's size, of an unknown remote assignor and
 without the right to read knock again and again; one gets in at last. Producers write what topics do not take: too
-large, too old, without a key, without the right, without enough replicas (Kafka 0.10). Groups stand where the log no
+large, too old, without a key, without the right, without enough replicas (Kafka 0.10). Groups are where the log no
 longer is, or begin at its end.
 """
 

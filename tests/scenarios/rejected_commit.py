@@ -1,4 +1,4 @@
-"""A tool outside the group commits to it while a member is alive: the broker refuses, the member goes on."""
+"""A tool outside the group commits to it while a member is alive: the broker refuses, the member continues."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Clock:
         return (time.monotonic() - self._begun) * self._pace
 
     def real(self, seconds: float) -> float:
-        """How long so many seconds take."""
+        """How long this many seconds take."""
         return seconds / self._pace
 
     def until(self, second: float) -> None:

@@ -3,7 +3,7 @@
 All read `orders` (1 partition, four records a second) with Java's KafkaShareConsumer and acknowledge each record by
 itself. `shipping` (two members) accepts all. `packing` releases one offset whenever it gets it, until the broker gives
 it up after five deliveries. `painting` hangs in the middle of its work with what it has acquired, without a word, while
-its heartbeats go on: locks run out after four seconds, and nobody else is there.
+its heartbeats continue: locks run out after four seconds, and nobody else is there.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _play(bootstrap: str, truth: Truth, clock: Clock, rhythm_name: str, windows:
 
 
 class _Metrics:
-    """Writes with acks=0 while it is ill; each change is a process that is started anew."""
+    """Writes with acks=0 while it is ill; each change is a process that is started again."""
 
     def __init__(self, truth: Truth, bootstrap: str, topic: str) -> None:
         truth.client("metrics", rd.LIBRARY, "Python", rd.VERSION)
@@ -121,7 +121,7 @@ def _send_damaged(raw: RawClient, topic: str, is_ill: bool) -> None:
 
 
 class _Sequence:
-    """An idempotent writer that has lost some of its batches while it is ill, and then begins anew."""
+    """An idempotent writer that has lost some of its batches while it is ill, and then starts over."""
 
     def __init__(self, raw: RawClient, topic: str) -> None:
         self._raw, self._topic = raw, topic

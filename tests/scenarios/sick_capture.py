@@ -15,7 +15,7 @@ from tests.scenarios.truth import Truth
 
 VISITS, PARTITIONS, GROUP = "visits", 2, "counters"
 LOSE_EVERY = 20
-"""Of the packets with data, one in so many is lost while the recorder is ill."""
+"""Of the packets with data, one in this many is lost while the recorder is ill."""
 FINDINGS = {"sick_capture_30s": {("capture_loss", "local/{0}:{port}")}}
 
 

@@ -2,7 +2,7 @@
 
 Both partitions of `parcels` and the only one of `__consumer_offsets` have their one replica there. `parcel-api` cannot
 write, `tracking` cannot read; `billing` (librdkafka) and `ledger` (Java), which read `invoices` on the broker that
-stays, cannot commit. When it is back all of them go on by themselves. Members commit each 30 s.
+stays, cannot commit. When it is back all of them continue by themselves. Members commit each 30 s.
 """
 
 from __future__ import annotations

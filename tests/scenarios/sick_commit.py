@@ -1,7 +1,7 @@
 """Sick, healed and sick again, at the group's own rhythm (1 s or 30 s): a stale worker commits an old offset.
 
-`settler-1` owned partition 2 until `settler-2` came; one of its workers goes on committing its last offset of it by the
-live member and generation of its process, a little more often than `settler-2` commits what it has read.
+`settler-1` owned partition 2 until `settler-2` came; one of its workers continues committing its last offset of it by
+the live member and generation of its process, a little more often than `settler-2` commits what it has read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PARTITIONS, STUCK = 4, 2
 
 
 class StaleWorker(Member):
-    """Goes on well with what it owns, and commits what it no longer owns, too."""
+    """Continues well with what it owns, and commits what it no longer owns, too."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -2,7 +2,7 @@
 
 `raw-past` and `raw-future` fetch by leader epochs that are over or have not come, `raw-churn` opens a fetch session for
 each fetch, `typo` (kafka-python) writes to a topic that does not exist, until each is mended. The topic `drafts` is
-deleted and made anew twice while `drafts-app` writes to it and group `editors` (librdkafka) reads it: its member may
+deleted and recreated twice while `drafts-app` writes to it and group `editors` (librdkafka) reads it: its member may
 not notice that it is there again, or know a later leader epoch, and is restarted in the end.
 """
 
@@ -48,12 +48,12 @@ POSSIBLE = {"sick_metadata_1s": {("offset_reset", "editors/drafts")}}
 
 
 def play_1s(bootstrap: str, truth: Truth, clock: Clock, broker: Kafka4) -> None:
-    """Asks and commits each second: by epochs, sessions and names that are wrong, and of a topic that is made anew."""
+    """Asks and commits each second: by epochs, sessions and names that are wrong, and of a topic that is recreated."""
     _play(bootstrap, truth, clock, broker, 1.0, rhythm.EACH_SECOND)
 
 
 def play_30s(bootstrap: str, truth: Truth, clock: Clock, broker: Kafka4) -> None:
-    """Asks and commits each 30 s: by epochs, sessions and names that are wrong, and of a topic that is made anew."""
+    """Asks and commits each 30 s: by epochs, sessions and names that are wrong, and of a topic that is recreated."""
     _play(bootstrap, truth, clock, broker, 30.0, rhythm.EACH_30_SECONDS)
 
 
@@ -97,7 +97,7 @@ def _fetch(raw: RawClient, leader_epoch: int, expected: int) -> None:
 
 
 class _Sessions:
-    """A library that goes on with its fetch session while it is well, and begins one for each fetch while it is ill."""
+    """A library that keeps its fetch session while it is well, and begins one for each fetch while it is ill."""
 
     def __init__(self, raw: RawClient) -> None:
         self._raw, self._session, self._epoch = raw, 0, 0
@@ -142,7 +142,7 @@ class _Typist:
 
 
 def _make_anew(truth: Truth, bootstrap: str, clock: Clock, windows: Windows, editors: Instances) -> None:
-    """Delete the topic, make it anew, and at last restart who reads it."""
+    """Delete the topic, make it again, and at last restart who reads it."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "setup", "log_level": 0})
     for begin, end in windows.ill:
         clock.until(begin)

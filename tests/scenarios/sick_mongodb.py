@@ -1,7 +1,7 @@
 """Sick, healed and sick again, at a rhythm of 30 s: applications on MongoDB that ask each half minute.
 
 `search-index` sleeps for longer than the history of changes lasts, and tries to resume where nothing is any more, until
-it is made to begin anew. `importer` sends updates that no server takes. `reports` leaves its cursors open. `dashboards`
+it is made to start over. `importer` sends updates that no server takes. `reports` leaves its cursors open. `dashboards`
 waits for a server that stands still whenever it asks. `receipts` makes a client for each question. `archive` and
 `mirror` do the same things properly.
 """
@@ -147,7 +147,7 @@ def _fail(importer: Client, clock: Clock) -> None:
 
 
 def _leave_open(reports: Client, clock: Clock) -> None:
-    """Reads the first of many; when ill it keeps each cursor, until its process is started anew."""
+    """Reads the first of many; when ill it keeps each cursor, until its process is started again."""
     kept: list[Any] = []
     for _ in _every(clock, 10, 4):
         cursor = reports.shop.items.find({"stock": {"$gte": 0}}, batch_size=2)

@@ -1,7 +1,7 @@
 """Sick, healed and sick again, at the groups' own rhythm (1 s or 30 s): positions and commits that are wrong.
 
-`archive` stands still while what it has not read is deleted, and starts anew where the log begins. A tool commits to
-`ledger` from outside while its member is alive. `ghosts-1` exceeds `max.poll.interval.ms` and goes on committing.
+`archive` stands still while what it has not read is deleted, and starts again where the log begins. A tool commits to
+`ledger` from outside while its member is alive. `ghosts-1` exceeds `max.poll.interval.ms` and continues committing.
 `sorter` has a slow worker whose commits follow those of the fast one. `restored` is started from an old state: it
 commits an old position and reads on from there. `calm` is in good health.
 """
@@ -57,7 +57,7 @@ POSSIBLE = {
 
 
 class Ghost(Member):
-    """Does not poll any more, and goes on committing what it did last."""
+    """Does not poll any more, and continues committing what it did last."""
 
     def misbehave(self) -> None:
         while self.ill.is_set() and not self._stop.wait(0.1):

@@ -31,7 +31,7 @@ class Behind(Member):
 
 
 class Hung(Member):
-    """The library's own thread goes on sending heartbeats."""
+    """The library's own thread continues sending heartbeats."""
 
     def misbehave(self) -> None:
         while self.ill.is_set() and not self._stop.wait(0.2):
@@ -39,7 +39,7 @@ class Hung(Member):
 
 
 class Paused(Member):
-    """Waits for something downstream, and commits where it stands."""
+    """Waits for something downstream, and commits where it is."""
 
     def misbehave(self) -> None:
         paused = [TopicPartition(self.topic, partition) for partition in range(PARTITIONS)]

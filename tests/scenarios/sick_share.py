@@ -2,7 +2,7 @@
 
 All read `parcels` with Java's KafkaShareConsumer. `shipping` (two members) is in good health. `packing` gives one
 record back whenever it gets it, until the broker gives it up. `painting` hangs with what it has acquired, while its
-heartbeats go on, and goes on in the end.
+heartbeats continue, and continues in the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sick, healed and sick again, at the groups' own rhythm (1 s or 30 s): a transaction stays open.
 
 `entries-batch` writes three records to partition 0 and leaves its transaction open, until it is stopped and aborts.
-Others go on, one of them in proper transactions. Two read_committed groups (Java, librdkafka) get no further.
+Others continue, one of them in proper transactions. Two read_committed groups (Java, librdkafka) get no further.
 """
 
 from __future__ import annotations

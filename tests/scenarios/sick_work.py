@@ -131,7 +131,7 @@ class Overlong(Member):
 
 
 class Busy(Member):
-    """Works at one batch until it is well again, while its library's heartbeats go on."""
+    """Works at one batch until it is well again, while its library's heartbeats continue."""
 
     def misbehave(self) -> None:
         while self.ill.is_set() and not self._stop.wait(0.2):

@@ -1,6 +1,6 @@
 """Incidents of clients that know something which is no longer so: topics, leaders, sessions, versions.
 
-The topic `drafts` is deleted and made anew while `drafts-app` writes to it. `typo` (kafka-python) asks for a topic that
+The topic `drafts` is deleted and recreated while `drafts-app` writes to it. `typo` (kafka-python) asks for a topic that
 does not exist. Raw clients fetch by leader epochs of the past and of the future, open a fetch session for each fetch,
 and write with a version that Kafka 4 no longer knows.
 """

@@ -1,8 +1,8 @@
 """Incident: a transaction stays open; the last stable offset stands still and read_committed consumers starve.
 
 `orders-batch` (transactional id `orders-tx-1`) writes three records to partition 0 and then neither commits nor aborts.
-Others go on writing, one of them in proper transactions. `reports` (read_committed) gets nothing more from partition 0,
-`live-view` (read_uncommitted) sees everything. The capture ends while the transaction is open.
+Others continue writing, one of them in proper transactions. `reports` (read_committed) gets nothing more from partition
+0, `live-view` (read_uncommitted) sees everything. The capture ends while the transaction is open.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Writers that do not know, or do not say, whether they have written; a client that connects for each record.
 
 `meter` (librdkafka without idempotence) gets no answer in time while the broker stands still, sends its batch again,
-and both are appended; `careful-meter` does the same with idempotence. `report` connects anew for each record, as a
+and both are appended; `careful-meter` does the same with idempotence. `report` connects again for each record, as a
 function does that is called; `balancer` only looks whether the port answers. `import` (Java) is killed within a
-transaction of `import-1`, comes back as `import-2` and goes on; the coordinator ends what `short-1` left open after its
-timeout of 31 seconds.
+transaction of `import-1`, comes back as `import-2` and continues; the coordinator ends what `short-1` left open after
+its timeout of 31 seconds.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class TestReference:
         kept = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.iterdir()}
         assert sorted(kept) == sorted(made)
         for name, text in made.items():
-            assert kept[name] == text, "python -m website.reference writes it anew"
+            assert kept[name] == text, "python -m website.reference writes it again"
 
     def test_nothing_is_left_out(self, made: dict[str, str]) -> None:
         headings = {name: re.findall(r"^##+ (.+)$", text, re.MULTILINE) for name, text in made.items()}

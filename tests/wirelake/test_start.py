@@ -18,7 +18,7 @@ _HEALTHY = str(CAPTURES / "version_negotiation.pcap")
 
 
 def start(*arguments: str, folder: Path, first: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """``python -m wirelake`` in a folder, which stands first on the path."""
+    """``python -m wirelake`` in a folder, which is first on the path."""
     path = os.pathsep.join(map(str, [first, ROOT] if first else [ROOT]))
     return subprocess.run(
         [sys.executable, "-m", "wirelake", *arguments],

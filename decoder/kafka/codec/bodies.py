@@ -44,7 +44,7 @@ Trace = Callable[[FieldSpan], None]
 
 LENGTH = "length"
 """``FieldSpan.type`` of a length that does not fit (it overruns the frame, or is below zero) ends with it, the type of
-the field stands before it: ``compact string length``."""
+the field is before it: ``compact string length``."""
 TAGGED_SECTION = "tagged fields"
 """``FieldSpan.type`` of the count in front of a tagged section."""
 TAG = "tag"
@@ -88,7 +88,7 @@ BATCH_UNITS = 10
 """What summing up a record batch takes."""
 
 FIELD_UNITS, FIELDS_OF_TAG = 2, 2
-"""Work (see decoder.work) that a field takes; as much as so many fields takes a tag that nobody knows."""
+"""Work (see decoder.work) that a field takes; as much as this many fields takes an unknown tag."""
 
 
 class BodyReader:
@@ -96,7 +96,7 @@ class BodyReader:
 
     Args:
         programs: the compiled table.
-        cursor: where the header or body begins; stands behind it afterwards.
+        cursor: where the header or body begins; is behind it afterwards.
         trace: called for each value in the order of the bytes, containers after their content.
         removed: the batch headers of records fields were overwritten before the frame was stored.
         measured: see :func:`decoder.kafka.records.batches.summarise`.
@@ -136,7 +136,7 @@ class BodyReader:
         """Read a struct into ``into``, which keeps what was read when this raises.
 
         Raises:
-            DecodeError: the bytes do not fit; the cursor stands where reading stopped.
+            DecodeError: the bytes do not fit; the cursor is where reading stopped.
         """
         try:
             self._struct(start, into, 0)
@@ -253,7 +253,7 @@ class BodyReader:
         except DecodeError as error:
             self._place(error)
             del self._path[level:]
-            self._emit(op, start, content, count)  # a trace shows what the error stands in
+            self._emit(op, start, content, count)  # a trace shows what the error is in
             raise
         self._emit(op, start, content, count)
 
@@ -326,7 +326,7 @@ class BodyReader:
                 self._unknown_tag(tag, size, start, into)
 
     def _tag_size(self, tag: int, start: int) -> int:
-        """The size of a tagged field, whose tag stands at ``start``."""
+        """The size of a tagged field, whose tag is at ``start``."""
         cursor = self._cursor
         size_at = cursor.pos
         try:

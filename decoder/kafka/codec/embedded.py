@@ -1,6 +1,6 @@
 """Messages inside the bytes fields of a Kafka message: group metadata, assignments, forwarded requests.
 
-The body itself stays Kafka's JSON, where such a field is base64; what it means stands beside the body.
+The body itself stays Kafka's JSON, where such a field is base64; what it means is beside the body.
 
 Sources: org.apache.kafka.clients.consumer.internals.ConsumerProtocol (int16 version, then a body that is never
 flexible; a newer version is read as the newest known one, further bytes are left alone), KIP-590 (Envelope).

@@ -21,7 +21,7 @@ BATCHES_AT = {
     ("response", int(ApiKey.FETCH)): ("responses", "partitions", "partitionIndex"),
     ("response", int(ApiKey.SHARE_FETCH)): ("responses", "partitions", "partitionIndex"),
 }
-"""Where record batches stand."""
+"""Where record batches are."""
 
 RECORDS_REMOVED = (FrameFlags.PAYLOAD_DROPPED | FrameFlags.REDACTED).value
 """Frames with one of these flags hold no batch headers: of messages with credentials only a snapshot carries records,

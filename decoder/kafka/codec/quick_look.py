@@ -25,7 +25,7 @@ LOOK_UNITS, LOOKED_AT_BYTES, GLANCE_UNITS = 5, 32, 2
 """Work (see decoder.work) that a look takes, and bytes that take one unit more; and a look that most frames fail."""
 
 Steps = tuple[Any, ...]
-"""What stands in a struct: an integer, bytes of fields of fixed size; a tuple, a kind and what is to be known of it."""
+"""What is in a struct: an integer, bytes of fields of fixed size; a tuple, a kind and what is to be known of it."""
 
 
 def is_clean(data: bytes, direction: Direction, api_key: int, api_version: int | None) -> bool:

@@ -26,7 +26,7 @@ class Reading(Enum):
     WHOLE = "whole"
     """They are all there and decode to the last."""
     TRAILED = "trailed"
-    """They are all there and decode, but something stands behind them."""
+    """They are all there and decode, but something is behind them."""
     BEGUN = "begun"
     """Those that are there decode, and are enough to recognise it."""
     POSSIBLE = "possible"

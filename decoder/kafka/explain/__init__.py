@@ -1,1 +1,1 @@
-"""What people want to know of one Kafka message: its fields, what it may be, what would mend it."""
+"""What people want to know of one Kafka message: its fields, what it may be, and what would fix it."""

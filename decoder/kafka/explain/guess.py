@@ -1,4 +1,4 @@
-"""The api and version of a response whose request nobody saw: what it decodes as, likeliest first."""
+"""The api and version of a response whose request was not seen: what it decodes as, likeliest first."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def habit_text(found: Found, direction: Direction, version: str) -> str:
             f"The byte that says whether a value is null (01: it is not) is missing before {places}: {_whole(found)}."
         )
     if found.habit.adds_byte:
-        return f"One byte 00 too many stands {places}: without it {_whole(found)}."
+        return f"One byte 00 too many is {places}: without it {_whole(found)}."
     return f"The empty tag buffer (one byte 00) is missing {places}: with it {_whole(found)}."
 
 

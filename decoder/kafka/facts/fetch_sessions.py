@@ -1,7 +1,7 @@
 """The partitions that a fetch session holds (KIP-227): follows one session through its fetches, day by day.
 
 A full fetch (epoch 0) lists every partition; the incremental ones after it, each of an epoch one higher, only what is
-new, moved or taken out. So a partition without news stands in no frame, and is fetched all the same. A missing epoch
+new, moved or taken out. So a partition without news is in no frame, and is fetched all the same. A missing epoch
 means that frames were lost: from then on until the next full fetch the set is what is known, and is marked so.
 """
 
@@ -178,7 +178,7 @@ def follow(fetches: Iterable[SessionFetch], carried: Iterable[Held] = (), most: 
 
     Args:
         fetches: of one session, in the order of time.
-        carried: the open rows of the day before the first fetch, to go on from.
+        carried: the open rows of the day before the first fetch, to continue from.
         most: rows from which on no further day is begun with what is in the session; None: however many.
     """
     before = list(carried)

@@ -132,7 +132,7 @@ def fetch_error(version: int, response: Json | None) -> int | None:
 
 
 def session_of(request: Json, response: Json | None) -> FetchSession:
-    """The session of a Fetch: one that it begins (epoch 0; the answer names it) or goes on with.
+    """The session of a Fetch: one that it begins (epoch 0; the answer names it) or continues with.
 
     Epoch -1 fetches outside of a session; where it names one, it ends it.
     """

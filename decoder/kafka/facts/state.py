@@ -105,7 +105,7 @@ def _sync_group(bodies: Bodies) -> Found:
     )
     own = text(request, "memberId")
     reported: set[str] = set()
-    if bodies.error_code == NO_ERROR:  # refused or unanswered, nobody was assigned anything
+    if bodies.error_code == NO_ERROR:  # refused or unanswered: nothing was assigned
         for message in bodies.request_embedded:
             member = _member_at(request, text(message, "path") or "")
             if member is not None and _is_readable(message):

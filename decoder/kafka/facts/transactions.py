@@ -55,7 +55,7 @@ class Transaction:
     Attributes:
         first_us, last_us, end_us: µs since the epoch.
         outcome: True commit, False abort, None while its end was not seen.
-        is_over: markers on every partition, or the producer went on to something else.
+        is_over: markers on every partition, or the producer continued to something else.
         lost: frames were lost while it was open, or its end was asked for and not answered.
         offsets: last offset produced to each partition, None if not known.
         unmarked: partitions of ``offsets`` without a marker.
@@ -111,7 +111,7 @@ def follow(events: Iterable[TxnEvent], patience_us: int) -> list[Transaction]:
 
     Args:
         events: in the order of time, then of their place in one exchange.
-        patience_us: a transaction of which nothing was seen for longer than this takes part in nothing any more.
+        patience_us: a transaction that was silent for longer than this takes part in nothing any more.
     """
     story = _Story(patience_us)
     for event in events:
@@ -180,7 +180,7 @@ class _Story:
 
     @staticmethod
     def _finish(last: Transaction | None) -> None:
-        """A producer goes on only after what came before is settled; without an end seen, we do not know how."""
+        """A producer continues only after what came before is settled; without an end seen, we do not know how."""
         if last is not None and not last.is_over:
             last.is_over = True
             last.lost = last.lost or last.outcome is None

@@ -189,7 +189,7 @@ def put_batches(data, start, end, flags, where, body, at, batches, b_at):
     """All batches of a records field, into the body and, each with its topic, into the column of batches.
 
     ``where`` holds begin and end of the texts of topic, topic id and partition in ``body``; negative if the message
-    is none whose batches stand in the column.
+    is none whose batches are in the column.
     """
     pos = start
     count = 0

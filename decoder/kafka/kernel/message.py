@@ -43,7 +43,7 @@ _MAX_VALUES = limits.MAX_VALUES_PER_FRAME
 _WORK_FLOOR, _WORK_PER_BYTE = limits.WORK_FLOOR, limits.WORK_PER_BYTE
 STACK = (64, 9)
 
-# What a stack row holds: kind of container, then for a struct the instruction to go on with; for an array elements
+# What a stack row holds: kind of container, then for a struct the instruction to continue with; for an array elements
 # left and the element's program; for a tagged section see the assignments.
 _KIND, _PC, _LEFT, _PREVIOUS, _UNKNOWN, _OUTER_END, _SAVED, _VALUE_AT, _DEFAULT = range(9)
 _IN_STRUCT, _IN_ARRAY, _IN_TAGS = 1, 2, 3
@@ -240,7 +240,7 @@ def put_message(pc, tables, data, pos, end, flags, where, stack, out, at, batche
                 pc += _W
                 continue
             in_tags = False
-        # A container goes on: the one on top of the stack, or after its end the one below.
+        # A container continues: the one on top of the stack, or after its end the one below.
         while True:
             if is_complete:
                 out[at] = 125

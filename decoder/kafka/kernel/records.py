@@ -122,7 +122,7 @@ class _ColumnReader:
         if self._fast(span, budget):
             self._budget = budget
             return
-        self._fallbacks += 1  # the plain reader decides anew
+        self._fallbacks += 1  # the plain reader decides again
         records: list[Record] = []
         problem = read_batch(self._data, span, self._budget, records, payload=True, removed=self._removed)
         if problem is not None:

@@ -67,7 +67,7 @@ _FRAMES = types.NamedUniTuple(_INTS, 12, Frames)
 
 
 def new_frames(count: int) -> Frames:
-    """Room for so many frames."""
+    """Room for this many frames."""
     return Frames(*(np.empty(count, np.int64) for _ in Frames._fields))
 
 
@@ -77,7 +77,7 @@ def new_frames(count: int) -> Frames:
 )  # fmt: skip
 def cut(stream, begins, carried, carried_ts, segments, segment_end, segment_ts, segment_packet, frames, frame_from,
         rest_begin, rest_ts, is_odd):  # fmt: skip
-    """Cut streams that lie end to end at their length prefixes; returns the number of frames.
+    """Cut streams that are end to end at their length prefixes; returns the number of frames.
 
     Args:
         stream: all bytes.

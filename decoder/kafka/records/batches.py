@@ -23,7 +23,7 @@ from decoder.reader import Cursor, as_int64
 LOG_OVERHEAD = 12
 """Bytes of offset and size, which the size itself does not count."""
 MAGIC_AT = 16
-"""Where the format stands in a batch of any format."""
+"""Where the format is in a batch of any format."""
 V2_HEADER = 61
 """Bytes of a v2 batch before its first record."""
 V0_OVERHEAD, V1_OVERHEAD = 14, 22
@@ -53,7 +53,7 @@ _LEGACY = struct.Struct(">qiIbb")
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """Where one batch lies in its frame.
+    """Where one batch is in its frame.
 
     Attributes:
         start, end: bytes of the frame, end exclusive.
@@ -105,7 +105,7 @@ def summarise(
 
     Beside them: ``status`` (see BatchSpan), ``sizeInBytes`` (with the 12 bytes in front), ``crcValid``
     (CRC-32C of v2, CRC-32 of v0 and v1), ``lastOffset`` (inclusive), ``recordsCount``, and for control batches
-    ``controlType`` and ``coordinatorEpoch``. Attribute bits that the format does not use stand in ``unknownAttributes``
+    ``controlType`` and ``coordinatorEpoch``. Attribute bits that the format does not use are in ``unknownAttributes``
     if one is set. Offsets are as in the bytes: relative to the batch in Produce requests.
 
     The header of a compressed v0/v1 message has neither count nor base offset: its content has them, or what

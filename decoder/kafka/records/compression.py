@@ -46,7 +46,7 @@ class Budget:
 
     @classmethod
     def of_frame(cls, wire_bytes: int) -> Budget:
-        """What decoding a frame of so many bytes may cost.
+        """What decoding a frame of this many bytes may cost.
 
         A wrapper (formats 0 and 1) of a few kilobytes can hold hundreds of thousands of empty messages, which must all
         be visited to count them.
@@ -70,7 +70,7 @@ class Budget:
         self.headers -= count
 
     def copy(self) -> Budget:
-        """The same, to go on from there."""
+        """The same, to continue from there."""
         other = Budget(self.size, self.records)
         other.headers = self.headers
         return other

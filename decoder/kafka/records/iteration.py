@@ -118,7 +118,7 @@ class BatchHeader:
     def has_log_append_time(self) -> bool:
         """All records have ``max_timestamp``; else theirs are relative to ``base_timestamp``.
 
-        The latter also if that is a delete horizon (bit 6, KIP-534): the cleaner writes the deltas anew.
+        The latter also if that is a delete horizon (bit 6, KIP-534): the cleaner writes the deltas again.
         """
         return bool(self.attributes & _LOG_APPEND_TIME)
 
@@ -206,7 +206,7 @@ def records_section(data: bytes, span: BatchSpan, header: BatchHeader, budget: B
 
 
 def payload_ranges(data: bytes, start: int, end: int, count: int, budget: Budget) -> Iterator[tuple[int, int]]:
-    """Where keys, values and header values stand in the ``count`` v2 records of ``data[start:end]``.
+    """Where keys, values and header values are in the ``count`` v2 records of ``data[start:end]``.
 
     A null is an empty range.
 
@@ -364,7 +364,7 @@ def _size(cursor: Cursor, what: str) -> int | None:
 
 
 def _skip(cursor: Cursor, what: str) -> tuple[int, int | None]:
-    """Start and size of nullable bytes; the cursor stands behind them afterwards."""
+    """Start and size of nullable bytes; the cursor is behind them afterwards."""
     size = _size(cursor, what)
     start = cursor.pos
     cursor.pos += size or 0

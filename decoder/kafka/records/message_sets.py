@@ -26,7 +26,7 @@ MESSAGE_UNITS = 4
 """Work (see decoder.work) that a message within a wrapper takes."""
 
 EXTENT = struct.Struct(">qi")
-"""How an :class:`Extent` stands in the last bytes of an overwritten value: int64 first offset, int32 number of
+"""How an :class:`Extent` is in the last bytes of an overwritten value: int64 first offset, int32 number of
 messages, both 0 if nothing was known. Honoured only in frames with the flag SETS_MEASURED."""
 
 
@@ -144,7 +144,7 @@ def measure_message_set(data: bytes, start: int, end: int, budget: Budget) -> Ex
 
 
 def stored_extent(data: bytes, start: int, end: int) -> Extent | None:
-    """The extent that stands in the place of the content of the compressed message ``data[start:end]``, if one does."""
+    """The extent that is in the place of the content of the compressed message ``data[start:end]``, if one does."""
     try:
         outer, _ = _message(data, start, end)
     except DecodeError:

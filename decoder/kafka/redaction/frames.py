@@ -40,7 +40,7 @@ def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
 
     What does not decode cannot be cleaned field by field: one wrong length, and a value is read as a name. Of a frame
     with credentials or records the header stays then, and of a response whose request is unknown the correlation id.
-    Only a frame that the capture cut off keeps what stands before the cut, and all of it if the policy is ``full``.
+    Only a frame that the capture cut off keeps what is before the cut, and all of it if the policy is ``full``.
     """
     if frame.flags & FrameFlags.SASL_TOKEN:
         return replace(frame, frame=bytes(len(frame.frame)), flags=int(frame.flags | FrameFlags.REDACTED))
@@ -84,7 +84,7 @@ def _is_harmless(frame: Frame, key: int) -> bool:
 
 
 def _without_trailing(frame: Frame, key: int, spans: list[FieldSpan]) -> Frame:
-    """A frame that decodes, without what may stand behind its body."""
+    """A frame that decodes, without what may be behind its body."""
     end = max(span.end for span in spans)
     if key in secret_apis():
         return _without_tail(frame, end, FrameFlags.REDACTED)
@@ -221,7 +221,7 @@ def _unread_of_member(data: bytes, span: FieldSpan) -> list[tuple[int, int]]:
 
 
 def _beside(body: dict[str, Any], span: FieldSpan) -> Any:
-    """The struct that a field stands in."""
+    """The struct that a field is in."""
     found: Any = body
     for step in span.path[:-1]:
         found = found[step]

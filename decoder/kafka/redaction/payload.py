@@ -27,7 +27,7 @@ MARKER_KEY_BYTES, MARKER_REST_BYTES = 4, 8
 CRC_END = 21
 """Of a v2 batch: where the bytes begin that its checksum covers."""
 _V2_INT64S = (27, 35, 43)
-"""Where the times and the producer id of a v2 batch stand. Like offsets they are small, or -1."""
+"""Where the times and the producer id of a v2 batch are. Like offsets they are small, or -1."""
 _NO_TEXT = (0x00, 0xFF)
 """With one of them begins a number of eight bytes that is small, positive or negative, and no text."""
 _INT32, _UINT32 = struct.Struct(">i"), struct.Struct(">I")
@@ -52,7 +52,7 @@ def rewrite_records(
     checksum that then is right in the place of the old one; of compressed records it hashes the whole, for their
     fields cannot be replaced without another size. Where the bytes do not fit their checksum it is like
     ``lengths``. Of a v2 batch that fails its checksum only what precedes the bytes that it covers stays. A checksum
-    that it does not compute anew becomes zero: with it, a short value could be tried out.
+    that it does not compute again becomes zero: with it, a short value could be tried out.
     ``none`` leaves nothing. Markers in control batches, which no client writes, stay except under ``none``.
 
     Args:
@@ -112,7 +112,7 @@ def payload_of(
 
     Args:
         data: the frame.
-        batch: where it lies.
+        batch: where it is.
         is_valid: its checksum matches.
         is_header: it begins with a batch header as far as we know.
         is_anothers: bytes were lost before the frame: what is cut off in it may never have been a batch.
@@ -136,7 +136,7 @@ def payload_of(
 
 
 def is_offset(data: bytes, at: int) -> bool:
-    """Whether eight bytes may be an offset: what begins a batch of which nothing else is known may be text."""
+    """Whether eight bytes may be an offset: what begins an otherwise unknown batch may be text."""
     return data[at] in _NO_TEXT
 
 

@@ -31,14 +31,14 @@ class Fate(Enum):
     MEMBER = "topics and partitions stay, the rest becomes zeros but under `full`"
     """What a group member states or is given: Kafka's consumer protocol, or any bytes of the application."""
     OPAQUE = "zeros but under `full`"
-    """Bytes of an application that nobody here reads."""
+    """Bytes of an application that are not read here."""
 
 
 SMELL = re.compile(
     "pass|pwd|hmac|salt|sasl|auth|token|key|secret|credential|value|config|signature|cert|private|metadata|message",
     re.IGNORECASE,
 )
-"""In the name of a field, or of the struct that it stands in."""
+"""In the name of a field, or of the struct that it is in."""
 
 _OF_BYTES = ("bytes", "records")
 
@@ -178,7 +178,7 @@ on, by id (Uuid.METADATA_TOPIC_ID, 00000000-0000-0000-0000-000000000001)."""
 
 
 def review_of(api_key: int, direction: Direction, path: str) -> Review | None:
-    """What was decided of a field; None if nobody did."""
+    """What was decided of a field; None if nothing was."""
     return next((review for review in REVIEWED if review.is_of(api_key, direction, path)), None)
 
 

@@ -16,13 +16,13 @@ Range = tuple[int, int]
 
 
 def within(version: int, versions: Range | list[int]) -> bool:
-    """Whether ``version`` lies in an inclusive range."""
+    """Whether ``version`` is in an inclusive range."""
     return versions[0] <= version <= versions[1]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldLayout:
-    """One field as it stands in one version.
+    """One field as it is in one version.
 
     Attributes:
         type: Kafka's primitive name (``int32`` …), or ``struct``.

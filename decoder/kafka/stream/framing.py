@@ -38,7 +38,7 @@ class KafkaFramer(LengthFramer):
         return bytes(self._buffer), self._begin, self._last
 
     def go_on(self, begun: bytes, ts: int, ts_end: int, at: int) -> None:
-        """Go on from where another keeper of the state, given :meth:`in_step`, has come to: ``at`` bytes were taken."""
+        """Continue from where another keeper of the state, given :meth:`in_step`, is: ``at`` bytes were taken."""
         self._buffer, self._begin, self._last, self._at = bytearray(begun), ts, ts_end, at
 
     def _size(self) -> int:

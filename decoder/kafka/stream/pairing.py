@@ -200,7 +200,7 @@ class KafkaPairer(ConnectionPairer):
         return waiting
 
     def go_on(self, waiting: Sequence[Waiting], exchanges: int, seen: Seen) -> None:
-        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        """Continue from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         self._exchanges = exchanges
         self._outstanding.clear()
         self._awaited.clear()
@@ -305,7 +305,7 @@ class KafkaPairer(ConnectionPairer):
     def _is_token(self, frame: RawFrame, peek: RequestPeek | None) -> bool:
         """Whether a frame without a Kafka header may be a SASL token.
 
-        Where the beginning of the connection, or what stood before this frame, was not captured, the handshake that
+        Where the beginning of the connection, or what was before this frame, was not captured, the handshake that
         would show it may be missing: better a frame too many is taken for a credential than one too few.
         """
         if peek is not None and (peek.known if self._tokens_follow else peek.possible):

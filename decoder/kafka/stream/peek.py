@@ -102,7 +102,7 @@ def peek_request(data: bytes | bytearray | memoryview, at: int = 0, size: int | 
 
 
 def peek_prefixed(data: bytes | bytearray, at: int) -> tuple[int, RequestPeek] | None:
-    """Size and header of a request whose length prefix stands at ``at``; None unless it looks like one that is known.
+    """Size and header of a request whose length prefix is at ``at``; None unless it looks like one that is known.
 
     It may be odd. ``data`` must hold HEADER_BYTES from ``at`` on.
     """

@@ -1,7 +1,7 @@
 """Finds the next Kafka frame in a stream joined midway or after a loss.
 
-A place is believed for several reasons at once: a plausible frame stands there; it ends exactly where a TCP segment
-ends, or at its end stands another plausible frame; it decodes by its api, to its last byte; and it belongs to this
+A place is believed for several reasons at once: a plausible frame is there; it ends exactly where a TCP segment
+ends, or at its end is another plausible frame; it decodes by its api, to its last byte; and it belongs to this
 connection: a request by its client id, a response by the id of a request that waits for it (record batches look much
 like responses, but carry no such id).
 """
@@ -21,7 +21,7 @@ MAX_CORRELATION_STEP = 1024
 """Clients number their requests one by one, and have few of them under way."""
 
 MAX_LINKS = 4
-"""How many responses further on the expected one may stand: those before it answer requests that were not captured."""
+"""How many responses further on the expected one may be: those before it answer requests that were not captured."""
 
 SCANNED_RESPONSE_BYTES = 64 * 1024
 """The largest response looked for between segment starts: its header has too little to distinguish it from payload."""
@@ -30,7 +30,7 @@ MISSED_CONFIDENCE = 0.6
 """Of a response whose request may have been sent where the capture lost bytes."""
 
 ONE_SIDED_RUN = 3
-"""So many responses in a row, numbered one by one, are no accident."""
+"""This many responses in a row, numbered one by one, are no accident."""
 
 MAX_ASKED = 16
 """Responses of one search that are tried as every api that a response may be known by."""
@@ -93,7 +93,7 @@ class KafkaSearch(Search):
         return NOT_HERE if reads is False else Verdict(surer(confidence, reads=bool(reads), known=bool(is_known)))
 
     def _end_of_request(self, following: int, client_id: bytes | None, *, is_start: bool) -> float:
-        """Confidence by what stands behind a request: the end of a segment, or another request."""
+        """Confidence by what is behind a request: the end of a segment, or another request."""
         if self._ends_segment(following):
             return 0.9 if is_start else 0.7
         second = peek_prefixed(self._data, following - self._base)
@@ -177,7 +177,7 @@ class KafkaSearch(Search):
         return Verdict(MISSED_CONFIDENCE) if reads else None
 
     def _is_followed(self, position: int, correlation_id: int, *, is_start: bool) -> bool:
-        """Whether another response stands behind one with this id; between segments it must be an expected one."""
+        """Whether another response is behind one with this id; between segments it must be an expected one."""
         size, following_id = self._response_header(position)
         if not self._is_size(size, is_start=True) or not may_follow(correlation_id, following_id):
             return False

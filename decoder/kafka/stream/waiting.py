@@ -13,7 +13,7 @@ from decoder.kafka.apis import ApiKey
 from decoder.kafka.stream.peek import MAX_KNOWN_API, MAX_KNOWN_VERSION
 
 MAX_MISSED_AT_END = 64
-"""Ids in a run of which only one end is known: before the first request, or behind the last."""
+"""Ids in a run with only one end known: before the first request, or behind the last."""
 
 MAX_STEP_BACK = 16
 MAX_STEP = 1 << 20
@@ -39,7 +39,7 @@ class Waiting(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What frames have shown of their connection, as another keeper of the pairing's state goes on with it.
+    """What frames have shown of their connection, as another keeper of the pairing's state continues with it.
 
     Attributes:
         last_request, last_response: their ids; None before the first.

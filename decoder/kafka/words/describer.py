@@ -27,7 +27,7 @@ _SHARING = frozenset(map(int, (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)))
 
 
 class KafkaDescriber(Describer):
-    """See Describer. Topics that stand by their id (KIP-516) are named once a response named it."""
+    """See Describer. Topics that are given by their id (KIP-516) are named once a response named it."""
 
     def __init__(self, response_errors: Callable[[str], Sequence[tuple[int, str]]]) -> None:
         super().__init__(response_errors)

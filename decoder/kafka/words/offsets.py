@@ -65,7 +65,7 @@ def _sent(part: Part) -> str:
 
 
 def _old_format(batches: list[Json]) -> str:
-    """``format v1``: of batches that stand in a format older than that of Kafka 0.11, the oldest; else empty."""
+    """``format v1``: of batches that are in a format older than that of Kafka 0.11, the oldest; else empty."""
     magics = [magic for batch in batches if (magic := integer(batch, "magic")) is not None]
     return f"format v{min(magics)}" if min(magics, default=_MAGIC) < _MAGIC else ""
 

@@ -11,7 +11,7 @@ from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.model import Message
 
 MOST = 6
-"""So many of a list are described; the rest is counted."""
+"""This many of a list are described; the rest is counted."""
 _MOST_PARTITIONS = 12
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -75,7 +75,7 @@ def parts(exchange: Exchange, body: Json | None, topics: str, partitions: str, i
 
 
 def listed(found: Sequence[Item], say: Callable[[Item], str] = str, separator: str = ", ") -> str:
-    """A list in words, of which only the first MOST stand."""
+    """A list in words, cut after the first MOST."""
     text = separator.join(map(say, islice(found, MOST)))
     return text if len(found) <= MOST else f"{text}{separator}{len(found) - MOST} more"
 

@@ -1,6 +1,6 @@
 """Opens OP_COMPRESSED: bounded decompression (mongodb/specifications, ``OP_COMPRESSED.md``).
 
-The compressed message has no header of its own: its opcode stands in front of the compressed bytes, the ids in the
+The compressed message has no header of its own: its opcode is in front of the compressed bytes, the ids in the
 header outside. Not one byte more comes out than was declared, and nothing is allocated before the declared size is
 within the limits.
 """
@@ -29,8 +29,8 @@ CHANGED = (FrameFlags.PAYLOAD_REMOVED | FrameFlags.REDACTED).value
 """Flags of frames that are not as they were on the wire."""
 
 STORED = 0x80
-"""Added to the compressor's id where the agent had to change the message: it stands there uncompressed. Compressed
-anew it would look as if a sender had chosen these bytes, and could have more of them than a bomb is allowed. Only in
+"""Added to the compressor's id where the agent had to change the message: it is there uncompressed. Compressed
+again it would look as if a sender had chosen these bytes, and could have more of them than a bomb is allowed. Only in
 frames that the agent changed does it mean that; on the wire there are no such ids."""
 
 NO_COMPRESSOR = 0xFF
@@ -207,7 +207,7 @@ def _zstd(data: bytes, size: int) -> bytes:
 
 
 def _end_of_zstd(data: bytes) -> int:
-    """Where the one frame ends (RFC 8878, 3.1.1). What stands behind it nobody reads: it may be anything.
+    """Where the one frame ends (RFC 8878, 3.1.1). What is behind it is not read: it may be anything.
 
     Raises:
         ZstdError: it does not begin with a frame of data.
@@ -219,7 +219,7 @@ def _end_of_zstd(data: bytes) -> int:
         block = int.from_bytes(data[at : at + 3], "little")
         is_last, is_repeated, size = block & 1, block >> 1 & 3 == 1, block >> 3
         if is_repeated and not size:
-            raise zstandard.ZstdError("a zstd block repeats a byte not once")  # it would be one that nobody reads
+            raise zstandard.ZstdError("a zstd block repeats a byte not once")  # it would be one that is never read
         at += 3 + (1 if is_repeated else size)
     return at + 4 * zstandard.get_frame_parameters(data).has_checksum
 

@@ -213,7 +213,7 @@ def _variable(data: bytes, kind: int, start: int, last: int) -> tuple[int, int]:
 
 
 def _length(data: bytes, at: int, last: int, *, least: int, counted: bool = False) -> int:
-    """A length and, checked, that so many bytes follow it (``counted``: that it counts its own 4 bytes)."""
+    """A length and, checked, that this many bytes follow it (``counted``: that it counts its own 4 bytes)."""
     if last - at < 4:
         raise DecodeError(ErrorCode.LENGTH_OVERRUN, at, f"a length needs 4 bytes, {last - at} are left")
     size = int(_INT32.unpack_from(data, at)[0])

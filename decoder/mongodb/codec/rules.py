@@ -133,7 +133,7 @@ OLD_REPLY: Rules = _numbers("ok")
 """Of an OP_REPLY, which may hold a user's documents as well as a command's reply."""
 OLD_ERROR: Rules = {**OLD_REPLY, **_numbers("code"), **_names("codeName"), b"errmsg": Stated(is_known_text)}
 OLD_ERROR_KEYS = frozenset({b"ok", b"errmsg", b"code"})
-"""The same of a document with these keys: hardly any but the reply to a command that failed has all of them."""
+"""Keys of an error reply of an old server: hardly any but the reply to a command that failed has all of them."""
 
 _OK, _CODE, _CODE_NAME, _COUNT = Stated(is_ok), Stated(is_code), Stated(is_code_name), Stated(is_count)
 STATUS: Rules = {

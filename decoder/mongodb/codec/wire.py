@@ -1,4 +1,4 @@
-"""Where what stands in a MongoDB message: opcodes, the header, and the places of documents in each kind of body.
+"""Where what is in a MongoDB message: opcodes, the header, and the places of documents in each kind of body.
 
 Specifications: mongodb/specifications, ``source/message/OP_MSG.md``; the legacy opcodes of MongoDB 5.0 and before by
 its manual, "MongoDB Wire Protocol".

@@ -57,10 +57,10 @@ _REPLY_FIELDS = frozenset({b"ok", b"maxBsonObjectSize"})
 def redact_frame(frame: Frame, field_hash: FieldHash | None = None) -> Frame:
     """See :func:`decoder.redact.redact`.
 
-    Sizes stay, and the message decodes as before: values are overwritten where they stand. A compressed message in
+    Sizes stay, and the message decodes as before: values are overwritten where they are. A compressed message in
     which something had to be overwritten is stored uncompressed (see decoder.mongodb.codec.compression.STORED), so that
     its frame may be longer than ``size``, which stays. What does not decode is overwritten from there on, under every
-    policy: nobody can know where a credential begins in it.
+    policy: where a credential begins in it is unknown.
     """
     if frame.flags & CHANGED:
         return frame  # it was cleaned before

@@ -1,4 +1,4 @@
-"""What a payload policy leaves of a document: each value is overwritten where it stands, by as many bytes."""
+"""What a payload policy leaves of a document: each value is overwritten where it is, by as many bytes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Masker:
                 done_until = element.end
 
     def erase(self, start: int, end: int) -> None:
-        """Leave nothing of whole documents but their size: one document stands in the place of all."""
+        """Leave nothing of whole documents but their size: one document is in the place of all."""
         self.has_changed = self.has_changed or end > start
         self._fill(start, end)
 
@@ -170,7 +170,7 @@ class Masker:
         return key
 
     def _is_secret(self, name: Name, element: Element, within: tuple[int, int], *, is_reply: bool) -> bool:
-        """Whether a value is one by its name and by what stands beside it in its document (at ``within``)."""
+        """Whether a value is one by its name and by what is beside it in its document (at ``within``)."""
         if is_reply and element.depth == 1 and name in TOP_OF_REPLY:
             return True
         if name not in SHARED:

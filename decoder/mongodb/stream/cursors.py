@@ -22,7 +22,7 @@ def cursor_read_on(request: bytes) -> int:
 
 
 def _cursor(data: bytes, *path: bytes) -> int:
-    """What a legacy opcode states, else the number that stands at ``path`` in a document of the message."""
+    """What a legacy opcode states, else the number that is at ``path`` in a document of the message."""
     try:
         opened = open_message(data)
     except DecodeError:

@@ -19,7 +19,7 @@ MAX_OUTSTANDING = 10_000
 connection, a proxy a few; a capture that lacks the responses must not fill the memory."""
 
 MAX_CHAINS = 64
-"""Responses remembered of which another one follows; the oldest are forgotten. A connection has one."""
+"""Responses remembered that another one follows; the oldest are forgotten. A connection has one."""
 
 MAX_CURSORS = 64
 """Open cursors remembered whose batches are credentials; the oldest are forgotten."""

@@ -53,7 +53,7 @@ _COMPRESSED = struct.Struct("<iiB")
 _REPLY = struct.Struct("<iqii")
 _TEXT = re.compile(rb"[^\x00-\x1f\x7f]+\x00")
 _NAME_AT = {OP_UPDATE: 4, OP_INSERT: 4, OP_QUERY: 4, OP_GET_MORE: 4, OP_DELETE: 4, OP_COMMAND: 0}
-"""Where a name stands in the bodies of opcodes."""
+"""Where a name is in the bodies of opcodes."""
 
 REQUEST_PATTERN = re.compile(
     # length below 64 MiB, any id, responseTo 0 or -1, opcode

@@ -1,7 +1,7 @@
 """Finds the next MongoDB message in a stream joined midway or after a loss.
 
-A place is believed for several reasons at once: a header stands there whose opcode travels in this direction, with a
-body behind it that begins as its opcode does; the message ends exactly where a TCP segment ends, or at its end stands
+A place is believed for several reasons at once: a header is there whose opcode travels in this direction, with a
+body behind it that begins as its opcode does; the message ends exactly where a TCP segment ends, or at its end is
 another one; it decodes, documents and all; and a response answers a message that waits for one.
 """
 

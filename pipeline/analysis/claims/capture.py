@@ -14,8 +14,8 @@ CAPTURE_LOSS = (
 
 CONNECTION_FAILED = (
     Claim(
-        r"Nobody listens at|answers no connection|accepts the connections|TLS handshake|without a word|A storm of conn|"
-        r"sends its SYNs to|a SYN flood|: a port scan|A firewall rejects the connections|has no way to|"
+        r"No process listens at|answers no connection|accepts the connections|TLS handshake|without a word|"
+        r"A storm of conn|sends its SYNs to|a SYN flood|: a port scan|A firewall rejects the connections|has no way to|"
         r"receives nothing of .* behind the handshake|Who set that rule|, and .* answers instead, mostly within|"
         r"That one client made both",
         "A connection does not come about, or is ended before anything is asked.",
@@ -36,7 +36,7 @@ CONNECTION_FAILED = (
     ),
     Claim(
         r"for its replica set",
-        "A driver does not go on to the members that hello names.",
+        "A driver does not connect to the members that hello names.",
         (seen("the replies that name them", names=("server", "client")),),
     ),
     Claim(
@@ -74,7 +74,7 @@ CONNECTION_FAILED = (
         ),
     ),
     Claim(
-        r"gets no answer from .* after each pause|What stands between is not on the wire",
+        r"gets no answer from .* after each pause|What is between is not on the wire",
         "Something between forgets connections that are idle.",
         (
             seen("the requests after each pause, and an exchange before it", names=("server", "client")),
@@ -91,7 +91,7 @@ CONNECTION_FAILED = (
     ),
     Claim(
         r"for the brokers again and again",
-        "A client does not go on to the servers that Metadata names.",
+        "A client does not connect to the servers that Metadata names.",
         (
             seen("the responses that name them", "Metadata", names=("server", "client")),
             silent("nothing of the client but its handshake", names=("client",)),

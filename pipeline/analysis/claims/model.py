@@ -21,7 +21,7 @@ class Ground:
         words: what must be in the capture, as the end of "needs …".
         where: a condition in SQL on ``silver.exchanges``, and on ``application`` and ``command`` of
             ``silver.mongo_commands``, which selects exchanges that can hold it.
-        names: kinds of names (pipeline.analysis.rules.case.entities) of which the exchange states one of the finding's.
+        names: kinds of names (pipeline.analysis.rules.case.entities); the exchange must state one of the finding's.
         half: the half of the exchange that states it.
         is_silence: whether the claim rests on what did not happen: the selected exchanges show the connections on which
             it would have been seen.

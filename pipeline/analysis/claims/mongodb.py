@@ -78,13 +78,13 @@ CHANGE_STREAM_LOST = (
         (_mongo("a reply to getMore or aggregate", "command IN ('getMore', 'aggregate')", "response"),),
     ),
     Claim(
-        r"It began a stream anew",
-        "The client began a stream anew.",
+        r"It opened a new stream",
+        "The client began a new stream.",
         (_mongo("an accepted aggregate", "command = 'aggregate' AND len(error_codes) = 0", "response"),),
     ),
     Claim(
         r"No new stream was seen",
-        "The client was not seen to begin a stream anew.",
+        "The client was not seen to open a new stream.",
         (silent("no accepted aggregate on the client's connections", names=_CLIENT, where="protocol = 'mongodb'"),),
     ),
 )  # fmt: skip

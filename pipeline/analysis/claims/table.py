@@ -9,7 +9,7 @@ from pipeline.analysis.claims.model import Claim
 from pipeline.analysis.rules.rule import all_rules, rule_named
 
 WIDE = frozenset({"group", "server"})
-"""Kinds of names of which an incident does not state all clients: a loss of any connection of the cluster counts."""
+"""Kinds of names whose clients an incident does not state in full: a loss of any connection of the cluster counts."""
 
 
 def claims_of(rule: str) -> tuple[Claim, ...]:

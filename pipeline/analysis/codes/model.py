@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 Kind = Literal["health", "transient", "refusal", "configuration", "loss"]
-Actor = Literal["client", "application", "operator", "nobody"]
+Actor = Literal["client", "application", "operator", "no one"]
 Api = int | str
 """An api key of Kafka, or the name of a command of MongoDB."""
 
@@ -20,7 +20,7 @@ LOSS: Final = "loss"
 CLIENT: Final = "client"
 APPLICATION: Final = "application"
 OPERATOR: Final = "operator"
-NOBODY: Final = "nobody"
+NO_ONE: Final = "no one"
 
 KINDS: Mapping[Kind, str] = {
     "health": "part of normal operation",
@@ -34,7 +34,7 @@ ACTORS: Mapping[Actor, str] = {
     "client": "the client library handles it, or has a fault",
     "application": "whoever writes or deploys the application",
     "operator": "whoever runs the servers",
-    "nobody": "nobody has to act",
+    "no one": "no one has to act",
 }
 """Everybody who can act."""
 

@@ -9,7 +9,7 @@ _KEPT: set[tuple[str, str]] = set()
 
 
 def pays(rows: int, *, after: int, compiling_after: int, kernel: tuple[str, str]) -> bool:
-    """Whether there are so many rows.
+    """Whether there are this many rows.
 
     Args:
         rows: how many there are.

@@ -1,4 +1,4 @@
-"""Columns of numbers and texts of which some are not known: from arrays to Arrow."""
+"""Columns of numbers and texts, some not known: from arrays to Arrow."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Numbers:
 
     @classmethod
     def none(cls, count: int) -> Numbers:
-        """So many of which none is known."""
+        """This many unknown ones."""
         return cls(np.zeros(count, np.int64), np.zeros(count, np.bool_))
 
     @classmethod
     def all_known(cls, values: Ints | Bools) -> Numbers:
-        """Numbers of which each is known."""
+        """Numbers that are all known."""
         return cls(values.astype(np.int64, copy=False), np.ones(len(values), np.bool_))
 
     def __len__(self) -> int:
@@ -115,7 +115,7 @@ def together(*parts: Numbers) -> Numbers:
 
 
 def array(data: Any, known: Bools, kind: pa.DataType) -> pa.Array:
-    """Values that stand in memory as the type has them; null where they are not known."""
+    """Values that are in memory as the type has them; null where they are not known."""
     return pa.Array.from_buffers(kind, len(known), [_bits(known), pa.py_buffer(data)], _nulls(known))
 
 
@@ -144,7 +144,7 @@ def error_names(codes: Numbers) -> pa.Array:
 
 
 def spans_of(column: pa.Array, rows: Ints) -> Spans:
-    """The texts of some rows of a string array where they stand in memory; an empty one where it is null.
+    """The texts of some rows of a string array where they are in memory; an empty one where it is null.
 
     Args:
         column: an array of strings, or one that points to such an array (:func:`pipeline.lake.arrow.pointing_to`).

@@ -44,7 +44,7 @@ def _begun(row: Mapping[str, Any]) -> Begun | None:
 
 
 def _last(name: str, found: Mapping[str, str]) -> str:
-    """The connection that counts for one, however many lie in between."""
+    """The connection that counts for one, however many are in between."""
     seen = {name}
     while (following := found.get(name)) is not None and following not in seen:
         name = following

@@ -51,7 +51,7 @@ class Effort:
         )
 
     def reaches(self, frames: int, bytes_to_walk: int) -> bool:
-        """Whether it is so many frames, or bytes."""
+        """Whether it is this many frames, or bytes."""
         return self.frames >= frames or self.bytes_to_walk >= bytes_to_walk
 
 

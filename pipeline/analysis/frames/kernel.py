@@ -68,7 +68,7 @@ def _array(column: Column) -> pa.Array:
 
 
 def _fits(frames: Sequence[bytes], *columns: Texts) -> Bools:
-    """Of which frames no text is longer than it may be; the plain reader cuts the others."""
+    """The frames whose texts are all short enough; the plain reader cuts the others."""
     fits, always = np.ones(len(frames), np.bool_), most_text(0)
     for texts in columns:
         sizes = np.diff(texts.offsets)

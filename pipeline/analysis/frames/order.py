@@ -1,7 +1,7 @@
 """Puts frames of one connection and direction beside each other: they are alike, so that files become smaller.
 
 Whoever asks for the frames of a connection, as of an exchange, reads fewer row groups. What is derived from frames in
-this order lies in it as well. On a minute of load all tables take an eighth less.
+this order is in it as well. On a minute of load all tables take an eighth less.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from pipeline.tables import FETCH_SESSIONS
 Values = tuple[Any, ...]
 _EPOCH = date(1970, 1, 1)
 _ROWS_OF_A_STATEMENT, _LEAST_ROWS = 4, 50_000
-"""Rows that may be made of the statements given. A session of 10,000 partitions that goes on for years says so in some
-bytes a day, and would have 10,000 rows on each."""
+"""Rows that may be made of the statements given. A session of 10,000 partitions that continues for years says so in
+some bytes a day, and would have 10,000 rows on each."""
 OUTPUT = (
     "cluster", "server", "session_id", "date", "client", "client_id", "topic", "topic_id", "partition",
     "isolation_level", "first_us", "last_us", "fetch_offset", "fetches", "session_epoch", "is_open", "complete",

@@ -34,11 +34,11 @@ WITH_TOPICS = f"""
             AND topologies.group_id = states.group_id AND topologies.subtopology = states.subtopology
     )
 """
-"""``placed``: the rows of ``states``, in which tasks stand once for each topic that their subtopology reads.
+"""``placed``: the rows of ``states``, in which tasks are once for each topic that their subtopology reads.
 
 In it ``partitions`` is a list for every row: of one null where a member was given nothing, and of one partition where
 an earlier release wrote a row for each.
 
 Where tasks and topics are so many that their products are no traffic any more, the first topics by name stand for all.
-A task of which no statement names what it reads has no topic.
+A task without a statement of what it reads has no topic.
 """

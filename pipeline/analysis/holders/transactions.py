@@ -43,7 +43,7 @@ def follow_producer(cluster: str, rows: Iterable[Values], patience_us: int) -> I
     Args:
         cluster: where.
         rows: cluster, transactional id, and the values of a TxnEvent, in order of time; of one exchange by
-            ``ORDER_WITHIN``. In place of a partition stand all of an event, ascending, or None.
+            ``ORDER_WITHIN``. In place of a partition come all of an event, ascending, or None.
         patience_us: if nothing is seen of a transaction for so long, it stays as it is.
     """
     ids: list[str] = []
@@ -81,7 +81,7 @@ _STARTS = f"""
         GROUP BY cluster, producer_id
     )
 """
-"""From when on a producer is followed anew: where a transaction was under way, from its beginning."""
+"""From when on a producer is followed again: where a transaction was under way, from its beginning."""
 # Of the losses behind a statement the first says what there is to say: what was open then is not whole.
 _PLACE = "concat_ws('-', coalesce(topic, topic_id), partition)"
 _SELECTED = {"ts_us": "epoch_us(ts) AS ts_us", "partition": "partitions"}
@@ -181,7 +181,7 @@ def _rows(of_producer: Iterable[Values]) -> list[dict[str, Any]]:
 
 
 def begun(held: pa.Table, since_us: int, patience: timedelta) -> pa.Table:
-    """From when on producers are followed anew, if that is before ``since_us``: a row with ``us``, or none.
+    """From when on producers are followed again, if that is before ``since_us``: a row with ``us``, or none.
 
     Args:
         held: rows of ``silver.transactions``, those at least that were seen from ``patience`` before on.

@@ -1,7 +1,7 @@
 """Groups findings that belong together into trees: a root, and effects that each have one cause.
 
 Findings of one rule that are one trouble of many subjects (``gathered`` of their rule) are taken together first.
-Between such bundles stands an edge where one of their rules states that the one may follow from the other, they share
+Between such bundles is an edge where one of their rules states that the one may follow from the other, they share
 the names that it asks for, and the cause began no later than the effect and was not long over by then. Of several
 possible roots the one that explains most findings is taken, then the one that began first. Everything is ordered by
 times and names of the data, never by how it came in.

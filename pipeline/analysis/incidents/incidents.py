@@ -63,7 +63,7 @@ def judged(found: Found, known: Iterable[Mapping[str, Any]], since_us: int | Non
         found: what they found.
         known: rows of findings as they were judged before; see with_earlier.
         since_us: from when on the rules looked, µs since the epoch; None: at all that there is.
-        settings: the pause after which what comes again begins anew.
+        settings: the pause after which what comes again starts over.
     """
     pause_us = int(settings.episode_pause_seconds * 1_000_000)
     earlier = [row for row in known if since_us is not None and row["first_us"] < since_us]

@@ -1,4 +1,4 @@
-"""What people noted of incidents: muted, resolved, or a text. Rows in, how an incident stands; no clock, no file."""
+"""What people noted of incidents: muted, resolved, or a text. Rows in, how an incident is; no clock, no file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Standing:
     Attributes:
         is_muted: whether it is left out of lists and messages now.
         muted_until: until when; None: until somebody ends it, or it is not muted.
-        resolved_at: when somebody resolved it last; None: nobody did, or it was opened again.
+        resolved_at: when somebody resolved it last; None: it never was, or it was opened again.
         texts: rows with a text, the newest first.
     """
 
@@ -37,7 +37,7 @@ NOTHING = Standing()
 
 
 def standings(rows: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, Standing]:
-    """By incident id how each stands.
+    """By incident id how each is.
 
     Args:
         rows: of ``ops.incident_notes``, in any order.
@@ -79,6 +79,6 @@ def as_noted(
 
 
 def as_it_stands(incident: Mapping[str, Any], standing: Standing) -> dict[str, Any]:
-    """A row of ``gold.incidents`` likewise, by how it stands."""
+    """A row of ``gold.incidents`` likewise, by its state."""
     is_over = standing.resolved_at is not None and incident["last_ts"] <= standing.resolved_at
     return {**incident, "is_muted": standing.is_muted, **({"state": "resolved"} if is_over else {})}

@@ -196,7 +196,7 @@ def _impacts(case: Case, texts: Texts, reported: Case) -> Iterator[str]:
         yield "growing"
     others = [name for name in case.groups if name != case.lead.group]
     if others:
-        yield f"hurts {named_groups(others)}"
+        yield f"affects {named_groups(others)}"
     span = f" ({seconds(case.last_us - case.first_us)})" if case.last_us - case.first_us >= _SECOND_US else ""
     last = moment(case.last_us)
     match case.state:

@@ -37,7 +37,7 @@ from pipeline.humanize import clock
 
 _PROCESS, _FETCH = "process", "Fetch"
 _ENDS = 2
-"""Of what goes on all the time, so many exchanges of a finding are the first and the last one."""
+"""Of what continues all the time, this many exchanges of a finding are the first and the last one."""
 
 
 def with_moments(findings: Sequence[Finding], tables: Tables, most_evidence: int) -> list[Finding]:
@@ -46,7 +46,7 @@ def with_moments(findings: Sequence[Finding], tables: Tables, most_evidence: int
     Args:
         findings: of any rules.
         tables: see Sources.tables.
-        most_evidence: exchanges that a rule notes at most: of a finding with so many there may have been more.
+        most_evidence: exchanges that a rule notes at most: of a finding with this many there may have been more.
     """
     if not findings:
         return []
@@ -88,7 +88,7 @@ def moments_of_finding(
 
 
 def _silence(one: Finding) -> Iterator[Moment]:
-    """What did not come until the end of a finding that goes on: no exchange shows it."""
+    """What did not come until the end of a finding that continues: no exchange shows it."""
     if one.state == "resolved" or not rule_named(one.rule).is_silence:
         return
     if one.group_id and one.topic:

@@ -41,7 +41,7 @@ def joined(moments: Iterable[Moment]) -> list[Moment]:
 
 
 def chosen(moments: Sequence[Moment], first: Sequence[Moment] = (), most: int = MOST_OF_ONE) -> list[Moment]:
-    """At most so many moments, by time: the first, the last, those of ``first``, turns and refusals, frequent ones."""
+    """At most this many moments, by time: first, last, those of ``first``, turns and refusals, frequent ones."""
     if len(moments) <= most:
         return list(moments)
     wanted = {one.key for one in first}

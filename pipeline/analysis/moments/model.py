@@ -12,12 +12,12 @@ import orjson
 MOST_OF_ONE = 8
 """Moments that a finding, and an incident, has at most."""
 MOST_LETTERS = 120
-"""A name of the wire may have 32,767; a line shows so many of them."""
+"""A name of the wire may have 32,767; a line shows this many of them."""
 _SHORT_US = 100_000
 """Repeats closer than this, µs, have no period that a person can use."""
 _LAST_US = 253_402_300_799_999_999
 _REGULAR = 1.5
-"""Of moments that were not all read, an average that is so many times the shortest gap is no period."""
+"""Of moments that were not all read, an average that is this many times the shortest gap is no period."""
 _LEAST_WITH_PERIOD = 5
 """Of fewer repeats an average says little: they may have come in two bursts."""
 _NEEDED = {"us", "actor", "does"}
@@ -32,7 +32,7 @@ class Moment:
         us, last_us: when it was done first and last, µs since the epoch.
         actor: who did it: a client, a broker, a group.
         does: what, without numbers that change from time to time.
-        low, high: the least and the greatest of these numbers, which stand behind ``does``; None: there are none.
+        low, high: the least and the greatest of these numbers, which are behind ``does``; None: there are none.
         behind: the end of the sentence.
         note: what is known besides, of the last time.
         times: how often.
@@ -72,7 +72,7 @@ class Moment:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What moments have in common of which one is the other again."""
+        """What a moment and its repetition have in common."""
         return self.actor, self.does, self.behind
 
     def with_another(self, other: Moment) -> Moment:
@@ -153,7 +153,7 @@ def _moment(one: object) -> Moment | None:
 
 
 def stamp_of(us: int) -> str:
-    """A time to the microsecond as ISO 8601 has it, UTC; what lies outside of the years 1970 to 9999 is their limit."""
+    """A time to the microsecond as ISO 8601 has it, UTC; what is outside of the years 1970 to 9999 is their limit."""
     known = min(max(us, 0), _LAST_US)
     time = datetime.fromtimestamp(known // 1_000_000, timezone.utc)
     return f"{time:%Y-%m-%dT%H:%M:%S}.{known % 1_000_000:06}Z"

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.analysis.rules.model import SEVERITIES, Finding
 
 MOST_FINDINGS = 150
-"""Of so many findings, the worst, it is asked what else happened; of the others only two exchanges are read."""
+"""Of this many findings, the worst, it is asked what else happened; of the others only two exchanges are read."""
 _MOST_EXCHANGES = 24
 """Exchanges of a finding that are read: as many as rules note, and some."""
 _MOST_CONNECTIONS = 20
@@ -22,7 +22,7 @@ Place = tuple[str, str | None, str, int]
 
 @dataclass(slots=True)
 class Span:
-    """Times of which something is asked, µs since the epoch."""
+    """Times about which something is asked, µs since the epoch."""
 
     since_us: int
     until_us: int
@@ -34,7 +34,7 @@ class Span:
 
 @dataclass(slots=True)
 class Wanted:
-    """What is asked, each once however many findings are about it; ``worst`` are ids of those of which all is asked."""
+    """What is asked, each once however many findings are about it; ``worst``: ids about which all is asked."""
 
     exchanges: dict[tuple[str, str | None, int | None], None] = field(default_factory=dict)
     places: dict[Place, Span] = field(default_factory=dict)

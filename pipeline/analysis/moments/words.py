@@ -27,11 +27,11 @@ _VERBS: Mapping[str, tuple[str, str]] = {
     "listed": ("asks for an offset of", ", which is"), "fetch_forgotten": ("stops reading", ""),
 }  # fmt: skip
 _SAMPLED = ("fetched", "produced")
-"""Of what goes on all the time a finding names a few exchanges."""
+"""Of what continues all the time a finding names a few exchanges."""
 _NOTHING_COMMITTED = -1
 _CONNECTIONS = {
     "refused": "is refused a connection by", "unanswered": "asks for a connection, without an answer from",
-    "silent": "opens a connection, on which nobody speaks, to", "other": "speaks neither Kafka nor MongoDB with",
+    "silent": "opens a connection, on which nothing is sent, to", "other": "speaks neither Kafka nor MongoDB with",
     "spoke": "loses a connection to", "served": "opens a connection to", "unknown": "has a connection to",
 }  # fmt: skip
 _STATES = {

@@ -1,7 +1,7 @@
 """The most findings of a rule: each costs more to report than the bytes that make it cost to send.
 
-A rule that finds more subjects than traffic of that size can honestly have keeps the worst, says so, and the others go
-on. Its earlier findings stay as they were: those that are left out may go on unseen.
+A rule that finds more subjects than traffic of that size can honestly have keeps the worst, says so, and the others
+continue. Its earlier findings stay as they were: those that are left out may continue unseen.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pipeline.analysis.tables import Tables
 T = TypeVar("T")
 
 LEAST_KEPT = 1_000
-"""So many findings a rule keeps of any traffic."""
+"""This many findings a rule keeps of any traffic."""
 BYTES_EACH = 1_000
-"""Of larger traffic one for each of so many bytes of requests and responses."""
+"""Of larger traffic one for each of this many bytes of requests and responses."""
 _BYTES = "SELECT sum(coalesce(request_size, 0) + coalesce(response_size, 0)) AS size FROM exchanges"
 
 

@@ -38,7 +38,7 @@ def texts_of(value: object) -> Iterator[str]:
 
 
 def callers_in(value: object, key: str = "") -> Iterator[Caller]:
-    """Who stands in ``details``: ``client_id at address``, or an object with ``client_id`` and an address."""
+    """Who is in ``details``: ``client_id at address``, or an object with ``client_id`` and an address."""
     if isinstance(value, dict):
         name = next((value[key] for key in _CLIENT_NAMES if isinstance(value.get(key), str)), None)
         host = next((one for key in _CLIENT_HOSTS for one in texts_of(value.get(key))), None)

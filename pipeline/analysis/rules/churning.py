@@ -1,4 +1,4 @@
-"""Clients that connect anew for each little piece of work, to Kafka or MongoDB.
+"""Clients that connect again for each little piece of work, to Kafka or MongoDB.
 
 Evidence: connections of one client that begin within the capture, how many in a minute, and what is asked on them: the
 handshake (versions, login, metadata; hello, sasl) against the work. Whoever asks for nothing else, in a steady rhythm,
@@ -59,7 +59,7 @@ _MINUTE_US, _SPREAD_US = 60_000_000, 20_000_000
 _FEW_REQUESTS = 40
 """Of a connection: what was asked more on is no connection for a little piece of work."""
 _START_SHARE = 0.5
-"""So many connections for long work, for each short one, make a start of many: clients begin with a short one each."""
+"""This many long connections for each short one make a start of many: clients begin with a short one each."""
 _HANDSHAKE_SHARE, _STEADY = 0.5, 3
 """Of all requests; and how many times the usual pause between two health checks the longest may be."""
 _KAFKA_BEGINS: Final = numbers(ApiKey.METADATA, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS)

@@ -38,7 +38,7 @@ _CLOSED: Final = int(FrameFlags.TRUNCATED | FrameFlags.CLOSED_BY_CLIENT)
 _IS_CLOSED: Final = f"coalesce(response_flags, 0) & {_CLOSED} = {_CLOSED}"
 _SOON_US = 1_000_000
 _AFTER_US, _SPREAD = 5_000_000, 1.2
-"""Who gives up after so many µs at least, and always after about as many (the most is so many times the least), has a
+"""Who gives up after so many µs at least, and always after about as many (the most is this many times the least), has a
 timeout of its own; limits of size show at once."""
 _LARGE: Final = 65_536
 """Bytes of an answer: one that is smaller comes at once, and exceeds no limit."""

@@ -21,7 +21,7 @@ def earlier(spans: Iterable[Span]) -> dict[str, int]:
 
 
 def apart(spans: Iterable[Span], pause_us: int) -> list[list[Span]]:
-    """Spans in order of time, those together between which no longer pause lies."""
+    """Spans in order of time, those together between which no longer pause is."""
     found: list[list[Span]] = []
     until_us = 0
     for span in sorted(spans):

@@ -18,7 +18,7 @@ from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 
 
 class ConnectionChurn(Rule):
-    """A client connects anew for each little piece of work."""
+    """A client connects again for each little piece of work."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -27,7 +27,7 @@ class ConnectionChurn(Rule):
             default=30, description="Connections that one client opens within a minute"
         )
         churn_requests: Annotated[float, Field(ge=0)] = Field(
-            default=3.0, description="At most so many requests beside the handshake on each (median)"
+            default=3.0, description="At most this many requests beside the handshake on each (median)"
         )
         churn_checks: Annotated[int, Field(ge=3)] = CHURN_CHECKS
         churn_closed: Count = Field(
@@ -44,5 +44,5 @@ class ConnectionChurn(Rule):
     advice = (KAFKA_ADVICE, MONGO_ADVICE, CHECK_ADVICE, *CLOSED_ADVICE, POLL_ADVICE)
     urgency = WASTES
     gathered = OF_CLIENT
-    effects = (Link(("fetch_session_churn",), (CLIENT,), "each connection begins its fetch sessions anew"),)
+    effects = (Link(("fetch_session_churn",), (CLIENT,), "each connection begins new fetch sessions"),)
     claims = CONNECTION_CHURN

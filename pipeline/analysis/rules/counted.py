@@ -1,4 +1,4 @@
-"""Rules that count symptoms of one subject: so many of them without a long pause are a finding."""
+"""Rules that count symptoms of one subject: this many of them without a long pause are a finding."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CountedRule(Rule, is_base=True):
 
     @classmethod
     def count(cls, episode: Episode) -> int:
-        """What must be so many; by default all symptoms."""
+        """What must be this many; by default all symptoms."""
         return episode.times
 
     @classmethod

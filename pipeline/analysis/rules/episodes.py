@@ -48,7 +48,7 @@ def _longest_pauses_us(rule: str, settings: RuleThresholds) -> tuple[float, floa
 
 
 def _of_subject(placed: tuple[str, Shown]) -> tuple[str, str, str, str]:
-    """A coordinator or leader that moves to another broker goes on with the same: clusters count, not servers."""
+    """A coordinator or leader that moves to another broker continues with the same: clusters count, not servers."""
     cluster, one = placed
     return cluster, one.rule, one.subject, one.client_ip if rule_named(one.rule).counting.by_host else ""
 

@@ -108,7 +108,7 @@ class Finding:
 
     Attributes:
         state: ``open`` if it held at the end of the data, ``closed`` if it was seen to be over, ``unknown`` if nothing
-            was seen of it any more although the data went on.
+            was seen of it any more although the data continued.
         topic, partition, group_id: None if it is about no one of them.
         moments: how it happened, in the order of time (pipeline.analysis.moments.findings); rules leave it empty.
     """

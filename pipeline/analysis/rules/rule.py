@@ -44,7 +44,7 @@ class Link:
 
     Attributes:
         rules: their names.
-        shares: the kinds of names (pipeline.analysis.rules.case.entities) of which both findings must share one each,
+        shares: the kinds of names (pipeline.analysis.rules.case.entities) that both findings must share,
             beside their cluster.
         because: how the one leads to the other, as the end of "the second follows from the first: …".
     """
@@ -63,7 +63,7 @@ class Counting:
         is_refused: it is about what is refused each time: a client that asks every five minutes, or ten, is refused on
             and on, so that the pause that ends an episode is longer.
         is_refused_on_connection: likewise on one connection alone: each process that ends may leave a refusal behind.
-        pause_setting: the threshold twice of which is the longest pause, s; None: ``episode_pause_seconds``.
+        pause_setting: the threshold whose double is the longest pause, s; None: ``episode_pause_seconds``.
         keeps_each: the rule looks at each symptom: the evidence is cut where enough is shown, and must decide nothing.
     """
 
@@ -98,7 +98,7 @@ class Rule:
         effects: what may follow from it.
         causes: what it may follow from, beside what those rules state as their effects.
         claims: each sentence that its findings may state, with the evidence that it needs.
-        gathered: what findings share that one hand mends at once; None: their group, and what has none its subject.
+        gathered: what findings share that one person repairs at once; None: their group, and what has none its subject.
         subject: the kinds of names that a subject consists of, from the last slash on the second; None: no name.
         counting: how its symptoms are counted.
         unit: what ``times`` counts, where that is not what the headline says.
@@ -181,7 +181,7 @@ class Rule:
         """What is to be done of a case that is over.
 
         Args:
-            case: of which nothing is ongoing any more.
+            case: a case with nothing ongoing any more.
             now: what was to be done as long as it was.
         """
         return f"{STAYS if cls.is_lasting(case) else OVER} {now[:1].lower()}{now[1:]}"

@@ -2,7 +2,7 @@
 
 Rules share queries: exchanges are asked three times (who uses what; who comes and goes; symptoms), the timeline once
 for all that is about progress, record batches once; rules decide over the small rows that come back, and ask again
-only where there is something to doubt. Rules of a protocol of which there is no exchange are not applied. Symptoms of
+only where there is something to doubt. Rules of a protocol without exchanges are not applied. Symptoms of
 MongoDB commands are cut into episodes together with those of Kafka.
 """
 
@@ -43,7 +43,7 @@ class Found:
 
     Attributes:
         findings: each subject of a rule once.
-        clusters: those of which there was anything to look at.
+        clusters: those with anything to look at.
         failed: rules that were not applied, or not to all: what they found before is neither confirmed nor over.
     """
 
@@ -181,9 +181,9 @@ def with_earlier(found: Found, earlier: Iterable[Mapping[str, Any]], pause_us: i
 
     Args:
         found: what the rules found. Of clusters that were not seen in that time the data ended before, and what held
-            then is what a look at all of it would find; of rules that failed nobody knows.
+            then is what a look at all of it would find; of rules that failed this is unknown.
         earlier: rows of ``ROW_SCHEMA`` that began before.
-        pause_us: what comes again after a longer pause, µs, begins anew.
+        pause_us: what comes again after a longer pause, µs, starts over.
     """
     begun = {row["finding_id"]: row for row in earlier}
     now = {finding.finding_id: finding.row() for finding in found.findings}

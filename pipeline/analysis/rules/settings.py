@@ -33,7 +33,7 @@ def finding_settings_model() -> type[RuleThresholds]:
 
 @lru_cache(maxsize=1)
 def default_settings() -> Any:
-    """The settings that nobody sets."""
+    """The defaults of all settings."""
     return finding_settings_model()()
 
 

@@ -31,7 +31,7 @@ class RuleThresholds(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     episode_pause_seconds: Seconds = Field(
-        default=300.0, description="What comes again after a longer pause is counted anew"
+        default=300.0, description="What comes again after a longer pause is counted again"
     )
     resolved_after_seconds: Seconds = RESOLVED_AFTER_SECONDS
     silence_periods: Annotated[float, Field(ge=1)] = SILENCE_PERIODS

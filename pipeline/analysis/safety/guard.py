@@ -128,7 +128,7 @@ def noting(noted: Noted | None = None) -> Iterator[Noted]:
 
 
 def contain(error: Exception, step: str, subject: str = "") -> None:
-    """Note a failure; raise it where nobody notes, or where the step is not to blame."""
+    """Note a failure; raise it where failures are not noted, or where the step is not to blame."""
     noted = _NOTED.get()
     if noted is None or is_infrastructure(error) or isinstance(error, UserError):
         raise error

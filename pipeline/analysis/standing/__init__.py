@@ -1,1 +1,1 @@
-"""How groups, apis, clients and commands stand now: of the last moments, from the tables of the lake."""
+"""The current state of groups, apis, clients and commands: of the last moments, from the tables of the lake."""

@@ -49,7 +49,7 @@ _STOOD = f"""
     FROM rows WHERE group_id <> '' AND lag IS NOT NULL GROUP BY {_PLACE}, bucket
 """
 _CLUSTERS = "SELECT cluster, max(epoch_us(ts)) AS us FROM timeline WHERE epoch_us(ts) <= $last GROUP BY cluster"
-"""Ages are as of the last word of their cluster: what nobody speaks of any more grows no older."""
+"""Ages are as of the last word of their cluster: what is not mentioned any more grows no older."""
 _COMMITS = f"""
     WITH rows AS ({_ROWS}), commits AS (
         SELECT *, max(us) OVER (PARTITION BY {_PLACE}) AS last_us FROM rows
@@ -87,11 +87,11 @@ _MEMBERS = """
 
 @dataclass(frozen=True, slots=True)
 class GroupNow:
-    """A consumer group as it stands.
+    """A consumer group as it is.
 
     Attributes:
         members: seen in the window, without those that have left.
-        partitions: of which its lag is known.
+        partitions: those with a known lag.
         lag: records in all of them; None if it is known of none.
         behind_s: age of the oldest record that waits, s, as of the last word of its cluster; None if not known.
         lags: lag at BUCKETS moments of the window, None where it was not known of all partitions.
@@ -200,7 +200,7 @@ def _place(
 
 
 def _lag(stood: Row | None, high: int | None) -> int | None:
-    """How far behind a group is that stood so, now that the log ends at ``high``."""
+    """How far behind a group is that was there, now that the log ends at ``high``."""
     if stood is None:
         return None
     return lag_now(stood.lag, stood.high, stood.committed, high)

@@ -1,6 +1,6 @@
-"""How far a group is behind now: from its last statement, and from a log that has gone on since.
+"""How far a group is behind now: from its last statement, and from a log that has continued since.
 
-The views calculate it in SQL, ``wirelake top`` and the trends of incidents in Python; both forms stand here, side by
+The views calculate it in SQL, ``wirelake top`` and the trends of incidents in Python; both forms are here, side by
 side, and a test holds them equal. Lag counts records: transaction markers and what retention removed are none.
 """
 
@@ -12,7 +12,7 @@ LAG_SQL = """CASE
   WHEN l.{end} < g.committed_offset THEN 0
   ELSE try_subtract(l.{end}, g.committed_offset)
 END"""
-"""Lag of a group ``g`` on a log ``l``: what was added since its statement; a log that was cut is looked at anew.
+"""Lag of a group ``g`` on a log ``l``: what was added since its statement; a log that was cut is looked at again.
 
 To be filled in: ``end`` of the log now, ``end_then`` and ``lag`` as the group's last statement has them.
 """

@@ -1,4 +1,4 @@
-"""The span of time for which it is stated how things stand."""
+"""The span of time for which it is stated how things are."""
 
 from __future__ import annotations
 

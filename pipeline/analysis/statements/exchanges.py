@@ -56,7 +56,7 @@ TABLES = {"event": OFFSET_EVENTS, "batch": RECORD_BATCHES, "state": STATE_EVENTS
 def statement_rows(exchanges: pa.Table) -> pa.Table:
     """All that exchanges state: a row each, in one of the columns ``event``, ``batch``, ``state``, ``fact``, structs.
 
-    Beside it stands which exchange states it (``CONTEXT``).
+    Beside it is which exchange states it (``CONTEXT``).
     """
     found = [in_one_column(*one) for one in _statements(exchanges)]
     return pa.Table.from_batches(found) if found else _NOTHING.empty_table()
@@ -171,7 +171,7 @@ def _part(rows: pa.Table, name: str) -> pa.Table:
 
 
 def placed(rows: pa.Table, facts: Facts) -> pa.Table:
-    """Rows of these tables with their clusters, and names of topics of which they have but the id, as known now."""
+    """Rows of these tables with their clusters, and names of topics given by id, as known now."""
     if not rows.num_rows:
         return rows
     found = _with(rows, "cluster", _clusters(rows, facts))

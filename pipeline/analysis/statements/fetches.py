@@ -173,7 +173,7 @@ def _not_zero(numbers_: Numbers) -> Numbers:
 
 
 def _states(request: Rows, session: tuple[Numbers, Numbers], code: Numbers) -> tuple[Ints, dict[str, pa.Array]]:
-    """Sessions that end, and those that begin or go on."""
+    """Sessions that end, and those that begin or continue."""
     (now, epoch), asked = session, _not_zero(numbers(request, "sessionId"))
     is_over = asked.known & numbers(request, "sessionEpoch").known & ~(now.known & (now.values == asked.values))
     over, on = np.flatnonzero(is_over), np.flatnonzero(now.known)

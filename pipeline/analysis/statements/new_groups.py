@@ -26,8 +26,8 @@ APIS = {SHARE: "share", STREAMS: "streams"}
 TOPOLOGY = "topology"
 """The kind of a statement that a subtopology reads a topic."""
 MOST_OF_A_MEMBER = 1_000
-"""Topics that a member of a Streams group may name, and tasks that it may be given, at once. A task takes 4 bytes on
-the wire and a row of 25 columns here, one for each topic that it reads. What is more is not stated, not even in part:
+"""Topics that a member of a Streams group may name, and tasks assigned to it, at once. A task takes 4 bytes on the wire
+and a row of 25 columns here, one for each topic that it reads. What is more is not stated, not even in part:
 the rest would look as if it was taken away."""
 
 

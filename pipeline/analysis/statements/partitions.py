@@ -86,7 +86,7 @@ def found_in(wanted: Listed, others: Listed) -> Ints:
 
 
 def repeated(*some: Listed) -> Ints:
-    """Numbers of exchanges of which a body lists a partition twice."""
+    """Numbers of exchanges whose body lists a partition twice."""
     found = []
     for listed in some:
         order = np.argsort(listed.keys, kind="stable")

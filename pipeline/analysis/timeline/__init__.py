@@ -1,1 +1,1 @@
-"""Where each partition, and each group that reads it, stands over time."""
+"""Where each partition, and each group that reads it, is over time."""

@@ -19,7 +19,7 @@ from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import OFFSET_TIMELINE
 
 PARTITION = ("cluster", "topic", "partition")
-"""Distinguishes partitions, but for topics made anew: those have a state of their own."""
+"""Distinguishes partitions, but for recreated topics: those have a state of their own."""
 PRODUCED, MARKER, KNOWN, EVENT = range(4)
 ORDER = (*PARTITION, "what", "at", "ts", "exchange_id", "kind", "event_ordinal")
 _FILLED = (*Offsets._fields, *Lag._fields, "ordinal")

@@ -1,6 +1,6 @@
 """What :mod:`pipeline.analysis.timeline.offset_state` carries from event to event: compiled code over arrays.
 
-Partitions, groups and clients are numbers, so that what is known of each stands in an array. An offset stands beside a
+Partitions, groups and clients are numbers, so that what is known of each is in an array. An offset is beside a
 mark that says whether it is known. Offsets are any 64 bits: a difference that 64 bits do not hold is not known.
 """
 
@@ -68,7 +68,7 @@ class State(NamedTuple):
         fetched, has_fetched: by client.
         last_ts, count: by ``place``: when its last event came, and how many did before it at that time; -1 for none.
         markers: room for as many as there are; those of a partition that an hour knows begin where all of it do.
-        marker_hour, marker_count: by partition: of which hour they are, and how many; -1 before the first.
+        marker_hour, marker_count: by partition: their hour, and how many; -1 before the first.
     """
 
     log: Any

@@ -68,6 +68,6 @@ SETTLED = """
 """
 """Offsets committed by TxnOffsetCommit, at the time of the EndTxn that ends their transaction (KIP-98).
 
-An InitProducerId ends it as well: whoever begins anew aborts what an earlier process has left open. Of each
+An InitProducerId ends it as well: whoever starts over aborts what an earlier process has left open. Of each
 transaction, group and partition the last counts; ``ended`` holds when and by which exchange, and whether it commits.
 """

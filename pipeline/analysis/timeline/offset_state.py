@@ -111,7 +111,7 @@ class OffsetState:
         committed = self._committed.get(group) if group else None
         start, stable, high, produced = self._log
         hour = hour_of(event.ts_us)
-        # What the log no longer holds, nobody can read: it is lost, and no lag.
+        # What the log no longer holds cannot be read: it is lost, and no lag.
         at = committed if committed is None or start is None else max(committed, start)
         lag = self._lag(high, at, hour)
         lag_read_committed = None if stable is None else self._lag_read_committed(lag, stable, high, at, hour)
@@ -171,7 +171,7 @@ class OffsetState:
         """Offsets of markers known in an hour.
 
         A marker takes an offset but is no record: without this, every group on a transactional topic would lag by at
-        least one for ever. Whether hours are computed one by one or together, each knows the same markers.
+        least one forever. Whether hours are computed one by one or together, each knows the same markers.
         """
         if self._markers_in is None or self._markers_in[0] != hour:
             hours = np.frombuffer(self._marker_hours, np.int64)

@@ -1,4 +1,4 @@
-"""Where each partition, and each group that reads it, stands over time: ``gold.offset_timeline`` from silver.
+"""Where each partition, and each group that reads it, is over time: ``gold.offset_timeline`` from silver.
 
 One row for each offset event, with everything that was known at that moment carried forward: the partition's log state
 from all its events, the group's committed offset from the group's, the fetch position from the client's. A last stable
@@ -112,7 +112,7 @@ _INPUTS = f"""
     )
     SELECT * FROM stated UNION ALL BY NAME SELECT * FROM produced UNION ALL BY NAME SELECT * FROM markers
 """
-"""Of what was produced, and of markers, lag looks up nothing below the lowest commit: a group that gets on stands near
+"""Of what was produced, and of markers, lag looks up nothing below the lowest commit: a group that gets on is near
 the end of the log."""
 
 

@@ -41,7 +41,7 @@ class Block:
     """Packets in file order; one entry each.
 
     Attributes:
-        data: bytes that the packets lie in.
+        data: bytes that the packets are in.
         ts: capture times, µs since the epoch, UTC.
         starts, captured: where each packet begins in ``data``, and how many bytes of it are there.
         original: bytes that it had on the wire.

@@ -57,7 +57,7 @@ class FlowMarks:
         return are
 
     def clear(self) -> None:
-        """The numbers of flows begin anew."""
+        """The numbers of flows start over."""
         self._marks = np.zeros(_FIRST_ROOM, np.uint8)
         self._connections.clear()
 

@@ -18,7 +18,7 @@ def idle_times(lane_of: Ints, ts: Ints, ts_end: Ints, ended: Ints) -> Ints:
     """``idle_us`` (see the landing zone's columns) of responses, UNKNOWN for None.
 
     Args:
-        lane_of: of each response; those of one lane stand together, in their order.
+        lane_of: of each response; those of one lane are together, in their order.
         ts, ts_end: when its first and its last byte came, µs since the epoch.
         ended: by lane when the last byte of the response before these came, or UNKNOWN; advanced to these.
     """

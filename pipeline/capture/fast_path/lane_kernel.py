@@ -1,4 +1,4 @@
-"""Finds the connections that go on in good order in a block of packets, and their bytes. Compiled."""
+"""Finds the connections that continue in good order in a block of packets, and their bytes. Compiled."""
 
 # ruff: noqa: C901, PLR0912, SIM110
 # mypy: disable-error-code="no-untyped-def,no-any-return,untyped-decorator"
@@ -24,10 +24,10 @@ PACKETS, SENT, AGAIN, PROBES, SPOKE, ZEROS, STALLED, STALLED_SINCE = range(0, 16
 SILENCE, SILENT_UNTIL, LATEST = range(16, 19)
 AGAIN_FROM, AGAIN_UNTIL, ZERO_FROM = range(20, 26, 2)
 COUNTED = 26
-"""Where in a row of counts stands what pipeline.capture.tcp.life.Life counts: of both sides, the lower end first, the
+"""Where in a row of counts is what pipeline.capture.tcp.life.Life counts: of both sides, the lower end first, the
 packets, bytes, segments sent again, keepalives, the time of the last data (0: none), zero windows, for how long they
-stood, and since when one does (0: none does); how long no packet came at most, the time after that, and the steady time
-of the latest packet; of both sides the times of the first and last segment sent again, and of the first
+lasted, and since when one does (0: none does); how long no packet came at most, the time after that, and the steady
+time of the latest packet; of both sides the times of the first and last segment sent again, and of the first
 zero window (0: there was none). COUNTED: numbers in a row."""
 _PACKETS, _SENT, _AGAIN, _PROBES, _SPOKE = PACKETS, SENT, AGAIN, PROBES, SPOKE
 _ZEROS, _STALLED, _STALLED_SINCE = ZEROS, STALLED, STALLED_SINCE

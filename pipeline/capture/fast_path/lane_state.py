@@ -67,7 +67,7 @@ class Lane:
     flip: int
     """1 if the connection's direction 0 is that of the flow's higher end."""
     entered: int
-    """Ordinal of the first block that it may have packets in."""
+    """Ordinal of the first block that may hold packets of it."""
     begun: list[tuple[bytes, int, int]] = field(default_factory=lambda: [(b"", 0, 0), (b"", 0, 0)])
     """Of each side the begin of a frame, and when its first and last byte came."""
 

@@ -174,7 +174,7 @@ class Lanes:
                 self.leave(number)
 
     def leave_troubled(self) -> list[Connection]:
-        """Give connections back of which some was sent again, or on which a side asked to be sent nothing."""
+        """Give connections back that repeat segments, or on which a side asked to be sent nothing."""
         columns = [AGAIN, AGAIN + 1, ZEROS, ZEROS + 1, STALLED_SINCE, STALLED_SINCE + 1]
         lanes = np.flatnonzero(self._counts[:, columns].any(axis=1)).tolist()
         some = [(number, lane) for number in lanes if number < len(self._lanes) and (lane := self._lanes[number])]
@@ -212,7 +212,7 @@ class Lanes:
                     half.remember(half.position(seq), past.block.data[start:end].tobytes())
 
     def forget_flows(self) -> bool:
-        """Number the flows anew, if there are too many; whether that was so. Not while a block is under way."""
+        """Number the flows again, if there are too many; whether that was so. Not while a block is under way."""
         if self.flows.count <= MAX_FLOWS:
             return False
         self.leave_all()
@@ -340,6 +340,6 @@ class Lanes:
 
 
 def _order(values: Ints) -> Ints:
-    """What sorts values that are not negative, equal ones as they stand. numpy sorts 16 bits by radix, much faster."""
+    """What sorts values that are not negative, equal ones as they are. numpy sorts 16 bits by radix, much faster."""
     is_small = len(values) > 0 and int(values.max()) < 1 << 16
     return np.argsort(values.astype(np.uint16) if is_small else values, kind="stable")

@@ -57,7 +57,7 @@ SEGMENTS = types.NamedTuple(
 
 
 def new_segments(count: int) -> Segments:
-    """Room for so many packets."""
+    """Room for this many packets."""
     kinds = (np.uint8, np.int64, np.uint8, *[np.int64] * 6)
     return Segments(*(np.empty(count, kind) for kind in kinds))
 

@@ -12,13 +12,13 @@ _LOOK_EVERY_S = 0.1
 
 
 class BoundedStore:
-    """A store out of which the process that started this one takes the files.
+    """A store from which the process that started this one takes the files.
 
     Only what it takes counts: the Parquet files, not the progress of a ring, which stays.
 
     Args:
-        store: where the files lie.
-        most_bytes: of files that lie there; a file is written only while there are fewer.
+        store: where the files are.
+        most_bytes: of files that are there; a file is written only while there are fewer.
         on_wait: called when a write waits for the first time.
     """
 
@@ -41,7 +41,7 @@ class BoundedStore:
         """See Store.write: when there is room.
 
         Raises:
-            LandingError: nobody takes files any more, or the place fails.
+            LandingError: the writing thread has ended, or the place fails.
         """
         taken = {path: len(content) for path, content in files if path.endswith(".parquet")}
         if taken:

@@ -2,7 +2,7 @@
 
 A manifest is as much from outside as the file itself: nothing in it is taken for what it should be. It shows damage,
 cut off files and what others put there; not a change by somebody who may write to the landing zone and writes a fitting
-manifest as well: against that stand the permissions of the folder.
+manifest as well: against that are the permissions of the folder.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def agent_of(name: str) -> str:
 
 
 def manifest_place(kind: Kind, name: str) -> str:
-    """Where the manifest of a file lies, in the landing zone."""
+    """Where the manifest of a file is, in the landing zone."""
     return f"_manifest/{_FOLDER[kind]}{name}.json"
 
 
@@ -94,7 +94,7 @@ def parsed(content: bytes, place: str) -> Manifest | None:
 
 
 def size_fault(size: int) -> str | None:
-    """What is wrong with a file of so many bytes, whether it has a manifest or not; as of :func:`fault_of`."""
+    """What is wrong with a file of this many bytes, whether it has a manifest or not; as of :func:`fault_of`."""
     if size > MOST_BYTES:
         return f"has {size} bytes, and none of more than {MOST_BYTES} is read: no agent writes such"
     return None

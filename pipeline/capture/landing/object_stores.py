@@ -137,7 +137,7 @@ class ObjectStore:
                 target.close()
                 visible.append(path)
         except (OSError, pa.ArrowException) as error:
-            with suppress(LandingError):  # the store may not answer, or not let us: nobody must grant that right
+            with suppress(LandingError):  # the store may not answer, or not let us: that right is not required
                 self._withdraw(visible, files[len(visible)][0])
             raise self._error(error) from error
 

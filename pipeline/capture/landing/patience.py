@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 class PatientStore:
-    """A store of which every method is repeated, at growing intervals, until it works.
+    """A store whose every method is repeated, at growing intervals, until it works.
 
     Each failure is a warning in the log (standard error by default), which states what to do. Whoever calls waits, so
     the memory stays bounded.
@@ -75,5 +75,5 @@ class PatientStore:
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
             else:
                 if failing_since is not None:
-                    _LOG.warning("the landing zone can be used again; going on")
+                    _LOG.warning("the landing zone can be used again; continuing")
                 return result

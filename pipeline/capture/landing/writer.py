@@ -1,8 +1,8 @@
-"""Writes frames to the landing zone so that nobody sees half a file, and nothing is lost while it is away.
+"""Writes frames to the landing zone so that no reader sees half a file, and nothing is lost while it is away.
 
 Rows are gathered here and written by a thread of their own, one batch at a time and in their order: whoever adds rows
-goes on meanwhile, and waits when the next batch is full as well. So the memory stays bounded while the store is full or
-out of reach. (DESIGN: landing zone.)
+continues meanwhile, and waits when the next batch is full as well. So the memory stays bounded while the store is full
+or out of reach. (DESIGN: landing zone.)
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class _Partial:
 
 
 class Fragments:
-    """IP packets of which not all fragments have been seen; whole ones stay for a while, to know their copies.
+    """IP packets with missing fragments; whole ones stay for a while, to know their copies.
 
     Fragments may overlap if they agree on the bytes. If they do not, the packet is given up, as RFC 5722 demands, and
     what else comes of it is dropped until the time is over: which of them its receiver believed cannot be known.

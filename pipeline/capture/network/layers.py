@@ -1,4 +1,4 @@
-"""What stands in front of an IP packet: link layers, tags and labels, and the tunnels of mirrored traffic.
+"""What is in front of an IP packet: link layers, tags and labels, and the tunnels of mirrored traffic.
 
 Every layer is a function of the packet's bytes and its own offset; it gives the ethertype of what follows and where it
 begins. A layer that is cut off raises IndexError or struct.error.
@@ -91,7 +91,7 @@ def _raw_ip(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _pktap(data: bytes, at: int) -> tuple[int, int]:
-    """Apple's header of ``tcpdump -i any`` and ``-i pktap``: its length, what follows it, and of which link type.
+    """Apple's header of ``tcpdump -i any`` and ``-i pktap``: its length, what follows it, and its link type.
 
     Numbers are in the byte order of the capturing host: little-endian, but for Macs older than this header.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BEGIN_BYTES = 64
-"""By so many bytes, in which the time of the first packet stands, a file is known again."""
+"""By this many bytes, in which the time of the first packet is, a file is known again."""
 
 
 class Growing(io.RawIOBase):

@@ -61,7 +61,7 @@ class Pipe(io.RawIOBase):
 
 
 class Prefixed(io.RawIOBase):
-    """A stream of which the first bytes have been read already."""
+    """A stream whose first bytes have been read already."""
 
     def __init__(self, begin: bytes, stream: io.RawIOBase) -> None:
         self._begin = begin

@@ -29,7 +29,7 @@ NAME = re.compile(r"(?P<stem>.+\.(pcap|pcapng|cap)\d*)(\.gz|\.zst)?", re.IGNOREC
 """Names that are taken for captures when a directory is read; ``tcpdump -C`` puts a number behind the suffix."""
 
 JOIN_US = 60_000_000
-"""Files of which one begins at most so long after the other ends are pieces of one capture. A program that rotates
+"""Files that begin at most so long after another ends are pieces of one capture. A program that rotates
 its files begins a new one with the next packet, and the clients of a broker do not keep silent for a minute."""
 
 OVERLAP_US = 10_000

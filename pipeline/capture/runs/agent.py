@@ -173,7 +173,7 @@ class Agent:
         return self._tracker.jump(connection, segment, most, ts) if most else []
 
     def _read(self, events: Iterable[StreamEvent], most: float) -> list[Frame | Gap]:
-        """Take what happened at once, until METER stands at ``most``; the bytes of the rest are lost, not read.
+        """Take what happened at once, until METER is at ``most``; the bytes of the rest are lost, not read.
 
         Much may happen at once: all that waited behind a hole is there when that is filled. A list, so that what others
         do with the frames is no work of these bytes.
@@ -276,11 +276,11 @@ class Agent:
         self._count_skipped()
 
     def state(self) -> AgentState:
-        """Where the agent stands, for another one to go on. Call :meth:`release` first, or requests are lost."""
+        """Where the agent is, for another one to continue. Call :meth:`release` first, or requests are lost."""
         return agent_state(self._tracker, self._sessions, self._ts, self._clock.steady(self._ts))
 
     def resume(self, state: AgentState) -> None:
-        """Go on where another agent stood. Packets that it took follow by :meth:`again`, then new ones.
+        """Continue where another agent was. Packets that it took follow by :meth:`again`, then new ones.
 
         Raises:
             KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.

@@ -11,7 +11,7 @@ from pipeline.metrics.log import Log
 from pipeline.metrics.sample import Sample
 
 EVERY_S = 1.0
-"""Samples are taken anew at most so often, s: the agent reports far more often how far it is."""
+"""Samples are taken again at most so often, s: the agent reports far more often how far it is."""
 
 
 def agent_samples(stats: CaptureStats) -> Iterator[Sample]:
@@ -19,7 +19,7 @@ def agent_samples(stats: CaptureStats) -> Iterator[Sample]:
     yield _count("packets", "Packets read.", stats.packets)
     yield from _by("packets_skipped", "Packets that hold no TCP segment that can be read.", "reason", stats.skipped)
     yield from _by("frames", "Kafka and MongoDB messages that landed.", "protocol", stats.frames)
-    yield _count("truncated_frames", "Messages of which the capture lacks the end.", stats.truncated)
+    yield _count("truncated_frames", "Messages whose end the capture lacks.", stats.truncated)
     yield from _by("connections", "Connections whose protocol was recognised.", "protocol", stats.connections)
     yield from _by(
         "connections_not_recognised", "Connections whose protocol was not recognised.", "reason", stats.not_recognised

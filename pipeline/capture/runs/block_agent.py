@@ -97,7 +97,7 @@ class BlockAgent(Agent):
     """See the module."""
 
     def __init__(self, agent: Agent) -> None:
-        """Go on where ``agent`` stands; it must not be used any more."""
+        """Continue where ``agent`` is; it must not be used any more."""
         vars(self).update(vars(agent))
         self._lanes = Lanes(self._policy, self._redact)
         self._marks = FlowMarks()
@@ -164,7 +164,7 @@ class BlockAgent(Agent):
             self._place(connection)
 
     def _place(self, connection: Connection) -> None:
-        """How a connection goes on: in a lane, packet by packet, or unread."""
+        """How a connection continues: in a lane, packet by packet, or unread."""
         session = self._sessions.get(connection)
         flow = self._lanes.flows.number(connection.a, connection.b)
         if connection.is_over() or self._tracker.find(connection.a, connection.b) is not connection:

@@ -1,7 +1,7 @@
-"""Packets that the kernel dropped: a loss of the interface, since nobody knows which connections they were of.
+"""Packets that the kernel dropped: a loss of the interface, since their connections are unknown.
 
-Where a connection goes on behind them, its own gap shows what it lost. This one stands for those that did not go on, or
-of which no packet was seen.
+Where a connection continues behind them, its own gap shows what it lost. This one stands for those that did not
+continue, or had no packet.
 """
 
 from __future__ import annotations
@@ -54,5 +54,5 @@ class Drops:
         if dropped is None or dropped <= self._reported:
             return []
         self._reported = dropped
-        # Nobody counts the bytes. The number grows with each row, so that each has a key of its own.
+        # The bytes are not counted. The number grows with each row, so that each has a key of its own.
         return [Gap(self._agent_id, self._connection_id, dropped, "request", ts, 0, "none", 0.0)]

@@ -112,7 +112,7 @@ class _Follower:
         self._damaged: set[FileId] = set()
 
     def resume(self) -> None:
-        """Go on where the last process ended."""
+        """Continue where the last process ended."""
         progress = load(self._store, self._agent_id, self._ring.directory)
         self._read = {read.file: read for read in progress.read}
         self._unread = set(progress.unread)

@@ -1,4 +1,4 @@
-"""Where an agent stands, for another process to go on, and what it counts of its connections."""
+"""Where an agent is, for another process to continue, and what it counts of its connections."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pipeline.capture.tcp.state import AgentState, OpenConnection
 from pipeline.capture.tcp.tracker import Tracker
 
 REPLAY_US = 600_000_000
-"""Capture time that is read again at most when an agent goes on in another process. A message that has been under way
+"""Capture time that is read again at most when an agent continues in another process. A message that has been under way
 for longer is cut off, a gap."""
 
 
 def agent_state(tracker: Tracker, sessions: Mapping[Connection, Session], newest_us: int, steady_us: int) -> AgentState:
-    """Where an agent stands.
+    """Where an agent is.
 
     Args:
         tracker, sessions: its connections.

@@ -42,8 +42,8 @@ BUFFER_MIB = 32
 """Default of the kernel's buffer, MiB: what it holds while we are busy."""
 
 DRAIN_S = 1.5
-"""How long the program goes on after a stop was asked for. The kernel hands over a block of packets when it is full or
-a second old; what it still holds when the program ends is lost."""
+"""How long the program continues after a stop was asked for. The kernel hands over a block of packets when it is full
+or a second old; what it still holds when the program ends is lost."""
 
 PATIENCE_S = 10.0
 """How long the program may take to end when asked to, s."""
@@ -180,7 +180,7 @@ class _Reader:
         self._caught_up = time.monotonic()
 
     def read(self, begin: bytes, pipe: Pipe) -> None:
-        """Take all packets; one of which the end is missing, since the program was killed, is left out.
+        """Take all packets; one whose end is missing, since the program was killed, is left out.
 
         Args:
             begin: first bytes of the capture; empty for none.
@@ -247,11 +247,11 @@ class _Program:
         self._asked = time.monotonic()
 
     def recent_log(self) -> str | None:
-        """Now and then what it has printed so far; then it is asked anew for what was dropped. None: not yet."""
+        """Now and then what it has printed so far; then it is asked again for what was dropped. None: not yet."""
         if not self._can_report or time.monotonic() - self._asked < LOOK_EVERY_S:
             return None
         self._asked = time.monotonic()
-        # Not by seeking: it writes where this file stands.
+        # Not by seeking: it writes where this file is.
         log = os.pread(self._words.fileno(), _MOST_WORDS, max(0, os.fstat(self._words.fileno()).st_size - _MOST_WORDS))
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGUSR1)

@@ -13,7 +13,7 @@ they are brought down when that is too much: those that keep the most are cut sh
 own, but a hundred thousand connections times these would still fill the memory."""
 
 STRANGERS_BUFFERED_BYTES = 96 * 1024 * 1024
-"""The same of all connections of which nothing was answered yet. A thousand of them that each begin a message of 100 MB
+"""The same for all connections without an answer yet. A thousand of them that each begin a message of 100 MB
 must not take half a gigabyte; brokers and clients that talk to each other may."""
 
 LOOK_AT_STRANGERS_EVERY = 8192
@@ -30,7 +30,7 @@ class Memory:
         self._buffered_bytes = 0
 
     def account(self, connection: Connection, buffered: int) -> None:
-        """The session of a connection keeps so many bytes now."""
+        """The session of a connection keeps this many bytes now."""
         self._buffered_bytes += buffered - self._buffered.pop(connection, 0)
         if buffered:
             self._buffered[connection] = buffered

@@ -33,13 +33,13 @@ def frames_of(
     """The frames of one capture, redacted, and its losses.
 
     A request comes just before its response, or when it has waited for too long. The capture stands for itself:
-    connections do not go on in the next one.
+    connections do not continue in the next one.
 
     Args:
         pieces: pcap or pcapng, also gzip or zstd; ``-`` is standard input. Several files are the pieces of one
             capture, in their order (see pipeline.capture.packets.sources.captures).
         allow_truncated: read a file that is cut off or damaged up to that place; None: likewise, but not standard
-            input, of which nobody could read the rest.
+            input, whose rest could not be read.
         tls_keylog: key log (SSLKEYLOGFILE) to decrypt a single file with.
         tls_embedded_keys: decrypt a single pcapng file with the keys that it holds.
         stats: counts what is seen.
@@ -57,7 +57,7 @@ def frames_of(
                 for packet in read_packets(path, on_aside=agent.note):
                     yield from agent.take(packet)
                     if agent.stats.packets % _PROGRESS_EVERY == 0:
-                        agent.lives.take()  # nobody asks for them here
+                        agent.lives.take()  # not used here
                         if on_progress is not None:
                             on_progress(agent.stats)
             except DamagedCaptureError as error:

@@ -1,4 +1,4 @@
-"""What an agent has read of a ring of capture files: noted beside the landing zone, to go on after a restart."""
+"""What an agent has read of a ring of capture files: noted beside the landing zone, to continue after a restart."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Progress:
         directory: the ring's.
         read: the files read that were still there.
         unread: those that were there to be read.
-        agent: where it stood behind the last packet read.
+        agent: where it was behind the last packet read.
     """
 
     directory: str

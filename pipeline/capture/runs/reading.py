@@ -55,8 +55,8 @@ def read_capture(
 
     Of a damaged file the landing files stay that were complete before the damage; reading it with ``allow_truncated``,
     or whole, adds the rest. Files that follow each other in time are pieces of one capture:
-    their connections go on (see pipeline.capture.packets.sources.captures). Standard input lands as it comes, also what
-    precedes the place where it is cut off. To be decrypted every file stands alone, because tshark reads it beside us.
+    their connections continue (see pipeline.capture.packets.sources.captures). Standard input lands as it comes, also
+    what precedes the place where it is cut off. To be decrypted every file is alone, because tshark reads it beside us.
 
     Args:
         paths: capture files, directories of them, ``-`` for standard input; see :func:`frames_of`. Standard input whose

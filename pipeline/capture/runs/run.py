@@ -30,7 +30,7 @@ PUBLISH_EVERY_S = 5.0
 """Default of how long frames of an endless capture wait until they can be seen."""
 
 PIPE_DELAY_S = 5.0
-"""How long packets may be under way to us. The time of a capture goes on by itself when none has come for longer."""
+"""How long packets may be under way to us. The time of a capture continues by itself when none has come for longer."""
 
 MANY_PACKETS = 20_000
 """Packets from which on it is worth to compile code that reads them by the block."""
@@ -149,7 +149,7 @@ class CaptureRun:
         return self._may_hurry
 
     def hurry(self) -> BlockAgent:
-        """Go on by the block: load compiled code, which takes seconds."""
+        """Continue by the block: load compiled code, which takes seconds."""
         if self._by_blocks is None:
             from pipeline.capture.runs.block_agent import BlockAgent  # noqa: PLC0415
 
@@ -164,7 +164,7 @@ class CaptureRun:
             self._keep_up()
 
     def wait(self) -> None:
-        """No packet is there now: let time go on. Raises as :meth:`take`."""
+        """No packet is there now: let time continue. Raises as :meth:`take`."""
         self.catch_up()
         now = time.monotonic()
         if self._until_look < _LOOK_EVERY:  # packets have come since the clock was looked at

@@ -88,7 +88,7 @@ def warnings(stats: CaptureStats) -> list[str]:
 
 
 def nothing_found(stats: CaptureStats | None) -> str:
-    """Why a capture has nothing to judge, as far as its counts (None: nobody knows them) show."""
+    """Why a capture has nothing to judge, as far as its counts (None: unknown) show."""
     if stats is not None and not stats.packets:
         return "the capture holds no packet: is it of the right interface and port, and was there any traffic?"
     found = "no Kafka or MongoDB message found"

@@ -1,4 +1,4 @@
-"""Decrypts TLS by tshark, with the keys of a key log; the plain bytes go on like any other stream.
+"""Decrypts TLS by tshark, with the keys of a key log; the plain bytes continue like any other stream.
 
 tshark reads the same file beside us and reports of each decrypted TLS record in which packet it became whole. There its
 bytes take the place of the encrypted ones. tshark keeps what it decrypts in memory: about four bytes for each of TLS.
@@ -142,7 +142,7 @@ class Decryption:
                 f"needs {TSHARK.command} to decrypt TLS: {install_command(TSHARK)} (or do not ask for it)",
             )
         command = [TSHARK.command, "-r", self._path, *options, *_OPTIONS]
-        # No settings of the user's own Wireshark; what tshark prints may hold secrets, so nobody gets to see it.
+        # No settings of the user's own Wireshark; what tshark prints may hold secrets, so it is never shown.
         environment = {**os.environ, "WIRESHARK_CONFIG_DIR": os.devnull}
         self._process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

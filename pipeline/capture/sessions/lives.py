@@ -39,10 +39,10 @@ MANY_SYNS = 3
 """SYNs of one connection from which on it is reported that nothing answers."""
 
 ORDINAL = 1 << 40
-"""``seq`` of these rows begins here: no direction has so many frames."""
+"""``seq`` of these rows begins here: no direction has this many frames."""
 
 OPEN = 1 << 39
-"""``seq`` of rows of connections that go on begins here; added to it is how many packets they had. The row about the
+"""``seq`` of rows of connections that continue begins here; added to it is how many packets they had. The row about the
 end takes their place."""
 
 STALLED_US = 5_000_000

@@ -29,7 +29,7 @@ def misunderstandings(stats: CaptureStats) -> list[str]:
 
 
 def other_protocols(stats: CaptureStats) -> str:
-    """Which other protocols are spoken with which servers, the most frequent first; empty if nobody knows."""
+    """Which other protocols are spoken with which servers, the most frequent first; empty if unknown."""
     found: Counter[tuple[str, str]] = Counter()
     for talk, count in stats.other_talk.items():
         kind = talk.answers if talk.asks in (NOTHING, UNKNOWN) else talk.asks

@@ -93,7 +93,7 @@ class Recognition:
         proxied: the client that a proxy's header names, if it was given up.
         alert: of TLS, who ended the handshake with which alert; None without one.
         tls_versions: the newest version of TLS that the client offers, and the one that the server chose.
-        closed_by: of TLS, the direction of who stated first that it closes; None if nobody was seen to.
+        closed_by: of TLS, the direction of who stated first that it closes; None if neither was seen to.
         is_end_known: whether neither side can have stated that without being seen.
     """
 
@@ -165,7 +165,7 @@ class Recognition:
         return counts[0], counts[1]
 
     def state(self) -> SessionState:
-        """What another process needs to go on here, while nothing is settled."""
+        """What another process needs to continue here, while nothing is settled."""
         return SessionState(
             "",
             unread=self.kept(),
@@ -187,7 +187,7 @@ class Recognition:
         del self.events[:count]
 
     def give_up(self) -> None:
-        """Nobody knows what it speaks."""
+        """What it speaks is unknown."""
         events, header = self._content()
         self.proxied = None if header is None else header.header.client
         first = [_runs(events, direction)[0].data for direction in (0, 1)]

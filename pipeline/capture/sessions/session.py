@@ -186,13 +186,13 @@ class Session:
         return [self._exchange_id(o) for o in self._pairer.unanswered() if o >= self._sure_from]
 
     def state(self) -> SessionState:
-        """What another process needs to go on here, if the connection's bytes are taken again from ``unread`` on."""
+        """What another process needs to continue here, if the connection's bytes are taken again from ``unread`` on."""
         if self.recognised:
             return self._recognised_state()
         return SessionState(self.verdict) if self.verdict else self.recognition.state()
 
     def resume(self, state: SessionState) -> None:
-        """Go on where another session of the same connection stood.
+        """Continue where another session of the same connection was.
 
         Raises:
             KeyError, TypeError, ValueError: ``state`` is not what :meth:`state` gives.
@@ -215,7 +215,7 @@ class Session:
             self._sides[way] = Side.resumed(side, framer, name, way, self._connection.first_ts)
 
     def in_good_order(self) -> GoodOrder | None:
-        """All that must be known to go on with the connection, if both streams are in step; else None."""
+        """All that must be known to continue with the connection, if both streams are in step; else None."""
         if not self.recognised or not isinstance(self._pairer, KafkaPairer):
             return None
         begun: list[tuple[bytes, int, int]] = []
@@ -238,7 +238,7 @@ class Session:
         ended: int | None,
         give_back: Callable[[KafkaPairer], tuple[int, int]],
     ) -> None:
-        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        """Continue from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         pairer = cast(KafkaPairer, self._pairer)
         frames = dict(zip(DIRECTIONS, give_back(pairer), strict=True))
         self._exchanges = pairer.exchanges

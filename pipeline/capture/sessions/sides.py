@@ -65,7 +65,7 @@ class Side:
         )
 
     def state(self) -> SideState:
-        """What another process needs to go on here."""
+        """What another process needs to continue here."""
         gap = self.gap.values() if self.gap else None
         return SideState(
             self.frames, gap, self.framer.state(), self.is_started, self.is_lost, self.ended, self.is_midway

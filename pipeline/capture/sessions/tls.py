@@ -61,7 +61,7 @@ def server_name(data: bytes) -> str | None:
 
 
 def alert_of(asks: bytes, answers: bytes) -> str | None:
-    """Who ended a handshake with an alert in clear, and with which: ``client unknown_ca``; None if nobody did.
+    """Who ended a handshake with an alert in clear, and with which: ``client unknown_ca``; None if neither did.
 
     Args:
         asks, answers: what the client and the server sent, from the first byte on.
@@ -78,7 +78,7 @@ def alert_of(asks: bytes, answers: bytes) -> str | None:
 
 
 def hidden_alert(asks: bytes, answers: bytes, latest: bytes) -> str | None:
-    """Who ended a handshake with an alert that TLS 1.3 encrypts: ``client encrypted``; None if nobody did.
+    """Who ended a handshake with an alert that TLS 1.3 encrypts: ``client encrypted``; None if neither did.
 
     Only its size shows: smaller than any other message of a handshake. A side that refuses sends nothing else encrypted
     once it has the other's certificate: a server that had answered before closes in good order, as one without a
@@ -124,7 +124,7 @@ def _records(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _links(data: bytes) -> dict[int, int]:
-    """By place how many record headers stand in a row from there to the end of ``data``.
+    """By place how many record headers are in a row from there to the end of ``data``.
 
     From the end on, so that each header is looked at once, however many small records there are.
     """

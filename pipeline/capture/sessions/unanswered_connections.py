@@ -13,7 +13,7 @@ _UNREAD = "too_much_work"
 
 
 class UnansweredConnections:
-    """Counts what is skipped of connections that nobody knows, and reports its loss.
+    """Counts what is skipped of unknown connections, and reports its loss.
 
     Args:
         agent_id: name of the agent.
@@ -26,7 +26,7 @@ class UnansweredConnections:
         self._bytes = self._since = 0  # of what is not reported yet, and from when on (µs)
 
     def skip(self, packets: int, payload: int, ts: int) -> None:
-        """So many packets with so many bytes of TCP payload were not looked at, from ``ts`` on (µs)."""
+        """This many packets with this many bytes of TCP payload were not looked at, from ``ts`` on (µs)."""
         self._stats.skipped[_UNREAD] += packets
         self._since = self._since if self._bytes else ts
         self._bytes += payload

@@ -24,7 +24,7 @@ class UnreadBytes:
         self._since: int | None = None
 
     def add(self, way: int, count: int) -> None:
-        """So many bytes of a direction were not read."""
+        """This many bytes of a direction were not read."""
         self._counts[way] += count
 
     def end(self, skipped: Sequence[int], ts: int) -> None:

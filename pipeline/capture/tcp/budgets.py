@@ -2,10 +2,10 @@
 
 Each frame is bounded by itself (decoder.work); a stranger may still send many of the worst, or a million packets of one
 byte. So every connection has a bucket of work units (about a microsecond each) that its bytes, its answers and the
-capture's own time refill. One whose bucket is empty goes on with its bytes counted, not read, until it has refilled by
-half. Connections of which nothing was answered yet share one more bucket: a thousand of them may not do what one may
+capture's own time refill. One whose bucket is empty continues with its bytes counted, not read, until it has refilled
+by half. Connections without an answer yet share one more bucket: a thousand of them may not do what one may
 not. When that one is empty only connections are read that have been answered before. These share another one; when it
-is empty those of them go on that pay for themselves.
+is empty those of them continue that pay for themselves.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class Budgets:
         return bucket.skipped[direction] if bucket is not None else 0
 
     def note_lost(self, connection: Connection, direction: int, lost: int) -> None:
-        """The sequence numbers of what follows show that so many bytes are missing: those that were not read, first."""
+        """Note that sequence numbers show this many missing bytes: those that were not read, first."""
         bucket = self._buckets.get(connection)
         if bucket is not None:
             bucket.skipped[direction] = max(bucket.skipped[direction] - lost, 0)

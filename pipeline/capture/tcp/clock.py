@@ -1,6 +1,6 @@
 """The time, where the clock of the machine that captured was set meanwhile.
 
-Rows keep the times of the capture. How long something has waited is measured by a time that goes on steadily:
+Rows keep the times of the capture. How long something has waited is measured by a time that continues steadily:
 what a clock was set back, or ahead by longer than a capture is ever silent, has not gone by.
 """
 
@@ -21,7 +21,7 @@ this shows that the clock was set."""
 
 SILENT_US = 3_600_000_000
 """Where for so long no packet comes at all, the clock was set ahead. If it was not, nothing is lost by the mistake: a
-silence shows nothing of connections, which go on, or visibly begin anew."""
+silence shows nothing of connections, which continue, or visibly start over."""
 
 
 class Clock:
@@ -69,9 +69,9 @@ class Clock:
         return self._skew
 
     def steady(self, ts: int) -> int:
-        """The steady time at ``ts``, as the clock stands now."""
+        """The steady time at ``ts``, as the clock is now."""
         return ts - self._skew
 
     def wall_time(self, steady: int) -> int:
-        """What the clock, as it stands now, would show at a steady time."""
+        """What the clock, as it is now, would show at a steady time."""
         return steady + self._skew

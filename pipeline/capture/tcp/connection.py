@@ -97,7 +97,7 @@ class Connection:
         return connection
 
     def state(self, unread: Sequence[int] = (0, 0)) -> ConnectionState:
-        """What another process needs to go on here.
+        """What another process needs to continue here.
 
         Args:
             unread: of each direction the bytes delivered last that have to be read again; negative: those to come
@@ -264,7 +264,7 @@ class Connection:
         return self._held.release(direction)
 
     def pass_over(self, segment: Segment) -> None:
-        """What precedes a segment was not taken; where both sides stand."""
+        """What precedes a segment was not taken; where both sides are."""
         direction = self.direction_of(segment)
         for half, seq in ((self.halves[direction], segment.seq), (self.halves[1 - direction], segment.ack)):
             if half.next is not None:
@@ -301,14 +301,14 @@ class Connection:
             half.forget_recent()
 
     def in_good_order(self) -> list[tuple[int, int]] | None:
-        """Of both directions what HalfStream.in_good_order returns; None if one is not, or anything else goes on."""
+        """Of both directions what HalfStream.in_good_order returns; None if one is not, or anything else continues."""
         if self._over or self._held.any() or self.waits:
             return None
         ends = [half.in_good_order() for half in self.halves]
         return [end for end in ends if end is not None] if None not in ends else None
 
     def go_on(self, ends: Sequence[tuple[int, int]]) -> None:
-        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        """Continue from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         for half, end in zip(self.halves, ends, strict=True):
             half.go_on(*end)
 

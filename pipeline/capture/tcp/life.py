@@ -39,7 +39,7 @@ _OPENS_OR_ENDS = SYN | FIN | RST
 
 
 class Looked(NamedTuple):
-    """What stood of one direction at the last look while its connection was open."""
+    """The state of one direction at the last look while its connection was open."""
 
     sent: int | None
     acked: int | None
@@ -93,7 +93,7 @@ class Life:
         stalled_since: since when it does so, µs; None if it does not.
         spoke_us: capture time of its last packet with data, µs; None if there was none.
         silence: how long no packet came at most, and the capture time after it, µs.
-        looked: of each direction what stood at the last look while the connection was open: bytes sent, bytes
+        looked: of each direction what was at the last look while the connection was open: bytes sent, bytes
             acknowledged, whether that was reported, and the time for which it had asked to be sent nothing, µs.
         icmp: what ICMP errors state of its segments; those of another type or code than the first are left out.
         is_foreign: it speaks no protocol of ours. Packets, bytes and times are counted, and nothing else: most of it
@@ -240,7 +240,7 @@ class Life:
         return 0 in self.packets
 
     def state(self) -> LifeState:
-        """What another process needs to go on here."""
+        """What another process needs to continue here."""
         again = self.again[0], self.again[1]
         return self.syns, self.syn_us, self.answer_us, self._way, self.is_odd, self.is_reported, again
 
@@ -259,7 +259,7 @@ class Life:
     def resume(
         self, state: LifeState, tally: TallyState | None, times: TimesState | None, icmp: IcmpState | None
     ) -> None:
-        """Go on where another one stood; ``tally``, ``times``: None, it was of a release that did not keep them."""
+        """Continue where another one was; ``tally``, ``times``: None, it was of a release that did not keep them."""
         self.icmp = None if icmp is None else Icmp(*icmp)
         self.syns, self.syn_us, self.answer_us, self._way, self.is_odd, self.is_reported, again = state
         self.again, self._last_syn_us = list(again), self.syn_us

@@ -11,13 +11,13 @@ MOST_LOAD = 0.85
 """CPU time for each second of the capture above which an agent that keeps up reads less."""
 
 MOST_DEAR = 64.0
-"""A unit counts for so many at most. What is left then are packets that are counted, not read."""
+"""A unit counts for this many at most. What is left then are packets that are counted, not read."""
 
 _LOOK_US = 20_000
 """CPU time, or the capture's own, after which load is looked at again."""
 
 _STEP = 4.0
-"""A unit becomes so many times dearer at once, at most. It becomes half as dear in a second: where connections are
+"""A unit becomes this many times dearer at once, at most. It becomes half as dear in a second: where connections are
 read and not read by turns, times without work are no sign that there is time."""
 
 _SECOND_US = 1_000_000

@@ -198,7 +198,7 @@ class HalfStream:
         return self.next is None and self._lowest is not None
 
     def begin(self, *, is_midway: bool) -> None:
-        """Settle where a stream begins of which no SYN was seen: nothing older will be taken.
+        """Settle where a stream without a SYN begins: nothing older will be taken.
 
         ``is_midway``: of neither direction: what was acknowledged by now and precedes the first segment was under way
         when the capture began.
@@ -245,7 +245,7 @@ class HalfStream:
         return [lost, *self.drain()]
 
     def jump(self, seq: int, most: int, ts: int) -> list[Piece]:
-        """Report what stands before ``seq`` as lost, if that is ``most`` bytes at most and nothing waits."""
+        """Report what is before ``seq`` as lost, if that is ``most`` bytes at most and nothing waits."""
         if self.next is None or self._pending or not 0 < (count := self.position(seq) - self.next) <= most:
             return []
         lost = Piece(b"", count, ts, None, self.next)
@@ -281,7 +281,7 @@ class HalfStream:
         return self.next, self.acked
 
     def go_on(self, reached: int, acked: int) -> None:
-        """Go on from where another keeper of the state, given :meth:`in_good_order`, has come to."""
+        """Continue from where another keeper of the state, given :meth:`in_good_order`, has come to."""
         if reached != self.next:
             self.forget_recent()
         self.next, self.acked = reached, acked

@@ -27,7 +27,7 @@ class Reset(NamedTuple):
 def is_believed(segment: Segment, half: HalfStream, other: HalfStream) -> bool:
     """Whether the receiver of a RST believes it (RFC 5961, 3.2: its number must be the next expected).
 
-    What the receiver expected lies between what it acknowledged and what the capture has seen; further on if the
+    What the receiver expected is between what it acknowledged and what the capture has seen; further on if the
     capture lacks bytes.
 
     Args:
@@ -41,6 +41,6 @@ def is_believed(segment: Segment, half: HalfStream, other: HalfStream) -> bool:
 
 
 def position_of(segment: Segment, half: HalfStream) -> int | None:
-    """Where a RST stands in the stream of its direction; None before anything of it is known."""
+    """Where a RST is in the stream of its direction; None before anything of it is known."""
     is_placed = half.next is not None and half.reached is not None and half.first is not None
     return half.position(segment.seq) if is_placed or half.begins_late() else None

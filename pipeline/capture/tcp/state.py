@@ -1,4 +1,4 @@
-"""Where an agent stands between two packets: enough to go on in another process, and no byte of the traffic.
+"""Where an agent is between two packets: enough to continue in another process, and no byte of the traffic.
 
 Bytes that are kept because their message is not complete are not part of it: no payload and no credential may be
 written down. They are read again from the capture, from ``AgentState.needs_from`` on.
@@ -19,7 +19,7 @@ HalfState = tuple[int | None, int | None, int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """Where a connection stands, without the bytes that are kept: segments read again from there on continue it.
+    """Where a connection is, without the bytes that are kept: segments read again from there on continue it.
 
     Attributes as of pipeline.capture.tcp.connection.Connection; addresses in hexadecimal.
     """
@@ -60,7 +60,7 @@ class SideState:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """Where a session stands; holds no byte of the traffic.
+    """Where a session is; holds no byte of the traffic.
 
     Attributes:
         verdict: as of pipeline.capture.sessions.session.Session.
@@ -100,7 +100,7 @@ class OpenConnection:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """Where an agent stands.
+    """Where an agent is.
 
     Attributes:
         needs_from: capture time (µs) from which on the packets have to be read again.

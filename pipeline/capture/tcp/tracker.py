@@ -41,7 +41,7 @@ class Kind(Enum):
     CLOSED = "closed"
     """Both sides closed it, or one reset it."""
     ENDED = "ended"
-    """The capture ends here, or the connection was forgotten; it may have gone on."""
+    """The capture ends here, or the connection was forgotten; it may have continued."""
 
 
 class StreamEvent(NamedTuple):
@@ -98,7 +98,7 @@ class Tracker:
         return self._take(segment, ts, connection.last_ts)
 
     def add(self, connection: Connection) -> None:
-        """Go on with a connection of another tracker."""
+        """Continue with a connection of another tracker."""
         self._connections[min((connection.a, connection.b), (connection.b, connection.a))] = connection
 
     def connections(self) -> Iterator[Connection]:

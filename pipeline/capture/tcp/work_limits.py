@@ -24,7 +24,7 @@ class WorkLimits(BaseModel):
         default=1_000_000,
         ge=1,
         description="What a connection may cause before anything that it sent was answered. Twenty messages of 420 "
-        "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; nobody had answered any",
+        "bytes, each of 1,990,000 compressed values, kept an agent busy for a minute; none had been answered",
     )
     all_unanswered_units: int = Field(
         default=2_000_000,

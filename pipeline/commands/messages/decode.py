@@ -96,7 +96,7 @@ def decode(
     until: Annotated[str | None, typer.Option(help="Only up to this time (UTC).")] = None,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Go on with a file that grows, or a directory into which files are rotated."),
+        typer.Option("--follow", help="Continue with a file that grows, or a directory into which files are rotated."),
     ] = False,
     tcp: Annotated[
         bool,

@@ -40,7 +40,7 @@ class Describers:
         return self._of(item).about(*_halves(item))
 
     def topic_of(self, item: Decoded, topic_id: str) -> str | None:
-        """The name of a topic of a message that stands by its id, if a response named it."""
+        """The name of a topic of a message that is given by its id, if a response named it."""
         return self._of(item).topic_of(topic_id)
 
     def of_offset(self, item: Decoded, topic: str, partition: int, at: int) -> str:

@@ -82,7 +82,7 @@ def explain(
 
     Takes plain hex, 0x…, and dumps of xxd, hexdump, od, tcpdump -X and Wireshark, with or without Kafka's length
     prefix. Words of two, four or eight bytes (plain hexdump, od -x, xxd -e) are put back into the order of the wire.
-    What stands compressed in a MongoDB message is shown below it.
+    What is compressed in a MongoDB message is shown below it.
 
     The exit code is 2 if there is no such message, or if what is given is no bytes; a message that does not decode is
     shown as far as it does.

@@ -24,7 +24,7 @@ from pipeline.terminal.console import Console, json_line
 from pipeline.terminal.lines import Lines
 
 _BESIDE = 160
-"""Columns from which on both halves stand beside each other."""
+"""Columns from which on both halves are beside each other."""
 
 Numbered = tuple[int, Frame]
 

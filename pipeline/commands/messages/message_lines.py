@@ -43,7 +43,7 @@ class MessageLines:
         self._second, self._clock = -1, ""
 
     def write(self, item: Decoded, remark: str = "") -> None:
-        """Write a message; ``remark`` stands before its words."""
+        """Write a message; ``remark`` is before its words."""
         parts = list(self._front(item))
         message = item.message
         if remark:
@@ -136,7 +136,7 @@ def took(latency_us: int, service_us: int | None, *, is_short: bool) -> str:
 
 
 def _fitting(words: str, room: int) -> str:
-    """The words in so many columns: what was asked, which stands in the request's line, gives way to the answer."""
+    """The words in this many columns: what was asked, which is in the request's line, gives way to the answer."""
     asked, arrow, answer = words.partition(_ARROW)
     if not arrow or columns_of(words) <= room:
         return words
@@ -149,7 +149,7 @@ def _fitting(words: str, room: int) -> str:
 
 
 def _cut_asked(asked: str, columns: int) -> str:
-    """What was asked in so many columns; where its last word ends there, an ellipsis would only hide that word."""
+    """What was asked in this many columns; where its last word ends there, an ellipsis would only hide that word."""
     whole = asked[:columns]
     return whole if asked[columns : columns + 1] == " " and columns_of(whole) == columns else cut(asked, columns)
 

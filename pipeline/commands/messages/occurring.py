@@ -67,7 +67,7 @@ class Occurring:
 
         Args:
             item: the message.
-            about: what it is about; None: nobody asks for that.
+            about: what it is about; None: not asked for.
         """
         frame = item.frame
         self._first_us = min(self._first_us or frame.ts, frame.ts)

@@ -17,7 +17,7 @@ Place = tuple[str, int]
 """Address and port."""
 
 _MOST_KNOWN: Final = 100_000
-"""Connections of which it is known who opened them; directions of which it is known that their sender has no room."""
+"""Connections whose opener is known; directions whose sender is known to have no room."""
 _TLS_MAJOR: Final = b"\x03"
 """The first byte of the version in each TLS record."""
 

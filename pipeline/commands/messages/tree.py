@@ -25,7 +25,7 @@ _VALUE = 14
 _GAP = "  "
 _ROW = 16
 MOST_FRAME = 256 * 1024
-"""Bytes of a frame that is explained while somebody waits, and of what stands compressed in it."""
+"""Bytes of a frame that is explained while somebody waits, and of what is compressed in it."""
 MOST_FIELDS = 1000
 """Fields that are shown of it."""
 
@@ -39,7 +39,7 @@ def terminal() -> Console:
 def show_head(
     explanation: Explanation, spoken: WireProtocol, subject: Pasted, console: Console, before: str = ""
 ) -> None:
-    """Print what a message is; ``before`` stands in front of it."""
+    """Print what a message is; ``before`` is in front of it."""
     message = explanation.message
     name = printable(message.api_name or "") or spoken.kind_of(message)
     version = "" if message.api_version is None else f" v{message.api_version}"
@@ -158,7 +158,7 @@ def explained_row(frame: Mapping[str, Any]) -> Explanation | None:
 
 
 def is_long(frame: bytes, protocol: str) -> bool:
-    """Whether a frame, or what stands compressed in it, has more bytes than are explained while somebody waits."""
+    """Whether a frame, or what is compressed in it, has more bytes than are explained while somebody waits."""
     return max(len(frame), protocol_of(protocol).size_when_read(frame)) > MOST_FRAME
 
 

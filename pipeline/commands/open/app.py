@@ -142,7 +142,7 @@ class Room(Screen[None]):
         return self.query_one("#wanted", Input)
 
     def _draw(self) -> None:
-        """Make the lines anew, and stay at the line that was looked at if it is still there."""
+        """Draw the lines again, and stay at the line that was looked at if it is still there."""
         lines = self._lines
         at = lines.highlighted
         row = self._shown[at].row if at is not None and at < len(self._shown) else None
@@ -156,7 +156,7 @@ class Room(Screen[None]):
             self.call_after_refresh(lines.scroll_home, animate=False)
 
     def _first(self, rows: Sequence[int]) -> int | None:
-        """The first line that leads somewhere, if it is on the first screen, else the first of all."""
+        """The first line that leads somewhere, if it is on the first screen, else the very first."""
         height = 0
         for number, one in enumerate(self._shown):
             height += one.text.plain.count("\n") + 1

@@ -90,7 +90,7 @@ def _incident_row(row: Mapping[str, Any], today: datetime) -> Row:
 
 
 def _group_rows(groups: Sequence[Group], lag: Sequence[dict[str, Any]]) -> Iterator[Row]:
-    """Each group with its worst partition, in the order of these; those of which no lag is known last."""
+    """Each group with its worst partition, in the order of these; those without a known lag last."""
     worst: dict[Group, dict[str, Any]] = {}
     for row in lag:
         worst.setdefault(Group(row["cluster"], row["group_id"]), row)

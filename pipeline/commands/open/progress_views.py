@@ -46,7 +46,7 @@ _OUTCOMES = {
 
 
 def absent_view(name: str) -> View:
-    """A screen of a group or partition of which nothing is known."""
+    """A screen of an unknown group or partition."""
     return View(name, (sentence(f"Nothing was seen of {name}: no commit, no fetch and no member.", "yellow"),))
 
 
@@ -136,7 +136,7 @@ def partition_view(shown: Offsets, standing: dict[str, Any] | None, committers: 
 
     Args:
         shown: what the picture of the page shows.
-        standing: its row of :func:`pipeline.dashboard.queries.progress.partitions.lag`; None: nobody committed it.
+        standing: its row of :func:`pipeline.dashboard.queries.progress.partitions.lag`; None: it was never committed.
         committers: rows of :func:`pipeline.dashboard.queries.progress.partitions.committers`.
     """
     place = shown.place

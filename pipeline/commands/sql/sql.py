@@ -51,10 +51,8 @@ def sql(
     as_json: Annotated[bool, typer.Option("--json", help="As --format json: one JSON object a row.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="As --format csv: CSV with a header.")] = False,
     rows: Annotated[int, typer.Option(min=1, help="Rows that a table shows: the first and the last ones.")] = _SHOWN,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds that it may take; default: an hour.")
-    ] = None,
-    memory: Annotated[int | None, typer.Option(min=64, help="MiB of memory that it may take; default: 2048.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.001, help="Time limit in seconds; default: an hour.")] = None,
+    memory: Annotated[int | None, typer.Option(min=64, help="Memory limit in MiB; default: 2048.")] = None,
     conf: Conf = None,
 ) -> None:
     """Ask the lake in DuckDB's SQL: read-only, without a JVM.

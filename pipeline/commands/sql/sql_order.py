@@ -20,7 +20,7 @@ def in_stable_order(
 
     Args:
         rows: of the answer.
-        query: in SQL. Rows of a table come as they lie there, which is by time.
+        query: in SQL. Rows of a table come as they are there, which is by time.
         mixed_views: names of views that group or join.
     """
     mixes = "|".join((r"group\s+by", "distinct", *map(re.escape, mixed_views)))

@@ -129,7 +129,7 @@ def _worth(name: str, kind: str, cells: Sequence[str]) -> int:
 
 
 def _counts(total: int, rows: int, kept: list[int | None], heads: Sequence[str]) -> Iterator[str]:
-    """What stands below a table: how much there is of it, and how to see what is not shown."""
+    """What is below a table: how much there is of it, and how to see what is not shown."""
     text = pluralize(total, "row")
     if rows < total:
         text += f" ({rows:,} shown: --rows N, or --format csv for all)"
@@ -138,7 +138,7 @@ def _counts(total: int, rows: int, kept: list[int | None], heads: Sequence[str])
         yield text
         return
     columns = f"{pluralize(len(heads), 'column')} ({len(heads) - len(hidden)} shown"
-    if rows < total:  # how to see all stands there already
+    if rows < total:  # how to see all is there already
         yield f"{text}, {columns})"
     else:
         yield f"{text}, {columns}: name those you want, or --format line for all)"

@@ -1,1 +1,1 @@
-"""``wirelake top``: what a terminal shows while traffic goes on."""
+"""``wirelake top``: what a terminal shows while traffic continues."""

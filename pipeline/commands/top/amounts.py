@@ -1,4 +1,4 @@
-"""Numbers as they stand in columns: short, and aligned by their units."""
+"""Numbers as they are in columns: short, and aligned by their units."""
 
 from __future__ import annotations
 

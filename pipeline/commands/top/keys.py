@@ -45,7 +45,7 @@ class Keys:
             self._before = termios.tcgetattr(descriptor)
             tty.setcbreak(descriptor)
         except (OSError, termios.error, ValueError, AttributeError):
-            return  # no terminal: nobody can press a key
+            return  # no terminal: no keys
         self._descriptor = descriptor
 
     def wait(self, seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""The screen: from how things stand to what rich draws, at any width and height."""
+"""The screen: from how things are to what rich draws, at any width and height."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SILENT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is shown beside how things stand.
+    """What is shown beside how things are.
 
     Attributes:
         source: what is read, as the user named it.
@@ -59,7 +59,7 @@ def screen(now: Snapshot, shown: Shown, width: int, height: int | None = None) -
     """One screen.
 
     Args:
-        now: how things stand.
+        now: how things are.
         shown: what else is to be shown.
         width: columns of the terminal.
         height: its lines, into which it fits; None: all of it.
@@ -88,7 +88,7 @@ def screen(now: Snapshot, shown: Shown, width: int, height: int | None = None) -
 
 
 def shares(wanted: Sequence[int], room: int) -> list[int]:
-    """How many lines each gets of so many: first a few for each, then in turn those that want more."""
+    """How many lines each gets of this many: first a few for each, then in turn those that want more."""
     given = [0] * len(wanted)
     for least in (_LEAST_ROWS, max(wanted, default=0)):
         while room > 0:
@@ -196,7 +196,7 @@ def _cut(text: str, width: int, most: int | None) -> list[str]:
 
 
 def _sentences(text: str, width: int, most: int | None) -> list[str]:
-    """Lines of a text; of one that does not fit whole sentences, else what precedes a command, and where all stands."""
+    """Lines of a text; of one that does not fit whole sentences, else what precedes a command, and where all is."""
     lines = _cut(text, width, None)
     if most is None or len(lines) <= most:
         return lines
@@ -210,7 +210,7 @@ def _sentences(text: str, width: int, most: int | None) -> list[str]:
 
 
 def _table(part: Section, rows: int, width: int) -> Table:
-    """A part with so many of its rows."""
+    """A part with this many of its rows."""
     hidden = len(part.rows) - rows
     table = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     for index, column in enumerate(part.columns):

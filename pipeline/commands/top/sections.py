@@ -1,4 +1,4 @@
-"""Rows and columns of each part of the screen: from how things stand to texts, in the order asked for."""
+"""Rows and columns of each part of the screen: from how things are to texts, in the order asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``wirelake top``: who is behind, what is slow, what is wrong, while traffic goes on."""
+"""``wirelake top``: who is behind, what is slow, what is wrong, while traffic continues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def top(
     ],
     every: Annotated[float, typer.Option(min=0.5, max=3600, help="Seconds from one screen to the next.")] = 2.0,
     window: Annotated[
-        float, typer.Option(min=1, max=3600, help="Rates, latencies and trends are those of so many last seconds.")
+        float, typer.Option(min=1, max=3600, help="Rates, latencies and trends are those of this many last seconds.")
     ] = 60.0,
     once: Annotated[
         bool, typer.Option("--once", help="Read all that is there, print one screen, and end: for scripts.")
@@ -53,7 +53,8 @@ def top(
 ) -> None:
     """Watch groups, apis, clients and incidents live. Needs no Java.
 
-    Groups stand by lag, with its trend from commit to commit and its history; apis and commands by rate, with their
+    Groups are sorted by lag, with its trend from commit to commit and its history; apis and commands by rate, with
+    their
     latency: in parentheses where answers wait by design. Incidents come as they begin, the first with what to do now.
 
     Keys: q ends, l and t sort groups by lag and trend, r, p and e all else by rate, p99 and errors. Into a file or a

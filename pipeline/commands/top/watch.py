@@ -1,4 +1,4 @@
-"""The screen while traffic goes on: read, judge, draw, heed keys."""
+"""The screen while traffic continues: read, judge, draw, heed keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def watch_and_show(
     settings: Settings,
     console: Console,
 ) -> None:
-    """Show how things stand until there is nothing more, or somebody wants to stop; the last screen stays.
+    """Show how things are until there is nothing more, or somebody wants to stop; the last screen stays.
 
     Args:
         source: ``-``, a directory of rotated files, a landing zone, a capture.
@@ -168,7 +168,7 @@ class _Session:
         return key == _QUIT
 
     def _set_clock(self) -> None:
-        """The traffic's clock goes on by itself, and is set forward by what comes: never back by what comes late."""
+        """The traffic's clock continues by itself, and is set forward by what comes: never back by what comes late."""
         if self._watch.last_us is not None:
             ahead_us = self._watch.last_us - int(time.monotonic() * 1e6)
             self._ahead_us = ahead_us if self._ahead_us is None else max(self._ahead_us, ahead_us)

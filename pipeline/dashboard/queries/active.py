@@ -16,7 +16,7 @@ MOST = 6
 
 @dataclass(frozen=True, slots=True)
 class Active(Scope):
-    """A span of which only parts are shown.
+    """A span that is shown only in parts.
 
     Attributes:
         runs: the parts, in order; empty: all of it is shown.

@@ -230,7 +230,7 @@ def over_time(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked)
 
 
 def day_before(connection: duckdb.DuckDBPyConnection, scope: Scope, asked: Asked) -> pa.Table:
-    """The same of the same hours one day earlier, with the times of today; no rows where there was nothing."""
+    """The figures of these hours one day earlier, with the times of today; no rows where there was nothing."""
     before = Scope(scope.start - DAY, scope.end - DAY, scope.protocol)
     found = _ask_of(connection, _OVER_TIME, before, asked, step=step(scope)[0])
     times = pa.array([ts + DAY for ts in found.column("ts").to_pylist()], found.schema.field("ts").type)

@@ -111,7 +111,7 @@ def applications(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[di
 
 
 def commands(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
-    """What each application asked of which namespace: counts, and latency in microseconds of what does not wait."""
+    """What each application asked of each namespace: counts, and latency in microseconds of what does not wait."""
     return ask_rows(connection, _COMMANDS, scope, most=MOST)
 
 
@@ -121,18 +121,18 @@ def slow(connection: duckdb.DuckDBPyConnection, scope: Scope, most: int = 100) -
 
 
 def errors(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
-    """Commands that failed, or of which writes failed, by application, command, namespace and error."""
+    """Commands that failed, or whose writes failed, by application, command, namespace and error."""
     return ask_rows(connection, _ERRORS, scope, most=MOST)
 
 
 def cursors(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
     """By application, how many cursors were opened in the span and what became of them; open ones first.
 
-    ``opened_before``: of which only reads were seen; they are among the others as well. ``longest_open``: seconds.
+    ``opened_before``: only reads were seen; they are among the others as well. ``longest_open``: seconds.
     """
     return ask_rows(connection, _CURSOR_COUNTS, scope, most=MOST)
 
 
 def open_cursors(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
-    """Cursors of which no end was seen, the oldest first; ``seconds`` up to the end of the span."""
+    """Cursors without a captured end, the oldest first; ``seconds`` up to the end of the span."""
     return ask_rows(connection, _OPEN_CURSORS, scope, most=MOST)

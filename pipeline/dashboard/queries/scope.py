@@ -20,7 +20,7 @@ from pipeline.tables import TABLES
 BUCKETS = 300
 """Points of one line in a plot."""
 LOOK_BACK = timedelta(days=1)
-"""How far before a span is read to know how things stood at its end."""
+"""How far before a span is read to know how things were at its end."""
 IN_SPAN = "date BETWEEN $first_day AND $last_day AND ts BETWEEN $start AND $end"
 """That a row is of the span: its day shows which files need not be opened."""
 SEEN_ONCE = """NOT EXISTS (
@@ -49,7 +49,7 @@ class NotThereYetError(UserError):
 
 
 class UnreadableError(UserError):
-    """Raised when what stands in the lake cannot be read."""
+    """Raised when what is in the lake cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Scope:
     def parameters(self) -> dict[str, Any]:
         """Values of ``$start``, ``$end``, ``$first_day``, ``$last_day``, ``$protocol`` and ``$bucket``.
 
-        And of ``$since`` and ``$since_day``, which lie ``LOOK_BACK`` before the start.
+        And of ``$since`` and ``$since_day``, which are ``LOOK_BACK`` before the start.
         """
         since = self.start - min(LOOK_BACK, self.start - _EARLIEST)
         return {
@@ -144,7 +144,7 @@ def ask(connection: duckdb.DuckDBPyConnection, sql: str, scope: Scope | None = N
         raise UserError("This takes more memory than a query may: choose a shorter time range.") from error
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise UnreadableError(
-            "A table that is read here is damaged, of another layout, or was written anew meanwhile: Refresh now looks "
+            "A table that is read here is damaged, of another layout, or was rewritten meanwhile: Refresh now looks "
             f"at it again. ({_line(error)})"
         ) from error
 
@@ -182,7 +182,7 @@ def rows_if_there(
 
 
 def as_of(view: str) -> str:
-    """The query of a view, in which each table with ``date`` and ``ts`` ends with ``$end``: how things stood then.
+    """The query of a view, in which each table with ``date`` and ``ts`` ends with ``$end``: how things were then.
 
     It begins ``LOOK_BACK`` before ``$start``: what hangs has often begun to hang earlier.
 
@@ -245,7 +245,7 @@ _CONNECTIONS = (
 def extent(connection: duckdb.DuckDBPyConnection) -> Extent | None:
     """From when to when there is data; None if there is none. Reads one day of exchanges, not all.
 
-    Connections that never came to speak are data, too, and go on behind the last message of those that did.
+    Connections that never came to speak are data, too, and continue behind the last message of those that did.
 
     Raises:
         UserError: there is no table that shows it.

@@ -65,7 +65,7 @@ def ask(
     Args:
         lake: the lake's folder or URL.
         sql: a text of a stranger.
-        limits: memory, threads and disk that it may take.
+        limits: memory, threads and disk that it may use.
         seconds: after which it is stopped.
         most: rows after which it ends; None: all.
         batch: rows that come at once.

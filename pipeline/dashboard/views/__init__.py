@@ -5,7 +5,7 @@ That part has no quoted identifiers (columns are qualified instead: ``t.offset``
 the result), which DuckDB learns as macros.
 
 The two engines define functions of their own each in another way, so what views share is text: ``{lag}`` and
-``{lag_read_committed}`` stand for how far behind a group ``g`` is, on a log ``l`` that may have gone on since;
+``{lag_read_committed}`` stand for how far behind a group ``g`` is, on a log ``l`` that may have continued since;
 ``{with_bodies}`` for exchanges joined with their frames.
 """
 

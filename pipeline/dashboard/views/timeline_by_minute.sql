@@ -1,4 +1,4 @@
--- Where did each partition, and each group on it, stand at the end of each minute, for up to 7 days beyond a statement?
+-- Where was each partition, and each group on it, at the end of each minute, for up to 7 days beyond a statement?
 WITH log_minutes AS (
   SELECT
     t.cluster, t.topic, t.partition, date_trunc('minute', t.ts) AS stated,

@@ -1,1 +1,1 @@
-"""The web page (Streamlit): ``wirelake dashboard``. What it asks stands in :mod:`pipeline.dashboard.queries`."""
+"""The web page (Streamlit): ``wirelake dashboard``. What it asks is in :mod:`pipeline.dashboard.queries`."""

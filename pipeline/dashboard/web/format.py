@@ -33,7 +33,7 @@ _TEXTS = ("headline", "impact", "immediate_action", "remediation", "reasoning", 
 def plain(text: str) -> str:
     """``text`` from the wire for a place that reads Markdown: as it is, with nothing that formats or links.
 
-    What would become a link even so, as addresses do, stands in a code span.
+    What would become a link even so, as addresses do, is in a code span.
     """
     parts = enumerate(_LINKED.split(printable(text)))
     return "".join(code(part) if index % 2 else _MARKDOWN.sub(r"\\\1", part) for index, part in parts)
@@ -51,7 +51,7 @@ def literal(text: str) -> str:
 
 
 def literal_prose(text: str) -> str:
-    """The same of a text of ours, whose code spans are read."""
+    """A text of ours as Markdown that shows it literally, but for its code spans."""
     return "".join(part if index % 2 else literal(part) for index, part in enumerate(_SPAN.split(text)))
 
 

@@ -28,7 +28,7 @@ _KEPT = ("range", "from", "to", "only", "protocol", "refresh", "times")
 """Parameters of the address that go with every link."""
 _WEB = Path(__file__).parent
 _SCRIPTS = {file.stem: file.relative_to(_WEB).as_posix() for file in (_WEB / "page").rglob("[a-z]*.py")}
-"""By the name of a page, which stands in its address, its script as Streamlit calls it."""
+"""By the name of a page, which is in its address, its script as Streamlit calls it."""
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 TROUBLE, HERE = "trouble", "here"
@@ -139,7 +139,7 @@ def _warn_of_unreadable(unreadable: Mapping[str, str]) -> None:
             return
         st.markdown(
             "Silver and gold follow from `bronze.frames`: move the folder of the damaged table away, and "
-            "`wirelake backfill` makes it anew. Frames come again from the landing zone, by `wirelake stream` into an "
+            "`wirelake backfill` makes it again. Frames come again from the landing zone, by `wirelake stream` into an "
             "empty lake."
         )
 
@@ -147,10 +147,10 @@ def _warn_of_unreadable(unreadable: Mapping[str, str]) -> None:
 def choose(
     place: Any, label: str, key: str, options: Sequence[str], first: str | None, keys: Sequence[str]
 ) -> str | None:
-    """A box to choose from, whose choice stands in the address once somebody made it.
+    """A box to choose from, whose choice is in the address once somebody made it.
 
     Streamlit's own binding leaves out what is chosen at first, which here follows from the data and may be another one
-    tomorrow. What nobody chose stays out: each change of the address is a step of the browser's way back.
+    tomorrow. What was not chosen stays out: each change of the address is a step of the browser's way back.
 
     Args:
         place: where the box goes, e.g. a column.
@@ -184,7 +184,7 @@ def choose(
 
 
 def _note_chosen(key: str, keys: Sequence[str]) -> None:
-    """What a person chose goes into the address; the boxes to its right follow, whatever they stood at."""
+    """What a person chose goes into the address; the boxes to its right follow, whatever they was at."""
     put_in_address(keys)
     for other in keys[keys.index(key) + 1 :]:
         st.session_state[f"follows {other}"] = True
@@ -198,7 +198,7 @@ def put_in_address(keys: Sequence[str]) -> None:
 
 
 def say_absent(here: PageContext, page: str, what: str, key: str, in_scope: Callable[[Scope], Collection[str]]) -> None:
-    """Say that what the address names was not seen: in this time range, or in the whole lake. Nothing stands in for it.
+    """Say that what the address names was not seen: in this time range, or in the whole lake. Nothing replaces it.
 
     Args:
         here: what is looked at.
@@ -257,6 +257,6 @@ def go(page: str, **parameters: str) -> None:
 def look_at(scope: Scope) -> None:
     """Make this span the time range; for callbacks, which run before the controls are drawn."""
     times = fixed(scope)
-    if st.session_state.get("range") != times["range"]:  # the boxes of both times, which keep the address, come anew
+    if st.session_state.get("range") != times["range"]:  # the boxes of both times, which keep the address, come again
         st.query_params.update({name: times[name] for name in ("from", "to")})
     st.session_state.update(times)

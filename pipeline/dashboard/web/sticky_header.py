@@ -1,7 +1,7 @@
 """Keeps the bar above each page in view while somebody scrolls, by a style of ours that names its container.
 
 Where the window has room, title and search stay; on a phone the search alone, so that the page keeps its height. Both
-lie below Streamlit's header where that shows something, and what is jumped to, or gets the focus, comes to lie below.
+are below Streamlit's header where that shows something, and what is jumped to, or gets the focus, comes to be below.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pipeline.dashboard.web.pictures.colours import DARK, LIGHT
 BAR = "bar"
 """Key of the container."""
 _PHONE = "640px"
-"""From this width on, in CSS pixels, title and search stand beside each other."""
+"""From this width on, in CSS pixels, title and search are beside each other."""
 _STAYS = f"""
   position: sticky; top: var(--below-header); z-index: 999980;
   padding: 0.5rem 0; margin: -0.5rem 0;

@@ -1,4 +1,4 @@
-"""What stands on every page: the search for a name, and the controls of what is looked at."""
+"""What is on every page: the search for a name, and the controls of what is looked at."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def zone_name() -> str:
 
 
 def whose_times() -> str:
-    """In which zone times are, for where that stands once."""
+    """In which zone times are, for where that is once."""
     return f"All times are {zone_name()}."
 
 
@@ -90,7 +90,7 @@ def of_zone(ts: datetime) -> datetime:
 
 
 def short_zone(ts: datetime) -> str:
-    """What stands behind a time, e.g. ``UTC``, ``CET`` or ``+03``."""
+    """What is behind a time, e.g. ``UTC``, ``CET`` or ``+03``."""
     return in_zone(ts).tzname() or zone_name()
 
 

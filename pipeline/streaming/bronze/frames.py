@@ -58,7 +58,7 @@ def write_frames(
 ) -> Counted:
     """Decode a batch of landed rows and append those that bronze does not hold yet.
 
-    Frames of days that maintenance has dropped stay out: nobody could know any more whether bronze has had them.
+    Frames of days that maintenance has dropped stay out: whether bronze has had them can no longer be known.
 
     Args:
         landed: the rows.
@@ -170,7 +170,7 @@ def _extent_here(keys: pa.Table, table: Table) -> _Extent | None:
 
 
 def _known_here(rows: LakeIO, keys: pa.Table, extent: _Extent, table: Table) -> int | None:
-    """How many of the keys ``table`` holds; None if it holds much of that time, or lies elsewhere."""
+    """How many of the keys ``table`` holds; None if it holds much of that time, or is elsewhere."""
     wanted = TableScan.since(table, extent.first_us, before_us=extent.last_us + 1, columns=table.key)
     held = rows.collect_if_small({"held": wanted})
     if held is None:

@@ -1,7 +1,7 @@
 """Takes a batch of landing files into bronze file by file, though some are damaged, foreign or gone.
 
 A file that cannot be read is set aside: a sentence, a row in ``ops.landing_files``, and, if its manifest shows that
-rows are lost with it, a row in ``bronze.gaps``. The rest of the batch goes on. Which files are read is noted before
+rows are lost with it, a row in ``bronze.gaps``. The rest of the batch continues. Which files are read is noted before
 anything is written (decisions): a replay of the batch goes by that, whatever has become of the files meanwhile.
 """
 
@@ -210,7 +210,7 @@ class Intake:
             if self.left_out is not None:
                 self.left_out.add(one)
             lost = f"; {one.manifest.rows} rows are lost with it (bronze.gaps)" if one.manifest is not None else ""
-            self.progress(f"error: {kind}: {one.file.uri} {one.reason}{lost}. It is set aside, the rest goes on")
+            self.progress(f"error: {kind}: {one.file.uri} {one.reason}{lost}. It is set aside, the rest continues")
         rows = [
             (one.agent_id, f"file:{place_in_zone(one.file, kind)}", 0, "request", one.manifest.first_us,
              one.manifest.frame_bytes, "none", 0.0, None)

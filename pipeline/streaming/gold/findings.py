@@ -47,7 +47,7 @@ def refresh_findings(
     """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
     Rules look at the hours from ``lookback`` before the first news on, so that a refresh costs the same however long
-    the history is. What began before that stays, and is closed if its cluster goes on and it is not found again.
+    the history is. What began before that stays, and is closed if its cluster continues and it is not found again.
 
     Args:
         rows: of the lake.
@@ -132,7 +132,7 @@ def _of_few(found: Mapping[str, pa.Table], copies: pa.Table, beside: Mapping[str
 def _of_many(
     rows: LakeIO, lying: Mapping[str, TableScan], exchanges: InFiles, copies: pa.Table, beside: Mapping[str, pa.Table]
 ) -> Tables:
-    """Where they lie."""
+    """Where they are."""
     others = {name: one for name, one in lying.items() if name != "exchanges"}
     read = side_by_side(*(partial(rows.scan, one) for one in others.values()))
     tables = Tables(

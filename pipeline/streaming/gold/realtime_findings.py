@@ -2,8 +2,8 @@
 
 A refresh of gold looks at hours and takes as long as they are full. Between two of them what has just been written to
 silver is judged in this process, as ``diagnose --follow`` judges a pipe: by the same functions, and by what came within
-seconds to minutes. What is new, comes again or is worse by that stands in ``gold.findings`` at once; what is over, and
-all that needs a longer look, is for the next refresh to say, which also judges anew what was found ahead of it.
+seconds to minutes. What is new, comes again or is worse by that is in ``gold.findings`` at once; what is over, and
+all that needs a longer look, is for the next refresh to say, which also judges again what was found ahead of it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RealtimeFindings:
     def look(self, rows: LakeIO, new: Gathered) -> None:
         """Judge exchanges together with what came shortly before, and write what must be reported.
 
-        Where that fails, the failure is noted and the next look begins anew: a refresh of gold judges all of it.
+        Where that fails, the failure is noted and the next look starts over: a refresh of gold judges all of it.
 
         Args:
             rows: of the lake.

@@ -1,9 +1,9 @@
-"""Where each partition, and each group that reads it, stands over time: ``gold.offset_timeline``.
+"""Where each partition, and each group that reads it, is over time: ``gold.offset_timeline``.
 
-A refresh recomputes whole hours from the first one that has news; what was known when that hour began lies in
+A refresh recomputes whole hours from the first one that has news; what was known when that hour began is in
 ``gold.offset_snapshots``, so that a refresh costs the same however long the day and the history are. Many events are
 computed window by window, each from what was known when it begins: in this process
-(:mod:`pipeline.streaming.gold.timeline_here`), or by workers where a window is too large for that or the lake lies
+(:mod:`pipeline.streaming.gold.timeline_here`), or by workers where a window is too large for that or the lake is
 elsewhere. What the rows hold is :mod:`pipeline.analysis.timeline.rows`' to say.
 """
 
@@ -117,7 +117,7 @@ def _in_groups(rows: LakeIO, facts: Facts, begin: int, end: int | None, lookback
     """The window from ``begin`` to ``end`` by workers, partition by partition.
 
     What ends with a transaction comes first, by those; who names groups is known to all. A partition's events of the
-    window are in memory as a whole: what was before stands in ``gold.offset_snapshots``. A window may end amid an hour;
+    window are in memory as a whole: what was before is in ``gold.offset_snapshots``. A window may end amid an hour;
     what an hour knows is looked up until it ends.
     """
     back, until = begin - span_us(lookback), 2**62 if end is None else end
@@ -181,7 +181,7 @@ def _both(offset: str) -> tuple[Column, Column]:
 
 
 def _around(stood: DataFrame, produced: DataFrame) -> DataFrame:
-    """What was produced where any group stood in its partition: of other records lag asks nothing.
+    """What was produced where any group was in its partition: of other records lag asks nothing.
 
     Args:
         stood: ``_PLACE``, and offsets: ``lowest``, of commits, and ``highest``, of these or of the log's begin.
@@ -190,7 +190,7 @@ def _around(stood: DataFrame, produced: DataFrame) -> DataFrame:
     names = [f"_{number}" for number in range(len(_PARTITION))]
     places = [F.expr(place).alias(name) for place, name in zip(_PARTITION, names, strict=True)]
     bounds = stood.groupBy(*places).agg(F.min("lowest").alias("_lowest"), F.max("highest").alias("_highest"))
-    # A marker may lie between a committed offset and the next record.
+    # A marker may be between a committed offset and the next record.
     is_asked = "next_offset > _lowest AND offset <= coalesce(try_add(_highest, 1), _highest)"
     return produced.select("*", *places).join(F.broadcast(bounds), names).where(is_asked).select(*produced.columns)
 
@@ -227,7 +227,7 @@ def _note_known(rows: LakeIO, first: int) -> None:
 
 
 def _noted_hours(rows: LakeIO) -> list[int]:
-    """The hours of which notes are there, ascending, µs since the epoch."""
+    """The hours with notes, ascending, µs since the epoch."""
     columns = rows.read(TableScan(OFFSET_SNAPSHOTS, columns=("hour", "date"), distinct=True))
     if columns.column("hour").null_count:  # earlier versions noted days
         held = read_table(rows.spark, rows.lake, OFFSET_SNAPSHOTS)

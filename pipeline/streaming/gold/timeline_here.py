@@ -50,7 +50,7 @@ _AROUND = """
     WHERE produced.next_offset > bounds.lowest AND produced."offset" <= bounds.highest
         AND NOT (epoch_us(produced.ts) >= $begin AND epoch_us(produced.ts) < $until)
 """
-"""What was produced where any group stood in its partition; a marker may lie between a committed offset and the next
+"""What was produced where any group was in its partition; a marker may be between a committed offset and the next
 record."""
 
 

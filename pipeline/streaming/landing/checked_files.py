@@ -1,6 +1,6 @@
 """Files of a batch that may be read: those that fit their manifests; the others are set aside and reported.
 
-What is set aside stays where it lies and is not read again under this name.
+What is set aside stays where it is and is not read again under this name.
 """
 
 from __future__ import annotations

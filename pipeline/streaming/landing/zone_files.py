@@ -1,4 +1,4 @@
-"""What lies in a landing zone: which files, how large, with which content. Nothing that is opened is trusted."""
+"""What is in a landing zone: which files, how large, with which content. Nothing that is opened is trusted."""
 
 from __future__ import annotations
 

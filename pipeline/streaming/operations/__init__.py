@@ -1,1 +1,1 @@
-"""What people ask of a lake: to decode days anew, to keep it small, to erase."""
+"""What people ask of a lake: to decode days again, to keep it small, to erase."""

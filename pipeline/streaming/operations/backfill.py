@@ -53,7 +53,7 @@ def backfill_days(
     settings: StreamSettings,
     progress: Callable[[str], None],
 ) -> None:
-    """Derive silver of the days from ``first`` to ``last`` (inclusive) anew from ``bronze.frames``.
+    """Derive silver of the days from ``first`` to ``last`` (inclusive) again from ``bronze.frames``.
 
     The queries must have caught up with bronze, and must not run meanwhile: they would write the same rows again.
     Gold follows by its own query, which sees the replaced days of silver.
@@ -62,7 +62,7 @@ def backfill_days(
         spark: the session.
         lake: where the tables are.
         first, last: days of the frames.
-        recode: decode the raw frames anew first.
+        recode: decode the raw frames again first.
         settings: as for the stream.
         progress: called with a line of text before each step.
 
@@ -77,7 +77,7 @@ def backfill_days(
         decoded = decode_frames(raw, kernel_after=settings.kernel_after_frames)
         replace_dates(decoded, lake, FRAMES, first, last)
     rows = LakeIO(spark, lake, settings.local_row_limit)
-    note_news(rows, of_all(1, us_of(first)))  # first: gold is derived anew also if this is cut off
+    note_news(rows, of_all(1, us_of(first)))  # first: gold is rebuilt also if this is cut off
     # What agents stated of these days is taken in again with the news.
     delete_rows(spark, lake, CONNECTIONS, F.col("date").between(F.lit(first), F.lit(last)))
     progress("pairing requests and responses")
@@ -113,7 +113,7 @@ def _statements(rows: LakeIO, stated: Stated, first: date, last: date, progress:
 
 
 def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None:
-    """Refuse to derive days anew from ``first`` on if maintenance has dropped the frames of some of them.
+    """Refuse to derive days again from ``first`` on if maintenance has dropped the frames of some of them.
 
     Also the first day that has all its frames is refused then: answers to requests of the day before would look like
     orphans.

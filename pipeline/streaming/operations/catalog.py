@@ -82,7 +82,7 @@ def server_conf(host: str, port: int) -> dict[str, str]:
 
 @contextmanager
 def serving(spark: SparkSession, lake: str, tables: tuple[Table, ...], token: str) -> Iterator[None]:
-    """Serve a lake's tables and views to JDBC clients that know the token; tables are views, which nobody writes to.
+    """Serve a lake's tables and views to JDBC clients that know the token; tables are views, which no one writes to.
 
     Args:
         spark: a session with :func:`server_conf`.

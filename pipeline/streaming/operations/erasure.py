@@ -1,9 +1,9 @@
 """Forgets all that names a client, a topic, a group …: by exchange, in all tables, old files included.
 
-An exchange goes as a whole, with both frames, if the name stands in a column of its frames or as a value in their JSON:
+An exchange goes as a whole, with both frames, if the name is in a column of its frames or as a value in their JSON:
 also where a topic is one of many that a Metadata response lists, and also where the same text names something else.
-What was derived from it is derived anew without it. Names are looked for in frames and exchanges, which go last, the
-exchanges after the frames, as they are kept for longer; and gold is derived anew even if nothing was found: after an
+What was derived from it is rebuilt without it. Names are looked for in frames and exchanges, which go last, the
+exchanges after the frames, as they are kept for longer; and gold is rebuilt even if nothing was found: after an
 interruption the same command does the rest.
 """
 
@@ -74,7 +74,7 @@ _WORDS = {
     FINDINGS.full_name: ("subject", "summary", "details"),
     INCIDENTS.full_name: ("headline", "impact", "immediate_action", "source", "affected", "sql", "page"),
 }
-"""Columns of texts for people, in which names stand anywhere."""
+"""Columns of texts for people, in which names are anywhere."""
 _BY_EXCHANGE = tuple(table for table in OF_EXCHANGES if table is not EXCHANGES)
 
 
@@ -119,11 +119,11 @@ def erase(
     delete_rows(spark, lake, TOPICS, _mentions(TOPICS, wanted, texts))
     if since_us is None:  # an interrupted run may have deleted all of it, and not come to this
         since_us = read_table(spark, lake, EXCHANGES).agg(F.unix_micros(F.min("ts"))).collect()[0][0] or 0
-    progress("deriving gold anew without it")
+    progress("deriving gold again without it")
     write_gold(LakeIO(spark, lake, settings.local_row_limit), of_all(1, since_us), settings)
     progress(
         "erased from the lake, not from the landing zone: delete its files of those days, else what was erased comes "
-        "back when it lands again or the stream begins anew"
+        "back when it lands again or the stream starts over"
     )
 
 

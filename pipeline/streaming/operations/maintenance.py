@@ -79,7 +79,7 @@ def maintain_tables(
         return
     catch_up()
     progress("removing files that no table needs any more")
-    # What was erased must not lie in old files either. Into ops others may write at any time.
+    # What was erased must not be in old files either. Into ops others may write at any time.
     hours = asked.settings.vacuum_hours
     wanted = [(table, 0 if asked.erase and table.schema != "ops" else hours) for table in tables]
     vacuum(spark, lake, wanted, progress)
@@ -199,7 +199,7 @@ def _hours_kept(found: DeltaTable) -> float:
     match stated.split():
         case ["interval", number, "hours"]:
             return float(number)
-    return -1  # as nobody of ours states it
+    return -1  # as no writer of ours states it
 
 
 def _may_hold_dead(lake: Lake, table: Table, hours: float) -> bool:

@@ -1,4 +1,4 @@
-"""Files of a folder that may be believed: those that this user made, where nobody else may write.
+"""Files of a folder that may be believed: those that this user made, where no other user may write.
 
 Whoever may make folders beside it could have made it first, or put links into it. So it is judged as it was opened, its
 files are named relative to that, and no link is followed.
@@ -18,7 +18,7 @@ from pipeline.errors import UserError
 
 _PRIVATE = 0o600
 _MADE_AS = 0o755
-"""Less the umask: whatever that is, nobody else may write there."""
+"""Less the umask: whatever that is, no other user may write there."""
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,7 +38,7 @@ class OwnFiles:
     folder: int
 
     def names(self) -> list[str]:
-        """Of all that lies there, in order."""
+        """Of all that is there, in order."""
         return sorted(os.listdir(self.folder))  # noqa: PTH208 - pathlib knows no open folders
 
     def fault(self, name: str) -> str | None:
@@ -86,8 +86,8 @@ class OwnFiles:
         """Add to a file, which is made if there is none.
 
         Raises:
-            OSError: it cannot be written, or a link stands there.
-            NotOwnError: what stands there is not this user's.
+            OSError: it cannot be written, or a link is there.
+            NotOwnError: what is there is not this user's.
         """
         adding = os.O_WRONLY | os.O_APPEND
         try:
@@ -126,7 +126,7 @@ def own_folder(path: Path) -> Iterator[OwnFiles]:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise NotOwnError(f"{path} is a link, or no folder: take it away, it is made anew") from error
+            raise NotOwnError(f"{path} is a link, or no folder: take it away, it is recreated") from error
         if isinstance(error, PermissionError):
             raise NotOwnError(f"{path} cannot be opened ({error.strerror}): run as its user") from error
         raise

@@ -2,12 +2,12 @@
 
 Only one process may write through a lake's checkpoints. A backfill or maintenance that finds the lake's lock taken
 leaves a request in ``<lake>/_requests``. The stream looks there once a second, finishes the batches under way, does
-what is asked and goes on. Whoever asked passes on what the stream reports meanwhile; should the stream end first, it
+what is asked and continues. Whoever asked passes on what the stream reports meanwhile; should the stream end first, it
 does the work itself.
 
 ``<id>.json`` is the request, ``<id>.log`` what the stream reports, ``<id>.done`` its end: ``{"error": …}``. Whoever may
-write there can have rows deleted: the folder and each file in it must be of the user that looks, and nobody else's to
-write to; no link is followed.
+write there can have rows deleted: the folder and each file in it must be of the user that looks, and writable by no
+other; no link is followed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ERASED_BY = (
 
 
 class Backfill(BaseModel):
-    """Derive the days from ``first`` to ``last`` (inclusive) anew."""
+    """Derive the days from ``first`` to ``last`` (inclusive) again."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,7 +55,7 @@ class Backfill(BaseModel):
 
 
 class Maintenance(BaseModel):
-    """Compact, drop what is older than its table keeps, and erase what stands under ``erase`` (name and value)."""
+    """Compact, drop what is older than its table keeps, and erase what is under ``erase`` (name and value)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,7 +73,7 @@ _READER: TypeAdapter[Backfill | Maintenance] = TypeAdapter(
 
 
 class RefusedError(UserError):
-    """Raised when what was asked for cannot be done; the message gives the reason. A stream goes on all the same."""
+    """Raised when what was asked for cannot be done; the message gives the reason. A stream continues all the same."""
 
 
 def check_names(wanted: Sequence[tuple[str, str]]) -> None:
@@ -88,7 +88,7 @@ def check_names(wanted: Sequence[tuple[str, str]]) -> None:
 
 
 def check_days(first: date, last: date) -> None:
-    """Refuse days of which there are none.
+    """Refuse a range without days.
 
     Args:
         first, last: inclusive.
@@ -219,7 +219,7 @@ class _Asked:
             files.remove(*(f"{self.name}{suffix}" for suffix in (".json", ".log", ".done")))
 
     def content(self) -> bytes | None:
-        """Of the request; None: nobody waits any more."""
+        """Of the request; None: the request is gone."""
         with suppress(OSError, NotOwnError):
             return self._read(".json")
         return None

@@ -1,6 +1,6 @@
 """What new files of ``bronze.frames`` hold: Spark's workers read them, and write silver where they find it.
 
-A task takes whole files in their order. Bodies are read from where they lie, and rows are written by whoever has
+A task takes whole files in their order. Bodies are read from where they are, and rows are written by whoever has
 derived them; a line for each file comes back. Halves that are alone wait in files of their own for the driver, which
 pairs what several tasks have, and what waited before: these are few.
 """
@@ -41,7 +41,7 @@ from pipeline.tables import EXCHANGES, MONGO_COMMANDS, MONGO_HANDSHAKES, OFFSET_
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a batch holds, in files of which none is committed.
+    """What a batch holds, in uncommitted files.
 
     Attributes:
         complete: rows of ``silver.exchanges``.

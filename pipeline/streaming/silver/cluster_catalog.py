@@ -43,7 +43,7 @@ def save_facts(rows: LakeIO, facts: Facts, before: Facts) -> None:
 
 
 _Versions = tuple[tuple[str, int], ...]
-"""Of each of the two tables its id, which a table made anew does not share, and the number of its newest commit."""
+"""Of each of the two tables its id, which a recreated table does not share, and the number of its newest commit."""
 
 _NEWEST: dict[_Versions, Facts] = {}
 """What the tables held when they were last read or written. Every batch of every query asks; answers seldom change."""

@@ -39,7 +39,7 @@ _LEFT = """
     WHERE flow_id IN (SELECT flow_id FROM new) OR client_isn IN (SELECT client_isn FROM new)
         OR connection_id IN (SELECT connection_id FROM others UNION SELECT counted_connection_id FROM others)
 """
-"""What the table holds and keeps, of which it may have to be stated anew whether it is a copy."""
+"""What the table holds and keeps, whose state as a copy may have to be stated again."""
 
 
 def refresh_connections(rows: LakeIO, since_us: int) -> None:
@@ -89,7 +89,7 @@ def _take_day(rows: LakeIO, day: date, since_us: int | None, others: pa.Table) -
 def _near(day: date, *, has_interim: bool) -> Sequence[TableScan]:
     """What the table holds of connections that a day may state again.
 
-    Agents state the end of a connection within moments of each other; before that, one that goes on may have been
+    Agents state the end of a connection within moments of each other; before that, one that continues may have been
     stated on any day.
     """
     until = None if has_interim else day + 2 * _DAY

@@ -27,7 +27,7 @@ def refresh_copies(rows: LakeIO, since_us: int) -> int | None:
     """Note the copies of the hours from that of ``since_us`` (µs since the epoch) on.
 
     Returns:
-        That hour, from which on everything has to be derived anew, as news may change which copy counts; None if no
+        That hour, from which on everything has to be rebuilt, as news may change which copy counts; None if no
         connection was seen several times.
     """
     hour = hour_of(since_us)

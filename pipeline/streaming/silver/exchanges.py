@@ -1,4 +1,4 @@
-"""Brings the halves of an exchange together by ``exchange_id``; those that wait lie in a table.
+"""Brings the halves of an exchange together by ``exchange_id``; those that wait are in a table.
 
 A batch of frames is taken together with ``silver.pending_exchanges``. What is complete (or given up) becomes rows of
 ``silver.exchanges``; the rest is the next content of ``silver.pending_exchanges``. Who belongs together, and when a

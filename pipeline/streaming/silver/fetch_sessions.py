@@ -1,6 +1,6 @@
 """The partitions that each fetch session holds: statements of silver → ``silver.fetch_sessions``.
 
-A refresh follows every session anew from the first day that has news; what it held before comes from its open rows of
+A refresh follows every session again from the first day that has news; what it held before comes from its open rows of
 the day before that.
 """
 

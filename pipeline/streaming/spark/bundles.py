@@ -45,7 +45,7 @@ def map_bundles(
         function: run by workers, on tables with the columns of the inputs; one that a bundle has no row of is empty.
         output: the columns that it gives.
         step: what fails where the function does (see pipeline.analysis.safety.guard): it costs the group alone.
-        bundle_rows: so many rows make a bundle, whole groups of them.
+        bundle_rows: this many rows make a bundle, whole groups of them.
     """
     key = F.xxhash64(*by)  # groups that share one are in a bundle together, which the function does not mind
     parts = (

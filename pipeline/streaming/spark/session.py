@@ -26,7 +26,7 @@ _QUIET_LOGS = tuple(
 """Settings of the JVM's log: of a checkout, of an installed wheel."""
 
 _FIXED = {
-    # Delta Lake; its two jars lie beside Spark's own (`wirelake setup`).
+    # Delta Lake; its two jars are beside Spark's own (`wirelake setup`).
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # delta-rs and DuckDB read neither deletion vectors nor column mapping.
@@ -38,7 +38,7 @@ _FIXED = {
 }
 
 _SHORT = "/tmp"  # noqa: S108 - Spark's own choice, where it is not deep in the files of a container, as on YARN
-"""Where sockets may lie: the path of one has at most 107 bytes."""
+"""Where sockets may be: the path of one has at most 107 bytes."""
 
 _PRIVATE = r"(?i)secret|passw|token|credential|private|jaas|access[.]?key|account[.]?key|[.]sas[.]|[.]key([.]|$)"
 """Names of settings that may hold a secret; Spark's own default lacks Azure's account keys, among others."""
@@ -135,7 +135,7 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
     """What to set, as far as ``spark-submit`` (``given``) did not."""
     defaults = {
         **_DEFAULTS,
-        # Tables lie in the lake, none here; Spark makes the folder all the same, and not where the user stands.
+        # Tables are in the lake, none here; Spark makes the folder all the same, and not where the user is.
         "spark.sql.warehouse.dir": f"{_own_folder()}/warehouse",
         # Spark sets the modes of its files itself, by this, whatever umask it was started with.
         "spark.hadoop.fs.permissions.umask-mode": f"{current_umask():03o}",
@@ -153,7 +153,7 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
 
 @cache
 def _own_folder() -> str:
-    """A folder that nobody else reads, which ends with this process: Spark leaves its sockets behind."""
+    """A folder that no other user reads, which ends with this process: Spark leaves its sockets behind."""
     folder = tempfile.mkdtemp(prefix="wirelake-", dir=_SHORT)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -164,7 +164,7 @@ def _environment(master: str) -> dict[str, str]:
     chosen = {"PYSPARK_DRIVER_PYTHON": sys.executable}
     if _is_local(master):
         chosen |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": _LOOPBACK}
-    else:  # ours lies where no worker has it; what was packed for them fits this minor version only
+    else:  # ours is where no worker has it; what was packed for them fits this minor version only
         chosen |= {"PYSPARK_PYTHON": f"python{sys.version_info.major}.{sys.version_info.minor}"}
     if quiet := next(filter(Path.exists, _QUIET_LOGS), None):
         chosen["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={quiet}"

@@ -1,6 +1,6 @@
 """Carries a lake of layout 2 over: ``silver.exchanges`` gives its bodies up and names the frames that have them.
 
-All rows are written anew in one commit, the columns with it: after a crash either all of it is done or nothing.
+All rows are rewritten in one commit, the columns with it: after a crash either all of it is done or nothing.
 Exchanges whose frames maintenance has dropped name none, and their bodies go.
 """
 
@@ -17,7 +17,7 @@ from pipeline.lake.arrow import arrow_type
 from pipeline.lake.delta_writer import writer_properties
 from pipeline.tables import BODY_NAMES, EXCHANGES, FRAME_ID_SQL, FRAMES
 
-_BEGINS = "silver.exchanges is written anew without bodies, which bronze.frames has: once, for layout 3"
+_BEGINS = "silver.exchanges is rewritten without bodies, which bronze.frames has: once, for layout 3"
 _NUMBERS = ("request_seq", "response_seq")
 _ROWS_AT_ONCE = 50_000
 _WITH_FRAMES = """

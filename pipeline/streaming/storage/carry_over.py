@@ -1,7 +1,7 @@
 """Carries a lake of an earlier layout over: its tables get the folders, columns and values of today.
 
 Each step can be done again after a crash: a table is moved as a whole, with its log, so that checkpoints and
-transaction ids go on; columns are renamed in one commit that writes the rows anew; and the property that states the
+transaction ids continue; columns are renamed in one commit that writes the rows again; and the property that states the
 layout is set last (:mod:`pipeline.streaming.storage.lake`). Rewritten are small tables, ``gold.findings`` and
 ``gold.incidents``, and ``silver.exchanges`` (:mod:`pipeline.streaming.storage.bodies_once`).
 """

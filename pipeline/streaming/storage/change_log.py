@@ -34,7 +34,7 @@ def read_news(noted: Iterable[tuple[str, int, int]]) -> News:
 
 
 def note_all(rows: LakeIO) -> None:
-    """Note all that silver holds as new: a query for gold that begins anew derives all of it."""
+    """Note all that silver holds as new: a query for gold that starts over derives all of it."""
     first = [us for table in (EXCHANGES, GAPS) if (us := first_us(rows, table)) is not None]
     if first:
         note_news(rows, of_all(1, min(first)))

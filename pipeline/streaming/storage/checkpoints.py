@@ -5,8 +5,8 @@
   frames have expired stay.
 * ``gold`` is notified that all of silver is new: each table is replaced from the first day on.
 
-A checkpoint that Spark could not go on from (cut off by a full disk, restored by half) is put aside, not mended: its
-batch numbers would make Delta believe that rows are written already which are not.
+A checkpoint that Spark could not continue from (cut off by a full disk, restored by half) is put aside, not repaired:
+its batch numbers would make Delta believe that rows are written already which are not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LOGS = ("offsets", "commits", "sources/*")
 
 
 def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str], None]) -> None:
-    """Put checkpoints aside that cannot be used, and make ready for queries that begin anew. The lock must be held.
+    """Put checkpoints aside that cannot be used, and make ready for queries that start over. The lock must be held.
 
     On an object store only what is missing is noticed; of a checkpoint that is damaged there Spark itself reports.
     """
@@ -56,7 +56,7 @@ def renew_checkpoints(spark: SparkSession, lake: Lake, progress: Callable[[str],
         for query in begun:
             if (fault := fault_of(Path(lake.checkpoint(query)), done)) is not None:
                 aside = _put_aside(Path(lake.checkpoint(query)))
-                progress(f"{query}: {fault}; its checkpoint is now {aside}, the query begins anew")
+                progress(f"{query}: {fault}; its checkpoint is now {aside}, the query starts over")
     if not _has_begun(spark, lake, "exchanges"):
         empty_silver(spark, lake, progress)
     if not _has_begun(spark, lake, "gold"):
@@ -100,7 +100,7 @@ def fault_of(checkpoint: Path, done: Mapping[str, int]) -> str | None:
 def has_read_all(lake: Lake, query: str, table: Table) -> bool:
     """Whether a query that reads one table has done all that is in it, for certain: starting it would take seconds.
 
-    The last line of what it planned last is Delta's: of which table (``reservoirId``) it reads which version next.
+    The last line of what it planned last is Delta's: from which table (``reservoirId``) it reads which version next.
     """
     checkpoint = Path(lake.checkpoint(query))
     if not lake.is_local or not checkpoint.is_dir():
@@ -160,6 +160,6 @@ def empty_silver(spark: SparkSession, lake: Lake, progress: Callable[[str], None
     delete_rows(spark, lake, FRAMES, ~again)
     for table in (*OF_EXCHANGES, DUPLICATE_FLOWS):
         if delete_rows(spark, lake, table, again):
-            progress(f"exchanges: {table.full_name} is derived anew" + f" from {kept_from} on" * bool(kept_from))
+            progress(f"exchanges: {table.full_name} is rebuilt" + f" from {kept_from} on" * bool(kept_from))
     if holds(spark, lake, PENDING_EXCHANGES, again):
         overwrite(read_table(spark, lake, PENDING_EXCHANGES).where(~again), lake, PENDING_EXCHANGES)

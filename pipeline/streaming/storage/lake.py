@@ -1,4 +1,4 @@
-"""Where the tables lie, and how they come into being: turns the registry into Delta tables, here only."""
+"""Where the tables are, and how they come into being: turns the registry into Delta tables, here only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipeline.tables import FRAMES, LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_
 
 _FOLDERS = {"gold": "gold_news"}
 """Of checkpoints that are not named as their query is. Until 2026-11 gold read six tables; a checkpoint of that cannot
-be gone on from."""
+be continued from."""
 _KEPT_FROM = "wirelake.framesKeptFrom"
 """Property of bronze.frames."""
 
@@ -51,11 +51,11 @@ class Lake:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies in the local file system."""
+        """Whether it is in the local file system."""
         return "://" not in self.root
 
     def path(self, table: Table) -> str:
-        """Where ``table`` lies."""
+        """Where ``table`` is."""
         return f"{self.root}/{table.path}"
 
     def checkpoint(self, query: str) -> str:
@@ -104,7 +104,7 @@ def frames_kept_from(spark: SparkSession, lake: Lake) -> date | None:
 
 
 def frames_kept_from_here(lake: Lake) -> date | None:
-    """The same of a lake on this machine, without Spark."""
+    """The first day with frames, of a lake on this machine, without Spark."""
     found = LocalTable(lake.path(FRAMES)).metadata().configuration.get(_KEPT_FROM)
     return None if found is None else date.fromisoformat(found)
 
@@ -150,7 +150,7 @@ def check_lake(lake: Lake) -> None:
     root = Path(lake.root)
     if (root / WRITTEN_BY_DIAGNOSE).exists():
         raise LakeError(
-            f"{lake.root} was written by `wirelake diagnose --lake`, all at once: no job can go on with it. "
+            f"{lake.root} was written by `wirelake diagnose --lake`, all at once: no job can continue with it. "
             "Name another folder"
         )
     try:

@@ -1,6 +1,6 @@
 """Brings rows of the lake to a function of :mod:`pipeline.analysis`, which is the same wherever it runs.
 
-Where a derivation looks at few rows, and the lake lies on this machine, it runs in this process: Delta's log names the
+Where a derivation looks at few rows, and the lake is on this machine, it runs in this process: Delta's log names the
 files, Arrow reads them, delta-rs writes what comes out. Else Spark's workers run it on bundles of groups
 (:mod:`pipeline.streaming.spark.bundles`).
 """
@@ -35,11 +35,11 @@ from pipeline.tables import DUPLICATE_FLOWS, Column, Table
 Made: TypeAlias = "pa.Table | DataFrame"
 """Rows in memory, or those that Spark is yet to compute."""
 Appended: TypeAlias = "Made | Written"
-"""The same, or rows that lie in the table's folder already."""
+"""The same, or rows that are in the table's folder already."""
 FEW_ROWS = 500_000
 """So many rows, of all tables that it looks at, a derivation takes in this process: some hundred MB."""
 FEW_BYTES = 64 << 20
-"""Nor more than so many bytes of files: bodies may be long, and are ten times as long in memory as in zstd."""
+"""Nor more than this many bytes of files: bodies may be long, and are ten times as long in memory as in zstd."""
 
 MOST_STREAMED = 20_000_000
 """So many rows a derivation takes in this process that asks them by SQL: in memory are some numbers of each."""
@@ -66,7 +66,7 @@ class LakeIO:
         return self._read_here(wanted)
 
     def scan(self, wanted: TableScan) -> Some:
-        """Rows of which is read what a query needs, when it does, if they lie on this machine; else as :meth:`read`."""
+        """Rows that are read as a query needs them, if they are on this machine; else as :meth:`read`."""
         if not self.lake.is_local:
             return self.read(wanted)
         found = local_rows(self.lake.root, wanted.table)
@@ -139,7 +139,7 @@ class LakeIO:
             output: the columns that the function gives.
             shared: what goes to each call as it is.
             streams: whether the function asks its inputs by SQL alone (:class:`pipeline.analysis.tables.Tables`): then
-                it takes up to :data:`MOST_STREAMED` rows where they lie.
+                it takes up to :data:`MOST_STREAMED` rows where they are.
         """
         here: Mapping[str, Some] | None = self.collect_if_small(inputs)
         if here is None and streams:
@@ -150,7 +150,7 @@ class LakeIO:
         return self.derive_in_spark(function, frames, by, output, shared)
 
     def collect_if_small(self, inputs: Mapping[str, TableScan], few: int | None = None) -> dict[str, pa.Table] | None:
-        """Rows that one process derives from; None: they are more than ``few`` (None: as ever), or lie elsewhere."""
+        """Rows that one process derives from; None: they are more than ``few`` (None: as ever), or are elsewhere."""
         if not self.lake.is_local:
             return None
         held = {name: self._dataset(wanted) for name, wanted in inputs.items()}
@@ -272,7 +272,7 @@ class LakeIO:
             parts = list(held.get_fragments(in_arrow(one)))
             count = sum(part.count_rows() for part in parts)
             size = sum(part.filesystem.get_file_info(part.path).size for part in parts)
-            if 0 <= left < count or bytes_left < size:  # of which some may not be wanted
+            if 0 <= left < count or bytes_left < size:  # some may not be wanted
                 asked = self.ask(one, "SELECT count(*) AS rows FROM rows")[0].rows
                 size = _bytes_of(parts, one.columns) * asked // max(count, 1)
                 count = asked
@@ -282,7 +282,7 @@ class LakeIO:
         return True
 
     def _where_they_lie(self, inputs: Mapping[str, TableScan]) -> Mapping[str, Some] | None:
-        """Rows for queries that read what they ask for; None: they are too many, or lie elsewhere."""
+        """Rows for queries that read what they ask for; None: they are too many, or are elsewhere."""
         if not self.lake.is_local:
             return None
         counts = (self.ask(replace(one, once=False), "SELECT count(*) AS rows FROM rows") for one in inputs.values())

@@ -1,9 +1,9 @@
 """Lets only one job write to a lake in an object store, which has no locks: by a lease that lapses with its process.
 
 The folder of a lease holds one object for each term, which only one process can make, as it is made on the condition
-that it is not there. Its holder writes it again several times in the time that the lease lasts. Who finds that nobody
-has done so for that long, by a clock of its own, makes the object of the next term. So clocks of two machines need not
-agree, and a holder that was suspended finds out by its own clock that the lease has lapsed.
+that it is not there. Its holder writes it again several times in the time that the lease lasts. Who finds that this
+has not happened for that long, by a clock of its own, makes the object of the next term. So clocks of two machines need
+not agree, and a holder that was suspended finds out by its own clock that the lease has lapsed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 LASTS_S = 60.0
-"""Seconds after which a lease lapses that nobody renews."""
+"""Seconds after which a lease lapses that is not renewed."""
 _RENEWALS = 4
 """In that time."""
 _LOOKS = 12
@@ -67,7 +67,7 @@ class Lease:
         owner: names this process to others.
         lasts_s: seconds after which it lapses unless it is renewed.
         clock: seconds, which never go back.
-        sleep: waits so many seconds.
+        sleep: waits this many seconds.
     """
 
     objects: Objects
@@ -87,7 +87,7 @@ class Lease:
             waits: called with the owner that has to be waited for.
 
         Raises:
-            HeldError: another process holds it and goes on renewing it, or has just taken it.
+            HeldError: another process holds it and continues renewing it, or has just taken it.
             OSError: the store refuses.
         """
         term, noted = self._newest()
@@ -103,7 +103,7 @@ class Lease:
                 self.objects.remove(_name(old))
 
     def _lapsed(self, term: int, noted: bytes) -> int:
-        """The newest term, once nobody holds it."""
+        """The newest term, once it is free."""
         began = self.clock()
         while self.clock() < began + self.lasts_s:
             self.sleep(self.lasts_s / _LOOKS)

@@ -49,7 +49,7 @@ def job_lock(lake: Lake, spark: SparkSession, progress: Callable[[str], None] = 
         if not lease.is_held:
             raise LakeError(
                 f"this job no longer holds the lease of {lake.root}: it was not renewed for {lease.lasts_s:.0f} s, or "
-                "another job has taken it. Run again: it goes on where it stopped"
+                "another job has taken it. Run again: it continues where it stopped"
             )
 
     def waits(owner: str) -> None:
@@ -66,7 +66,7 @@ def job_lock(lake: Lake, spark: SparkSession, progress: Callable[[str], None] = 
 
 @contextmanager
 def local_lock(lake: Lake) -> Iterator[None]:
-    """The same of a folder of this machine.
+    """Lock a lake in a folder of this machine.
 
     Raises:
         LakeBusyError: another job holds it.

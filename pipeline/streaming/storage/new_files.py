@@ -1,7 +1,7 @@
 """Files that are new to a stream, read as a table of just these files, with the columns that are needed.
 
-Spark hands a batch to foreachBatch as rows that it reads anew for each use, with all columns that the stream selects.
-So ours select nothing but the file that each row lies in, for which no column is read, and a batch reads its files.
+Spark hands a batch to foreachBatch as rows that it reads again for each use, with all columns that the stream selects.
+So ours select nothing but the file that each row is in, for which no column is read, and a batch reads its files.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def in_pieces(paths: Sequence[str], table: Table, columns: Sequence[str] | None 
 
 
 def paths_here(files: Iterable[NewFile]) -> list[str]:
-    """Where files on this machine lie."""
+    """Where files on this machine are."""
     return [unquote(urlsplit(file.uri).path) for file in files]
 
 
@@ -137,7 +137,7 @@ def with_date(rows: pa.Table) -> pa.Table:
 
 
 def read_columns_here(files: Iterable[NewFile], table: Table, columns: Sequence[str]) -> pa.Table | None:
-    """Some columns of Parquet files with rows of a table; None if they lie elsewhere or cannot be read."""
+    """Some columns of Parquet files with rows of a table; None if they are elsewhere or cannot be read."""
     given = list(files)
     if any(urlsplit(file.uri).scheme not in ("", "file") for file in given):
         return None
@@ -154,7 +154,7 @@ def read_files(spark: SparkSession, files: Iterable[NewFile], columns: Iterable[
     Args:
         spark: the session.
         files: at least one.
-        columns: their columns, as far as they are wanted; none that stand in names of folders.
+        columns: their columns, as far as they are wanted; none that are in names of folders.
     """
     reader = spark.read.schema(struct_type(columns)).option("recursiveFileLookup", "true")  # no columns from folders
     return reader.parquet(*(file.path for file in files))

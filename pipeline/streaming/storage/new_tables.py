@@ -32,7 +32,7 @@ def write_first_commit(folder: Path, table: Table, types: StructType, properties
     """Make an empty table, unless somebody else has just made it.
 
     Args:
-        folder: where it shall lie.
+        folder: where it is created.
         table: its columns, comments and partitions.
         types: of its columns, as Spark names them.
         properties: of the table, constraints among them.
@@ -76,7 +76,7 @@ def is_complete(folder: Path, table: Table) -> bool:
 
 
 def without_spaces(condition: str) -> str:
-    """A condition as it compares with one that Spark has written anew, with spaces of its own."""
+    """A condition as it compares with one that Spark has rewritten, with spaces of its own."""
     return "".join(condition.split())
 
 

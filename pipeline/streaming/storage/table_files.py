@@ -165,7 +165,7 @@ class TableWriter:
 
 
 def _is_compared(table: Table, name: str) -> bool:
-    """Whether the footer states a column's least and greatest value: never of JSON and bytes, which nobody compares."""
+    """Whether the footer states a column's least and greatest value: not for JSON and bytes, never compared."""
     return name in table.sought_by or name not in UNLIKE
 
 

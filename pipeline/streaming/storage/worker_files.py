@@ -35,7 +35,7 @@ class Written:
     """Rows of a table in files that are still to be committed.
 
     Attributes:
-        table: in whose folder they lie.
+        table: in whose folder they are.
         files: none of them empty.
     """
 
@@ -55,7 +55,7 @@ class Written:
 
     @property
     def paths(self) -> list[str]:
-        """Where they lie."""
+        """Where they are."""
         return [f"{self.lake.path(self.table)}/{one.path}" for one in self.files]
 
     def read(self, columns: Sequence[str] | None = None, most: int | None = None) -> pa.Table:
@@ -95,7 +95,7 @@ def files_of(lines: DataFrame) -> list[TableFile]:
 def in_tasks(
     spark: SparkSession, count: int, work: Callable[[int], Iterable[tuple[Any, ...]]], output: str
 ) -> list[Any]:
-    """What each of so many tasks of Spark's gives.
+    """What each of this many tasks of Spark's gives.
 
     Args:
         spark: the session.
@@ -149,7 +149,7 @@ def _rewrite(
 
 
 def groups_of(sizes: Iterable[int], most: int) -> list[range]:
-    """Things in their order in at most so many groups of about the same size; each has one at least."""
+    """Things in their order in at most this many groups of about the same size; each has one at least."""
     all_sizes = list(sizes)
     share = sum(all_sizes) / max(most, 1)
     found: list[range] = []

@@ -203,7 +203,7 @@ def _is_gone(one: Silent) -> bool:
 
 
 def _is_of_one_time(one: Silent) -> bool:
-    """All that shows it lies before the cut, and it is nothing that lasts."""
+    """All that shows it is before the cut, and it is nothing that lasts."""
     return one.row["rule"] not in LASTING and bool(one.signs_us) and one.signs_us[-1] <= one.at_us
 
 
@@ -332,7 +332,7 @@ REASONS: Mapping[str, tuple[Callable[[Silent], bool], str]] = {
     "rhythm": (
         _has_no_rhythm,
         f"fewer than {KNOWN_RHYTHM} intervals between the group's commits follow, or precede the next time that its "
-        "topic is made anew: its rhythm is unknown",
+        "topic is recreated: its rhythm is unknown",
     ),
     "alike": (_is_alike, "nothing of the group gets on after the cut, which would tell the record from others"),
     "share": (_is_small_share, "what follows is a smaller share of the client's requests than the rule demands"),

@@ -42,7 +42,7 @@ def rdkafka(server: str, name: str, **settings: Setting) -> Producer:
 
 
 def fill(server: str, topic: str, count: int, size: int = 3000) -> None:
-    """Write records of so many bytes, each a batch."""
+    """Write records of this many bytes, each a batch."""
     producer = Producer({"bootstrap.servers": server, "linger.ms": 0, "batch.size": size + 1000})
     for _ in range(count):
         producer.produce(topic, value=b"0" * size, partition=0)
@@ -111,7 +111,7 @@ def _java(server: str, name: str, command: str, more: dict[str, Setting]) -> Jav
 
 
 def kafka_python(server: str, name: str, seconds: float, **settings: object) -> None:
-    """kafka-python makes a producer again and again, as a service that is started anew."""
+    """kafka-python makes a producer again and again, as a service that is started again."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         with contextlib.suppress(KafkaError):

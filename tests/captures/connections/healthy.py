@@ -39,7 +39,7 @@ def idle_at_client(stage: Stage) -> None:
 
 
 def idle_at_broker(stage: Stage) -> None:
-    """The broker closes connections that nobody has used for five seconds; the clients open others."""
+    """The broker closes connections that were idle for five seconds; the clients open others."""
     together(
         lambda: java_in_order(stage.server, "seldom-java", 30, interval_ms=9000),
         lambda: write(stage.server, "seldom", 30, every=9),
@@ -47,7 +47,7 @@ def idle_at_broker(stage: Stage) -> None:
 
 
 def two_families(stage: Stage) -> None:
-    """The broker listens at its IPv4 address alone; librdkafka and kafka-python are refused by IPv6, and go on."""
+    """The broker listens at its IPv4 address alone; librdkafka and kafka-python are refused by IPv6, and continue."""
     network.knows(stage.folder, BOTH, "::1", stage.host)
     server = f"{BOTH}:{stage.port}"
     for _ in range(4):
@@ -75,7 +75,7 @@ def restart(stage: Stage) -> None:
 
 
 def short_outage(stage: Stage) -> None:
-    """A firewall is wrong for eight seconds, then all go on."""
+    """A firewall is wrong for eight seconds, then all continue."""
 
     def outage() -> None:
         time.sleep(5)
@@ -90,7 +90,7 @@ def short_outage(stage: Stage) -> None:
 
 
 def rejected_briefly(stage: Stage) -> None:
-    """A firewall rejects by ICMP for eight seconds, then all go on."""
+    """A firewall rejects by ICMP for eight seconds, then all continue."""
 
     def outage() -> None:
         time.sleep(5)
@@ -117,7 +117,7 @@ def answers_lost(stage: Stage) -> None:
 
 
 def packets_lost(stage: Stage) -> None:
-    """All packets of librdkafka, of two hosts, are lost for twelve seconds, then all go on."""
+    """All packets of librdkafka, of two hosts, are lost for twelve seconds, then all continue."""
 
     def loss() -> None:
         time.sleep(5)

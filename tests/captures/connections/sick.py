@@ -38,7 +38,7 @@ OLD = "0.9.0.1"
 
 
 def nobody_listens(stage: Stage) -> None:
-    """Nobody listens where librdkafka, Java and kafka-python connect."""
+    """No process listens where librdkafka, Java and kafka-python connect."""
     together(
         lambda: write(stage.server, "early", TRIES_S),
         lambda: java(stage.server, "early-java", TRIES_S),
@@ -47,7 +47,7 @@ def nobody_listens(stage: Stage) -> None:
 
 
 def mongodb_refused(stage: Stage) -> None:
-    """Nobody listens where pymongo connects."""
+    """No process listens where pymongo connects."""
     pymongo_asks(stage.server, "early", TRIES_S)
 
 
@@ -150,7 +150,7 @@ def advertised(stage: Stage) -> None:
 
 
 def advertised_refused(stage: Stage) -> None:
-    """The broker names an address where nobody listens."""
+    """The broker names an address where nothing listens."""
     write(stage.server, "outside", 20)
 
 

@@ -1,4 +1,4 @@
-"""What a recording is: who talks to whom, what stands between, and what must be found in it."""
+"""What a recording is: who talks to whom, what is between, and what must be found in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong with connections is found within three seconds of its last packet, while the capture goes on.
+"""What goes wrong with connections is found within three seconds of its last packet, while the capture continues.
 
 Times are those of the capture: packets are taken in their order, none follows, and three seconds pass.
 """
@@ -118,7 +118,7 @@ def test_healthy_connections_show_nothing_meanwhile(
     assert loud_after(tmp_path, change(read_packets(str(story.capture(HERE))))) == set()
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the checkout where they are kept")
+@pytest.mark.skipif(not CASES.is_dir(), reason="the cases are beside the checkout where they are kept")
 @pytest.mark.parametrize(("path", "pair"), CASE.items(), ids=list(CASE))
 def test_a_case_is_found_before_the_capture_ends(tmp_path: Path, path: str, pair: Pair | None) -> None:
     assert loud_after(tmp_path, read_packets(str(CASES / path))) == (set() if pair is None else {pair})

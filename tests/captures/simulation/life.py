@@ -31,7 +31,7 @@ class Life:
     Args:
         conversation: what is played.
         copy: which copy it is; the copies have names, addresses and ids of their own.
-        number: which of its lives, from 0 on; offsets and generations go on from life to life.
+        number: which of its lives, from 0 on; offsets and generations continue from life to life.
         pace: when.
     """
 

@@ -35,6 +35,6 @@ class Pace:
         self.end_us = int(self.played(np.array([last_us]))[0])
 
     def played(self, recorded: Micros) -> Micros:
-        """When what was recorded then is played; what lies before the recording keeps its distance to it."""
+        """When what was recorded then is played; what is before the recording keeps its distance to it."""
         before = np.minimum(recorded - self._recorded[0], 0)
         return (np.interp(recorded, self._recorded, self._played) + before).astype(np.int64)

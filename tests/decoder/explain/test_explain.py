@@ -27,7 +27,7 @@ def line(explanation: Explanation, name: str):
 
 
 def leaf(span: FieldSpan) -> range:
-    """The bytes that a span itself explains: of arrays and structs only what stands in front of their content."""
+    """The bytes that a span itself explains: of arrays and structs only what is in front of their content."""
     is_container = span.type in ("array", "compact array", "struct") and span.value is not None
     return range(span.start, span.content_start if is_container else span.end)
 

@@ -41,7 +41,7 @@ def batch(
     magic: int = 2,
     compressed: bytes | None = None,
 ) -> bytes:
-    """A v2 batch; ``producer`` is id, epoch and base sequence; ``compressed`` stands in place of the records."""
+    """A v2 batch; ``producer`` is id, epoch and base sequence; ``compressed`` is in place of the records."""
     content = b"".join(records)
     if compressed is not None:
         content = compressed

@@ -35,7 +35,7 @@ def test_a_message_that_is_cut_off_or_has_another_length():
     assert is_mongodb(data[:30])
     assert is_mongodb(struct.pack("<i", 7) + data[4:])
     assert not is_mongodb(data[:15])
-    assert not is_mongodb(legacy()["OP_REPLY"][:-1])  # its opcode is a number that stands anywhere
+    assert not is_mongodb(legacy()["OP_REPLY"][:-1])  # its opcode is a number that is anywhere
 
 
 def test_the_first_of_several_messages():

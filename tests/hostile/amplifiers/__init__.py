@@ -37,7 +37,7 @@ AMPLIFIERS: dict[str, Amplifier] = {
 
 
 def of_size(make: Amplifier, size: int) -> Landing:
-    """Traffic of about so many bytes on the wire."""
+    """Traffic of about this many bytes on the wire."""
     small = make(16)
     number = max(int(16 * size / small.wire_bytes), 4)
     made = make(number)

@@ -1,1 +1,1 @@
-"""The campaign of bodies that are cut, mutated or lie: how they are made, and all that reads them."""
+"""The campaign of bodies that are cut, mutated or are: how they are made, and all that reads them."""

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--lakes", type=int, default=10, help="of every so many cases a lake is written and asked")
+    parser.add_argument("--lakes", type=int, default=10, help="of every this many cases a lake is written and asked")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of CPU time, after which no case begins")
     parser.add_argument("--alone", action="store_true", help="each field with each value, to the readers alone")
     given = parser.parse_args()

@@ -93,7 +93,7 @@ def outbid(source: Random, body: Any) -> None:
 
 
 def outbid_one_field(source: Random, body: Any) -> None:
-    """One field is out of range wherever it stands."""
+    """One field is out of range wherever it is."""
     names = sorted({str(key) for container, key in places(body) if _is_integer((container, key))})
     if names:
         name, value = source.choice(names), source.choice(EXTREMES)
@@ -130,7 +130,7 @@ def rename(source: Random, body: Any) -> None:
 
 
 def nest(source: Random, body: Any) -> None:
-    """An array or struct stands within itself, again and again; or an array is empty."""
+    """An array or struct is within itself, again and again; or an array is empty."""
     found = [place for place in places(body) if isinstance(place[0][place[1]], (list, dict))]
     if not found:
         return
@@ -172,7 +172,7 @@ def integer_fields(texts: list[str | None]) -> list[str]:
 
 
 def with_field(text: str | None, name: str, value: int) -> str | None:
-    """The body with one field of this value, wherever it stands."""
+    """The body with one field of this value, wherever it is."""
     if text is None or f'"{name}":' not in text:
         return text
     body = orjson.loads(text)

@@ -168,7 +168,7 @@ def case(number: int, seed: int, tally: Tally, *, lakes: int, among: Sequence[Pa
     Args:
         number, seed: of the case.
         tally: where to count.
-        lakes: of every so many cases a lake is written and asked.
+        lakes: of every this many cases a lake is written and asked.
         among: captures to choose from; none: all that are recorded.
     """
     source = Random(f"{seed}/{number}")

@@ -125,7 +125,7 @@ def set_value(one: Element, value: tuple[int, bytes]) -> None:
 
 
 def repeat(source: Random, lists: list[list[Element]]) -> None:
-    """A key stands twice, the second time with another value."""
+    """A key is twice, the second time with another value."""
     some = source.choice([one for one in lists if one] or [[]])
     if some:
         other = source.choice(some)
@@ -151,7 +151,7 @@ def rename(source: Random, lists: list[list[Element]]) -> None:
 
 
 def nest(source: Random, lists: list[list[Element]]) -> None:
-    """A value stands many levels deeper."""
+    """A value is many levels deeper."""
     some = source.choice([one for one in lists if one] or [[]])
     if some:
         one = source.choice(some)
@@ -218,7 +218,7 @@ def keys_of(data: bytes) -> list[bytes]:
 
 
 def with_key(data: bytes, key: bytes, value: tuple[int, bytes]) -> bytes:
-    """A message with one value wherever a key stands."""
+    """A message with one value wherever a key is."""
 
     def change(elements: list[Element]) -> None:
         for some in list(all_lists(elements)):

@@ -25,7 +25,7 @@ HOUR = timedelta(hours=1)
 
 
 def cluster_at(sightings: list[Seen], ts_us: int) -> str:
-    """The definition: seen before and after; else the last before; else the first of all."""
+    """The definition: seen before and after; else the last before; else the very first."""
     around = [s for s in sightings if s.first_us <= ts_us <= s.last_us]
     if around:
         return max(around, key=lambda s: (s.first_us, s.value)).value

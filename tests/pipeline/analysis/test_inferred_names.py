@@ -132,7 +132,7 @@ def test_several_names_are_left_open_but_for_the_last_without_an_id() -> None:
     assert by_beats(beat(1, ["a", "b"], ["id"])) == {}
     assert by_beats(beat(1, ["a", "b"], ["id", "b-id"])) == {}
     assert by_beats(beat(1, ["a", "b"], ["id", "b-id"]), facts=STATED) == {"id": "a"}
-    assert by_beats(beat(1, ["a", "b"], ["id"]), facts=STATED) == {}, "b may have been made anew"
+    assert by_beats(beat(1, ["a", "b"], ["id"]), facts=STATED) == {}, "b may have been recreated"
     beats = beat(1, ["a"], ["id"], member="one"), beat(2, ["a", "c"], ["id", "other"], member="two")
     assert by_beats(*beats) == {"id": "a", "other": "c"}
 

@@ -76,7 +76,7 @@ def test_every_outcome() -> None:
         "closed": "unanswered",
         "orphan": "orphan_response",
         "c/request/3": "unanswered",
-        "lost": "unanswered",  # its connection went on for twenty minutes
+        "lost": "unanswered",  # its connection continued for twenty minutes
         "late": "unanswered",  # the answer came after more than ten
     }
     assert waiting == {"late", "open", "silent"}
@@ -98,7 +98,7 @@ def test_a_response_that_came_too_late_is_an_orphan_with_an_id_of_its_own() -> N
     done, waiting = run([*CONVERSATION, half("end", "request", 1e5, 9)])
     assert done["late"].status == "unanswered"
     assert done["late/late"].status == "orphan_response"
-    assert done["silent"].status == "unanswered"  # all connections together went on for a day
+    assert done["silent"].status == "unanswered"  # all connections together continued for a day
     assert waiting == {"end"}
 
 

@@ -1,4 +1,4 @@
-"""Numbers of an enum stand in SQL as numbers; each question gets its own rows; names can be given again."""
+"""Numbers of an enum are in SQL as numbers; each question gets its own rows; names can be given again."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ TUNNELS: dict[str, Callable[[Scapy], Scapy]] = {
     ),
     "atomic_fragment": lambda p: IPv6(**OUTER6) / IPv6ExtHdrFragment(nh=4 if is_four(p) else 41, id=3) / p,
 }  # fmt: skip
-"""IP in IP, by what stands between."""
+"""IP in IP, by what is between."""
 
 FRAMES: dict[str, Callable[[Scapy], Scapy]] = {
     "ethernet": ether,
@@ -84,7 +84,7 @@ FRAMES: dict[str, Callable[[Scapy], Scapy]] = {
     "pppoe": lambda p: Ether(**MACS) / PPPoE(sessionid=3) / PPP(proto=0x21 if is_four(p) else 0x57) / p,
     "provider_backbone": lambda p: Ether(**MACS) / Dot1AD(vlan=2) / Dot1AH(isid=4) / ether(p),
 }
-"""Ethernet, by what stands between it and IP."""
+"""Ethernet, by what is between it and IP."""
 
 LINK_LAYERS: dict[str, tuple[int, Callable[[Scapy], Scapy]]] = {
     "sll": (113, lambda p: CookedLinux(proto=ethertype(p)) / p),

@@ -78,7 +78,7 @@ def _free_port() -> int:
 
 @contextmanager
 def cut_after(sent: int, port: int) -> Iterator[tuple[int, threading.Event]]:
-    """A port that forwards so many bytes to another one, in all; the event is set once they have been sent."""
+    """A port that forwards this many bytes to another one, in all; the event is set once they have been sent."""
     listener = socket.create_server((HOST, 0))
     left, is_cut = sent, threading.Event()
 

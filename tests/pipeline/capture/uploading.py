@@ -15,7 +15,7 @@ LARGE = [1 << 19] * 23
 
 
 def upload(url: str, small: int) -> None:
-    """Write so many small frames and then the large ones: a file each, if so many rows fill one."""
+    """Write this many small frames and then the large ones: a file each, if this many rows fill one."""
     source = Random(1)
     with LandingWriter(open_store(url), "a") as writer:
         for seq, size in enumerate([3] * small + LARGE):

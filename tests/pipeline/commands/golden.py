@@ -1,4 +1,4 @@
-"""What the terminal commands print, at three widths: ``python -m tests.pipeline.commands.golden`` writes it anew.
+"""What the terminal commands print, at three widths: ``python -m tests.pipeline.commands.golden`` writes it again.
 
 Look at what changed (``git diff tests/pipeline/commands/golden``) before it is committed.
 """

@@ -42,7 +42,7 @@ class Running:
         self.text = ""
 
     def wait_for(self, lines: int, seconds: float = 30) -> int:
-        """Lines so far, once there are so many."""
+        """Lines so far, once there are this many."""
         assert self.process.stdout is not None
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.text.count("\n") < lines:

@@ -20,7 +20,7 @@ def decoded(*arguments: str) -> Result:
 
 
 def words(done: Result) -> list[tuple[str, ...]]:
-    """Of each line what stands behind the ends: an event, or an api."""
+    """Of each line what is behind the ends: an event, or an api."""
     return [tuple(line.split()) for line in done.stdout.splitlines()]
 
 

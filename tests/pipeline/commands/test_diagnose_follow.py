@@ -167,7 +167,7 @@ def test_wrong_use_and_nothing_to_read(arguments: tuple[str, ...], reason: str) 
 
 
 class Endless:
-    """A feed of which more and more comes, until it is asked to end; stands in for what takes it as well."""
+    """A feed of which more and more comes, until it is asked to end; replaces what takes it as well."""
 
     can_end, is_behind, has_something, frames, last_us, other_ports, errors = True, True, True, 0, None, (), ()
 

@@ -1,4 +1,4 @@
-"""The doctor: sound here, and for each lack the command that mends it."""
+"""The doctor: sound here, and for each lack the command that fixes it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_suitable_java(java: Java | None, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(doctor, "find_java", lambda: java)
     code, checks = run()
     assert code == 2
-    assert (checks["Java"]["ok"], checks["Java"]["mend"]) == (False, "get java")
+    assert (checks["Java"]["ok"], checks["Java"]["fix"]) == (False, "get java")
 
 
 def test_a_java_that_is_not_in_use_is_shown_with_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_versions_that_do_not_belong_together(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(doctor, "version", lambda name: "4.2.1" if name == "pyspark" else "4.4.0")
     code, checks = run()
     assert code == 2
-    assert checks["pyspark"]["mend"] == "pip install pyspark==4.2.0"
+    assert checks["pyspark"]["fix"] == "pip install pyspark==4.2.0"
 
 
 def test_damaged_or_missing_jars(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_damaged_or_missing_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     code, checks = run()
     assert code == 2
     assert DELTA_JARS[0].file_name in checks["Delta jars"]["detail"]
-    assert checks["Delta jars"]["mend"] == "wirelake setup"
+    assert checks["Delta jars"]["fix"] == "wirelake setup"
 
     def absent() -> Path:
         raise JarError("pyspark is not installed")
@@ -78,7 +78,7 @@ def test_missing_test_tools_are_no_reason_to_fail(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
     code, checks = run()
     assert code == 0
-    assert (checks["tshark"]["ok"], checks["tshark"]["mend"]) == (False, "get tshark")
+    assert (checks["tshark"]["ok"], checks["tshark"]["fix"]) == (False, "get tshark")
 
 
 def test_without_the_web_page_the_rest_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_without_the_web_page_the_rest_works(monkeypatch: pytest.MonkeyPatch) ->
     code, checks = run()
     assert code == 0
     assert (checks["streamlit"]["ok"], checks["streamlit"]["required"]) == (False, False)
-    assert checks["streamlit"]["mend"].startswith("pip install '.[dashboard]' in the checkout")
+    assert checks["streamlit"]["fix"].startswith("pip install '.[dashboard]' in the checkout")
 
 
 def test_a_person_reads_a_table() -> None:
@@ -111,7 +111,7 @@ def test_the_right_to_capture(user: int, may: bool, monkeypatch: pytest.MonkeyPa
     code, checks = run()
     assert code == 0
     assert checks["right to capture"]["ok"] is may
-    assert checks["right to capture"]["mend"] == f"sudo setcap cap_net_raw=eip {program}"
+    assert checks["right to capture"]["fix"] == f"sudo setcap cap_net_raw=eip {program}"
 
 
 def test_the_command_that_installs_an_extra_is_printed_as_it_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,7 @@ FIND = {"find": "orders", "filter": {"total": 7}, "$db": "shop"}
 
 
 def damaged_find() -> tuple[bytes, int]:
-    """A length inside the command that is too large, and where it stands."""
+    """A length inside the command that is too large, and where it is."""
     data = bytearray(command(FIND))
     at = data.index(b"filter\0") + len(b"filter\0")
     data[at] = 99

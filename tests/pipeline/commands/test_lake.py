@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 BACKFILL = ("backfill", "--from", "2026-03-01", "--to", "2026-03-01")
 OF_A_LAKE = (BACKFILL, ("maintain", "--dry-run"), ("maintain",), ("check",))
-"""Commands that go on with a lake."""
+"""Commands that continue with a lake."""
 
 of_a_lake = pytest.mark.parametrize("command", OF_A_LAKE, ids=" ".join)
 
@@ -158,7 +158,7 @@ def test_a_table_that_cannot_be_read_is_named(
 def test_what_an_older_release_did_not_make_is_no_reason(command: tuple[str, ...], lake: Path) -> None:
     shutil.rmtree(lake / FINDINGS.path)
     write_deltalake(str(lake / FINDINGS.path), pa.table({"finding_id": ["1"]}))
-    assert isinstance(ended_by(command, lake), JavaError), "it goes on to start one"
+    assert isinstance(ended_by(command, lake), JavaError), "it continues to start one"
 
 
 @of_a_lake

@@ -42,7 +42,7 @@ def test_of_layout_2_it_says_what_becomes_of_exchanges(tmp_path: Path) -> None:
     done = run("--lake", str(lake), "--dry-run")
     assert done.exit_code == 0, done.output
     assert done.output.splitlines() == [
-        "silver.exchanges is written anew without bodies (146 rows), which stay in bronze.frames.",
+        "silver.exchanges is rewritten without bodies (146 rows), which stay in bronze.frames.",
         f"2 tables of layout 2 will state layout {LAYOUT}.",
         "Nothing was changed. An earlier release refuses the lake afterwards; to go back, copy it first: "
         f"cp -a {lake} {lake}.before",
@@ -54,7 +54,7 @@ def test_of_layout_1_it_says_which_tables_move(tmp_path: Path) -> None:
     done = run("--lake", str(former_lake(tmp_path, 1)), "--dry-run")
     assert done.exit_code == 0, done.output
     assert "ops.change_log moves from ops/news." in done.output
-    assert "gold.incidents is written anew with the names of today for 6 columns and for its states." in done.output
+    assert "gold.incidents is rewritten with the names of today for 6 columns and for its states." in done.output
     assert f"6 tables of layout 1 will state layout {LAYOUT}." in done.output
 
 
@@ -81,7 +81,7 @@ def test_it_is_done(spark: SparkSession, tmp_path: Path, layout: int) -> None:
     migrate(spark, str(lake), said.append)
     first, *others = said
     assert first == f"carrying {lake} over"
-    assert ["silver.exchanges is written anew" in one for one in others] == [True] * (layout - 1)
+    assert ["silver.exchanges is rewritten" in one for one in others] == [True] * (layout - 1)
     assert migrations(str(lake)) == []
     assert {TABLES[name].path for name in TABLES} == {
         str(path.parent.relative_to(lake)) for path in lake.rglob("_delta_log") if path.is_dir()

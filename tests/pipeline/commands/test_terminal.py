@@ -36,7 +36,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("name", PRINTED)
 def test_as_kept(name: str, columns: int, places: dict[str, Path]) -> None:
     kept = file_of(name, columns).read_text(encoding="utf-8")
-    assert printed(PRINTED[name], columns, places) == kept, "python -m tests.pipeline.commands.golden writes it anew"
+    assert printed(PRINTED[name], columns, places) == kept, "python -m tests.pipeline.commands.golden writes it again"
 
 
 def test_no_kept_line_is_wider_than_its_terminal_and_none_steers_it() -> None:

@@ -64,7 +64,7 @@ def test_a_part_of_the_screen_that_fails_leaves_the_others(monkeypatch: pytest.M
     monkeypatch.setattr(watching, part, fails)
     done = CliRunner().invoke(app, ["top", "--once", HEALTHY])
     assert done.exit_code == 2
-    assert "as it is now" in done.stderr or "as they stand now" in done.stderr
+    assert "as it is now" in done.stderr or "as they are now" in done.stderr
 
 
 def test_many_failures_are_told_in_a_few_lines() -> None:

@@ -1,4 +1,4 @@
-"""What stands in the file that ``--conf`` names reaches whoever reads and lands, of every command that takes it."""
+"""What is in the file that ``--conf`` names reaches whoever reads and lands, of every command that takes it."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _timeline() -> list[dict[str, Any]]:
         )  # fmt: skip
 
     return [
-        # Partition 0: "old" commits 3 over and over while "new" has gone on; the end is 60.
+        # Partition 0: "old" commits 3 over and over while "new" has continued; the end is 60.
         commit(1, 0, 2, "old", 10), commit(2, 0, 3, "old", 20), commit(3, 0, 3, "old", 30),
         commit(4, 0, 40, "new", 40), commit(5, 0, 3, "old", 50),
         event(9, 0, kind="produced", high_watermark=60, **stable(3, 5, 20)),
@@ -93,7 +93,7 @@ def _timeline() -> list[dict[str, Any]]:
         event(9, 2, kind="produced", high_watermark=50),
         # Partition 4: the group is ahead of what was known of the log.
         commit(1, 4, 100, "new", 60) | {"lag": 0}, event(9, 4, kind="listed", high_watermark=130),
-        # Partition 3: the topic was made anew, and its group has not committed there yet.
+        # Partition 3: the topic was recreated, and its group has not committed there yet.
         commit(1, 3, 100, "new", 100), event(9, 3, kind="produced", high_watermark=10, incarnation=1),
     ]  # fmt: skip
 

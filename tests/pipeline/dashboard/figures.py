@@ -1,4 +1,4 @@
-"""Each figure that stands in several places of one lake, read in all of them: disagreements, a sentence each.
+"""Each figure that is in several places of one lake, read in all of them: disagreements, a sentence each.
 
 Places: SQL views, queries of the pages, ``wirelake findings`` and ``wirelake top``.
 """
@@ -135,7 +135,7 @@ def _list_of_groups(
 def _lag_of_group_pages(
     connection: duckdb.DuckDBPyConnection, scope: Scope, standing: list[dict[str, Any]]
 ) -> Iterator[str]:
-    """The last cell of the picture, where it goes on to the last word of the partition."""
+    """The last cell of the picture, where it continues to the last word of the partition."""
     known: defaultdict[Key, list[dict[str, Any]]] = defaultdict(list)
     for row in standing:
         known[row["cluster"], row["group_id"]].append(row)
@@ -151,7 +151,7 @@ def _lag_of_group_pages(
 def _lag_of_incidents(
     connection: duckdb.DuckDBPyConnection, scope: Scope, standing: list[dict[str, Any]]
 ) -> Iterator[str]:
-    """What grows of an incident on the page of incidents, where the line goes on to the last word."""
+    """What grows of an incident on the page of incidents, where the line continues to the last word."""
     known = {_place(row): row for row in standing}
     shown = {row["incident_id"]: row for row in incidents(connection, scope)}
     for name, trend in trends(connection, list(shown.values())):
@@ -173,7 +173,7 @@ def _records_behind(connection: duckdb.DuckDBPyConnection, standing: list[dict[s
 
 
 def _held_back(connection: duckdb.DuckDBPyConnection, standing: list[dict[str, Any]]) -> Iterator[str]:
-    """What an open transaction holds back of a partition, and what waits for a group that stands before it."""
+    """What an open transaction holds back of a partition, and what waits for a group that is before it."""
     stated = ask_rows(connection, "FROM gold.findings WHERE rule = 'lso_stalled' AND state <> 'resolved'")
     for finding in stated:
         held = orjson.loads(finding["details"])

@@ -25,7 +25,7 @@ from pipeline.dashboard.web.pictures.offsets_picture import OPEN, ZOOM, in_words
 
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A member that is refused, one that goes on, and a transaction that nobody has ended."""
+    """A member that is refused, one that continues, and a transaction that nobody has ended."""
     folder = tmp_path_factory.mktemp("refused")
 
     def event(seconds: float, **values: Any) -> dict[str, Any]:

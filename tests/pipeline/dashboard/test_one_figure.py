@@ -1,4 +1,4 @@
-"""A figure that stands in several places of a lake is the same in each: pages, SQL, ``findings`` and ``top``."""
+"""A figure that is in several places of a lake is the same in each: pages, SQL, ``findings`` and ``top``."""
 
 from __future__ import annotations
 

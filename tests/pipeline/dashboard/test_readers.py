@@ -77,12 +77,12 @@ def test_a_file_that_is_gone_is_an_error_of_the_query_that_reads_it(tmp_path: Pa
     (file,) = (tmp_path / FINDINGS.path).glob("*.parquet")
     file.unlink()
     assert connection.sql("FROM gold.offset_timeline").to_arrow_table().num_rows == 1
-    with pytest.raises(UnreadableError, match=r"was written anew meanwhile.*\(a file of it is gone\)"):
+    with pytest.raises(UnreadableError, match=r"was rewritten meanwhile.*\(a file of it is gone\)"):
         ask(connection, "FROM gold.findings")
 
 
 def test_a_day_is_told_by_the_log_not_by_chance(tmp_path: Path) -> None:
-    """Rows of a day lie in its folder; where the log says something else, Arrow goes by the log."""
+    """Rows of a day are in its folder; where the log says something else, Arrow goes by the log."""
     write(tmp_path, EXCHANGES, [row(EXCHANGES, date=date(2026, 3, 1) + timedelta(n)) for n in range(2)])
     log = next((tmp_path / EXCHANGES.path / "_delta_log").glob("*.json"))
     log.write_text(log.read_text().replace('"date":"2026-03-02"', '"date":"2026-03-09"'))

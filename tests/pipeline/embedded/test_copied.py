@@ -1,4 +1,4 @@
-"""Copies behind address translation count once while traffic goes on, and are stated in a line."""
+"""Copies behind address translation count once while traffic continues, and are stated in a line."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 def start(
     folder: Path, *arguments: str | Path, largest: int | str = "unlimited", before: str = ":"
 ) -> subprocess.Popen[bytes]:
-    """A diagnosis of which temporary files go to a folder, and no file may have more than so many blocks."""
+    """A diagnosis of which temporary files go to a folder, and no file may have more than this many blocks."""
     folder.mkdir(exist_ok=True)
     limited = ["sh", "-c", f'ulimit -f {largest} && {before} && exec "$@"', "sh"]
     return subprocess.Popen(

@@ -20,7 +20,7 @@ PORT = 9092
 def rewritten(to: Path, keep: Callable[[int, int], bytes | None]) -> Path:
     """healthy.pcap with the packets for which ``keep`` of source and destination port gives the address to use.
 
-    The recording is classic pcap of Ethernet frames without options of IP: ports stand at bytes 34 and 36.
+    The recording is classic pcap of Ethernet frames without options of IP: ports are at bytes 34 and 36.
     """
     data = (CAPTURES / "healthy.pcap").read_bytes()
     parts, at = [data[:24]], 24

@@ -1,4 +1,4 @@
-"""Findings reported while traffic goes on end as those of a diagnosis of all of it, and none comes twice."""
+"""Findings reported while traffic continues end as those of a diagnosis of all of it, and none comes twice."""
 
 from __future__ import annotations
 

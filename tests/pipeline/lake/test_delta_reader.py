@@ -1,4 +1,4 @@
-"""Reading Delta tables without a JVM: by Arrow's own code, and from wherever one stands."""
+"""Reading Delta tables without a JVM: by Arrow's own code, and from wherever one is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes of incidents lie in a table of the lake, which whoever may write there adds to."""
+"""Notes of incidents are in a table of the lake, which whoever may write there adds to."""
 
 from __future__ import annotations
 

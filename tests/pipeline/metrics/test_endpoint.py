@@ -71,7 +71,7 @@ def test_it_is_ready_from_its_first_beat_until_something_is_wrong() -> None:
 def test_who_does_not_go_on_is_not_ready() -> None:
     exposed = Exposed(most_silent_s=-1.0)
     exposed.beat()
-    assert (exposed.why_not_ready() or "").startswith("it has not gone on for")
+    assert (exposed.why_not_ready() or "").startswith("it has not continued for")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sampled hours that are derived again are what stands; rows that all tables have lost together are missed."""
+"""Sampled hours that are derived again are what is; rows that all tables have lost together are missed."""
 
 from __future__ import annotations
 

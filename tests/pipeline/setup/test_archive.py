@@ -63,7 +63,7 @@ def test_the_code_decodes_from_the_zip_with_the_kernel_in_it(tmp_path: Path) -> 
         env={"PYTHONPATH": str(target), "NUMBA_CACHE_DIR": str(kernel)},
     )  # fmt: skip
     assert done.stdout.startswith(str(target))
-    assert sorted(kernel.rglob("*")) == before, "the kernel was compiled anew"
+    assert sorted(kernel.rglob("*")) == before, "the kernel was compiled again"
 
 
 def test_cluster_settings_name_what_is_packed() -> None:

@@ -13,7 +13,7 @@ from pipeline.streaming.job import run_stream
 
 
 def streamed_lake(spark: SparkSession, folder: Path, frames: pa.Table, settings: StreamSettings) -> Path:
-    """The lake of ``wirelake stream --once`` of landed frames; landing zone and lake lie in ``folder``."""
+    """The lake of ``wirelake stream --once`` of landed frames; landing zone and lake are in ``folder``."""
     landing, lake = folder / "landing", folder / "lake"
     (landing / "date=2026-01-01").mkdir(parents=True)
     pq.write_table(frames, landing / "date=2026-01-01" / "part.parquet")

@@ -54,4 +54,4 @@ def test_a_job_whose_lease_another_has_taken_writes_no_more(
                 assert "no longer holds the lease" in str(lost)  # noqa: PT017 - it is waited for
                 return
             time.sleep(0.1)
-    pytest.fail("it goes on")
+    pytest.fail("it continues")

@@ -82,7 +82,7 @@ def test_json_means_the_same_and_steers_nothing() -> None:
         "\u08e2",
         "\U000110bd",
         "\U000110cd",
-    }  # visible marks of scripts that stand before numbers
+    }  # visible marks of scripts that are before numbers
     assert "größe 大 \U0001f600" in shown
     assert json_line({"a": 1}) == b'{"a":1}\n'
 

@@ -131,7 +131,7 @@ def play_sick(bootstrap: str, truth: Truth, clock: Clock, far: Kafka4) -> None:
 
 
 def _limit(bootstrap: str, size: int) -> None:
-    """Let a cluster take batches of so many bytes."""
+    """Let a cluster take batches of this many bytes."""
     entry = ConfigEntry("message.max.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
     admin = AdminClient({"bootstrap.servers": bootstrap, "client.id": "setup", "log_level": 3})
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])

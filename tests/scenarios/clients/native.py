@@ -3,7 +3,7 @@
 Sick: `franz-unmarked`, `kafkago-undone` and `krafka-unpolled` (KIP-848) read partition 0 on and never commit it.
 `franz-paused` (KIP-848) and `krafka-halted` pause partition 0 and never resume it. `kafkajs-unresolved` never resolves
 an offset of partition 0, so that the same records come again and again; `kafkajs-thrown` throws there, retries, gives
-up and begins anew. `franz-calm` is healthy.
+up and starts over. `franz-calm` is healthy.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ FENCED_LEADER_EPOCH = (
 
 FETCH_SESSION_CHURN = (
     Claim(
-        r"new fetch session|fetch session in vain",
+        r"new fetch session|fetch session without success",
         "A client begins fetch sessions repeatedly.",
         (seen("its fetches with session id and epoch", "Fetch", names=_CLIENT, half="request", least=2),),
     ),
@@ -187,7 +187,7 @@ FETCH_SESSION_CHURN = (
 
 TOPIC_RECREATED = (
     Claim(
-        r"another one since|deleted and made anew|deleted and created again|offsets begin anew|another id",
+        r"another one since|deleted and created again|offsets start over|another id",
         "A topic was deleted and created again.",
         (seen("responses that state its old and its new id", "Metadata", "CreateTopics", "DescribeTopicPartitions",
               names=_TOPIC, half="response", least=2),),

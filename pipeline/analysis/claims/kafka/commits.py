@@ -66,7 +66,7 @@ COMMIT_REJECTED = (
     ),
     Claim(
         r"without being a member",
-        "A client commits for a group of which it is no member.",
+        "A client commits for a group without being a member of it.",
         (seen("its commits with the coordinator's error", "OffsetCommit", names=IN_GROUP, where=REFUSED,
               half="response", least=2),),
     ),
@@ -109,7 +109,7 @@ STALLED = (
         (seen("a fetch beyond it", "Fetch", names=("topic",)), NO_COMMIT),
     ),
     Claim(
-        r"it went on",
+        r"it continued",
         "The group fetched further at last.",
         (seen("a fetch beyond it", "Fetch", names=("topic",)),),
     ),
@@ -172,8 +172,8 @@ REWOUND = (
 
 OFFSET_RESET = (
     Claim(
-        r"stood at offset .* no longer exists",
-        "A group's position was outside the log, and it went on elsewhere.",
+        r"was at offset .* no longer exists",
+        "A group's position was outside the log, and it continued elsewhere.",
         (
             seen("OFFSET_OUT_OF_RANGE in a Fetch response", "Fetch", names=("topic",), half="response",
                  where="list_contains(error_names, 'OFFSET_OUT_OF_RANGE')"),
@@ -191,8 +191,8 @@ OFFSET_RESET = (
               half="response"),),
     ),
     Claim(
-        r"lies beyond the end of the log",
-        "A group's committed offset lies beyond the end of the log.",
+        r"(?:is|was) beyond the end of the log",
+        "A group's committed offset is beyond the end of the log.",
         (
             seen("an accepted commit of it, or the answer to OffsetFetch that states it", "OffsetCommit", "OffsetFetch",
                  names=AT_PLACE, half="response"),
@@ -202,12 +202,12 @@ OFFSET_RESET = (
     ),
     Claim(
         r"restart (?:reads? all again|beg[ia]ns? at the end)",
-        "Where the group goes on when its commit lies beyond the end.",
+        "Where the group continues when its commit is beyond the end.",
         (seen("a fetch from there", "Fetch", names=("topic",)),),
     ),
     Claim(
         r"OFFSET_OUT_OF_RANGE was answered",
-        "Fetches of the group were refused, since its position lies beyond the end.",
+        "Fetches of the group were refused, since its position is beyond the end.",
         (
             seen("the refused fetches", "Fetch", names=("topic",), half="response",
                  where="list_contains(error_names, 'OFFSET_OUT_OF_RANGE')"),
@@ -229,7 +229,7 @@ OFFSET_RESET = (
     ),
     Claim(
         r"records? come again",
-        "The group fetches again what lies between.",
+        "The group fetches again what is between.",
         (seen("a fetch from there", "Fetch", names=("topic",)),),
     ),
     Claim(

@@ -77,7 +77,7 @@ POLL_INTERVAL_EXCEEDED = (
 
 ZOMBIE_MEMBER = (
     Claim(
-        r"went on as a member|kept working for group",
+        r"continued as a member|kept working for group",
         "A client kept working after it was removed from its group.",
         (seen("the coordinator's refusals", "OffsetCommit", "TxnOffsetCommit", *_BEATS, "SyncGroup", "JoinGroup",
               names=IN_GROUP, where=REFUSED, half="response", least=2),),

@@ -1,4 +1,4 @@
-"""Claims about groups that read without commits, begin anew each time, or do not read what they hold."""
+"""Claims about groups that read without commits, start over each time, or do not read what they hold."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ PARTITION_DROPPED_FROM_COMMITS = (
     ),
     Claim(
         r"It asked for offset|wait there\.",
-        "Where the client stood, and what waits there.",
+        "Where the client was, and what waits there.",
         (seen("the refused fetch", "Fetch", names=("topic",), half="request", where=REFUSED),),
     ),
     Claim(
@@ -102,7 +102,7 @@ PARTITION_DROPPED_FROM_COMMITS = (
         ),
     ),
     Claim(
-        r"although it goes on reading others|has never asked for",
+        r"although it continues reading others|has never asked for",
         "A reader that is no member does not fetch a partition, while it reads others of that broker.",
         (
             seen("fetches of the other partitions", "Fetch", names=("topic",), least=5),
@@ -122,11 +122,11 @@ PARTITION_DROPPED_FROM_COMMITS = (
     ),
     Claim(
         r"No other captured reader",
-        "Nobody else reads the partition who may stand in for the client.",
+        "No other client reads the partition.",
         (silent("no fetch of it by anybody else", "Fetch", names=("topic",)),),
     ),
     Claim(
-        r"Its heartbeats go on",
+        r"Its heartbeats continue",
         "The member is alive.",
         (_HEARTBEATS,),
     ),
@@ -224,7 +224,7 @@ STOPPED = (
         (seen("its first fetch", "Fetch", names=("topic",)),),
     ),
     Claim(
-        r"Its heartbeats go on",
+        r"Its heartbeats continue",
         "The client is a member of the group.",
         (_HEARTBEATS,),
     ),

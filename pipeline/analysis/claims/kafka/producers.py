@@ -29,8 +29,8 @@ HANGING_TRANSACTION = (
         (seen("their ends, in EndTxn, WriteTxnMarkers or responses to readers", "EndTxn", "WriteTxnMarkers", "Fetch"),),
     ),
     Claim(
-        r"began anew as|came back as",
-        "The producer began anew under another transactional id.",
+        r"started over as|came back as",
+        "The producer came back under another transactional id.",
         (seen("InitProducerId of the other id", "InitProducerId", names=("client",)),),
     ),
     Claim(
@@ -51,8 +51,8 @@ HANGING_TRANSACTION = (
 
 LSO_STALLED = (
     Claim(
-        r"last stable offset of .* stood at",
-        "The last stable offset stands while the log grows.",
+        r"last stable offset of .* was at",
+        "The last stable offset does not move while the log grows.",
         (seen("Fetch or ListOffsets responses that state both", "Fetch", "ListOffsets", names=_TOPIC, half="response",
               least=2),),
     ),
@@ -103,7 +103,7 @@ FENCED_PRODUCER = (
 )  # fmt: skip
 
 SEQUENCE_GAP = (
-    Claim(r"out of sequence|began anew on", "A producer writes out of sequence.", (_REFUSALS,)),
+    Claim(r"out of sequence|started over on", "A producer writes out of sequence.", (_REFUSALS,)),
 )  # fmt: skip
 
 PRODUCE_REFUSED = (

@@ -11,7 +11,7 @@ from pipeline.analysis.codes.model import (
     CLIENT,
     CONFIGURATION,
     HEALTH,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -24,7 +24,7 @@ ROWS: Final = (
         row(
             KafkaError.TOPIC_ALREADY_EXISTS,
             HEALTH,
-            NOBODY,
+            NO_ONE,
             "A topic of this name exists already.",
             "nothing, if the application creates its topics at each start.",
             "catch TopicExistsException.",
@@ -130,7 +130,7 @@ ROWS: Final = (
     row(
         KafkaError.REASSIGNMENT_IN_PROGRESS,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "Partitions of the topic are being moved, so that it cannot be changed now.",
         "wait until the move has ended: `kafka-reassign-partitions.sh --bootstrap-server BROKER --list`.",
         "plan changes of partitions between moves.",
@@ -139,7 +139,7 @@ ROWS: Final = (
         row(
             KafkaError.NO_REASSIGNMENT_IN_PROGRESS,
             HEALTH,
-            NOBODY,
+            NO_ONE,
             "No move of the partition is under way, so that there is nothing to cancel.",
         ),
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
@@ -198,7 +198,7 @@ ROWS: Final = (
     row(
         KafkaError.UNSUPPORTED_VERSION,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The client asks in a newer version than the broker has, and repeats it in one that the answer names.",
         area="version",
         api=ApiKey.API_VERSIONS,
@@ -232,7 +232,7 @@ ROWS: Final = (
     row(
         KafkaError.UNKNOWN_SUBSCRIPTION_ID,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The subscription of metrics that the client goes by has changed; it asks for the new one.",
         "nothing: without its metrics the client works all the same.",
         "update a client library that never asks for the new subscription.",

@@ -11,7 +11,7 @@ from pipeline.analysis.codes.model import (
     CLIENT,
     CONFIGURATION,
     HEALTH,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -23,7 +23,7 @@ _QUORUM: Final = "`kafka-metadata-quorum.sh --bootstrap-server BROKER describe -
 _DISK_FIX: Final = "use one cluster id and one node id for each server; never copy the disk of another server."
 
 ROWS: Final = (
-    row(KafkaError.NONE, HEALTH, NOBODY, "No error."),
+    row(KafkaError.NONE, HEALTH, NO_ONE, "No error."),
     row(
         KafkaError.UNKNOWN_SERVER_ERROR,
         REFUSAL,
@@ -46,7 +46,7 @@ ROWS: Final = (
     row(
         KafkaError.STALE_CONTROLLER_EPOCH,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "A controller of the past gives orders; a newer one has taken over.",
         _BY_ITSELF,
         _CONTROLLER_LOG,
@@ -54,7 +54,7 @@ ROWS: Final = (
     row(
         KafkaError.STALE_BROKER_EPOCH,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The broker goes by a registration that is over, as after a restart.",
         _BY_ITSELF,
         _CONTROLLER_LOG,
@@ -62,7 +62,7 @@ ROWS: Final = (
     row(
         KafkaError.INELIGIBLE_REPLICA,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "A replica that is to be in sync is fenced or shutting down.",
         _BY_ITSELF,
         _CONTROLLER_LOG,
@@ -70,7 +70,7 @@ ROWS: Final = (
     row(
         KafkaError.NEW_LEADER_ELECTED,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The change that the leader asked for gave the partition another leader.",
         _BY_ITSELF,
         _CONTROLLER_LOG,
@@ -143,7 +143,7 @@ ROWS: Final = (
         row(
             KafkaError.DUPLICATE_VOTER,
             HEALTH,
-            NOBODY,
+            NO_ONE,
             "The controller is a voter already.",
         ),
         ApiKey.ADD_RAFT_VOTER,
@@ -159,7 +159,7 @@ ROWS: Final = (
     row(
         KafkaError.SNAPSHOT_NOT_FOUND,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The snapshot of the cluster's metadata is no longer there; the node asks for a newer one.",
         _BY_ITSELF,
         _CONTROLLER_LOG,
@@ -167,7 +167,7 @@ ROWS: Final = (
     row(
         KafkaError.POSITION_OUT_OF_RANGE,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The node asks for a part of a snapshot that does not exist; it begins again.",
         _BY_ITSELF,
         _CONTROLLER_LOG,
@@ -223,7 +223,7 @@ ROWS: Final = (
     row(
         KafkaError.FENCED_STATE_EPOCH,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "A leader of the past writes the state of a share group; a newer one has taken over.",
         _BY_ITSELF,
         _CONTROLLER_LOG,

@@ -12,7 +12,7 @@ from pipeline.analysis.codes.model import (
     CONFIGURATION,
     HEALTH,
     LOSS,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -47,7 +47,7 @@ ROWS: Final = (
     row(
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The coordinator reads its log after a change of leader, and answers when it has read all of it.",
         f"wait: a restart of the broker begins the loading again. {RETRIES[0].upper()}{RETRIES[1:]}",
         "keep the log cleaner at work (log.cleaner.enable=true), or loading takes minutes.",
@@ -209,7 +209,7 @@ ROWS: Final = (
     row(
         KafkaError.REBALANCE_IN_PROGRESS,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The group rebalances; the member joins again.",
         "nothing: the member joins again by itself.",
         "if it never ends, look for a member that joins and does not finish.",
@@ -276,7 +276,7 @@ ROWS: Final = (
     row(
         KafkaError.GROUP_ID_NOT_FOUND,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The group is already gone.",
         api=ApiKey.DELETE_GROUPS,
     ),
@@ -284,7 +284,7 @@ ROWS: Final = (
         row(
             KafkaError.GROUP_ID_NOT_FOUND,
             HEALTH,
-            NOBODY,
+            NO_ONE,
             "There is no group of this type; admin clients ask so for each type, the newest first.",
             api=api,
         )
@@ -299,7 +299,7 @@ ROWS: Final = (
         row(
             KafkaError.MEMBER_ID_REQUIRED,
             HEALTH,
-            NOBODY,
+            NO_ONE,
             "The coordinator gives the client a member id, with which it joins again (KIP-394).",
         ),
         ApiKey.JOIN_GROUP,
@@ -311,7 +311,7 @@ ROWS: Final = (
         "The group has as many members as the brokers allow.",
         "stop members that are not needed, or raise group.max.size of the brokers (by protocol "
         "group.consumer.max.size, group.share.max.size, group.streams.max.size).",
-        "start no more members than partitions; look for leaked consumers that nobody closes.",
+        "start no more members than partitions; look for leaked consumers that are never closed.",
         area="join",
     ),
     row(

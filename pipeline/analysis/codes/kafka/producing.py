@@ -12,7 +12,7 @@ from pipeline.analysis.codes.model import (
     CONFIGURATION,
     HEALTH,
     LOSS,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -194,7 +194,7 @@ ROWS: Final = (
         row(
             KafkaError.DUPLICATE_SEQUENCE_NUMBER,
             HEALTH,
-            NOBODY,
+            NO_ONE,
             "The broker already has this batch: an earlier attempt was written although its answer was lost.",
         ),
         ApiKey.PRODUCE,

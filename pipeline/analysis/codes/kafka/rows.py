@@ -35,6 +35,6 @@ def row(
 
 
 def only_at(facts: CodeFacts, *apis: ApiKey) -> Iterator[CodeFacts]:
-    """Facts of a code as the answer of some apis; as the answer of any other it is a refusal that nobody expects."""
+    """Facts of a code as the answer of some apis; as the answer of any other it is an unexpected refusal."""
     yield from at(map(int, apis), facts)
     yield replace(facts, kind=REFUSAL, actor=OPERATOR, now=BROKER_LOG, fix=_UNEXPECTED)

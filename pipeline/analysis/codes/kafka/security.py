@@ -10,7 +10,7 @@ from pipeline.analysis.codes.model import (
     APPLICATION,
     CONFIGURATION,
     HEALTH,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     CodeFacts,
@@ -213,7 +213,7 @@ ROWS: Final = (
     row(
         KafkaError.SECURITY_DISABLED,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The broker has no authorizer, so that there are no ACLs to list: MirrorMaker asks at each start whether there "
         "are, and continues without.",
         fix="set sync.topic.acls.enabled=false, if MirrorMaker asks.",

@@ -10,7 +10,7 @@ from pipeline.analysis.codes.model import (
     APPLICATION,
     CONFIGURATION,
     LOSS,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -75,7 +75,7 @@ ROWS: Final = (
     row(
         KafkaError.CONCURRENT_TRANSACTIONS,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The coordinator still ends the last transaction of this transactional id.",
         RETRIES,
         "if it stays, look at the partitions of __transaction_state and of the transaction: markers cannot be written "
@@ -89,7 +89,7 @@ ROWS: Final = (
         OPERATOR,
         "A coordinator of the past tries to write transaction markers; the new one has taken over.",
         f"nothing while it passes; if it stays, {BROKER_LOG}",
-        "restart a broker that goes on as coordinator after another one has taken over.",
+        "restart a broker that continues as coordinator after another one has taken over.",
     ),
     row(
         KafkaError.TRANSACTIONAL_ID_NOT_FOUND,
@@ -114,7 +114,7 @@ ROWS: Final = (
         APPLICATION,
         "The broker did not try this part of the request because another part of it failed.",
         "look at the other error in the same response.",
-        "mend what the other error names.",
+        "fix what the other error names.",
     ),
     row(
         KafkaError.INVALID_UPDATE_VERSION,

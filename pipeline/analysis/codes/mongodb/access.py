@@ -24,7 +24,7 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         "The server refused the login: user, password, authSource or mechanism is wrong.",
-        "check user, password and authSource in the connection string of the application. If nobody knows the client, "
+        "check user, password and authSource in the connection string of the application. If the client is unknown, "
         "somebody tries passwords: look at the address.",
         "rotate secrets so that the old and the new user are valid together; authMechanism of the client must be one "
         "of authenticationMechanisms of the server.",

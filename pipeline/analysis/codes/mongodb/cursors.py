@@ -10,7 +10,7 @@ from pipeline.analysis.codes.model import (
     CONFIGURATION,
     HEALTH,
     LOSS,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -129,7 +129,7 @@ ROWS: Final = (
     row(
         251,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The transaction that is to be aborted has ended already.",
         area="transaction",
         api="abortTransaction",
@@ -137,7 +137,7 @@ ROWS: Final = (
     row(
         256,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The transaction is committed already.",
         area="transaction",
     ),

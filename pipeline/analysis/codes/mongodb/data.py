@@ -80,7 +80,7 @@ ROWS: Final = (
             57: "A field's name has a dot in it.",
             116: "The document is larger than the capped collection.",
             10003: "A document in a capped collection must not grow.",
-            171: "Two arrays cannot stand in one compound index.",
+            171: "Two arrays cannot be in one compound index.",
             201: "The index key of the document cannot be built.",
             17280: "The value is too long for the index (before 4.2).",
             218: "The update failed.",

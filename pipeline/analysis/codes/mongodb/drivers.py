@@ -42,7 +42,7 @@ def least_wire_version(driver: str | None, version: str | None) -> int | None:
     """The oldest wire version that a driver accepts of a server; None: it is not known.
 
     Args:
-        driver: as its handshake names it; what stands behind ``|`` or ``/`` is what wraps it.
+        driver: as its handshake names it; what is behind ``|`` or ``/`` is what wraps it.
         version: of the driver, likewise.
     """
     releases = _LEAST.get(_own_name(driver), ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.analysis.codes.model import APPLICATION, CONFIGURATION, LOSS, NOBODY, OPERATOR, REFUSAL, TRANSIENT
+from pipeline.analysis.codes.model import APPLICATION, CONFIGURATION, LOSS, NO_ONE, OPERATOR, REFUSAL, TRANSIENT
 from pipeline.analysis.codes.mongodb.rows import MESSAGE, family, row
 
 _SLOWER: Final = "let the application send less for a while; it repeats after a pause that grows."
@@ -41,7 +41,7 @@ ROWS: Final = (
     ),
     *family(
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "nothing: the operation can be repeated.",
         "if it stays, read the server's log.",
         {
@@ -147,8 +147,8 @@ ROWS: Final = (
             229: "The feature compatibility version must be lowered first.",
             243: "The feature does not fit the upgraded server.",
             258: "The feature compatibility version is not known.",
-            332: "Something that the older release cannot read stands in the way of the downgrade.",
-            400: "Something stands in the way of the upgrade.",
+            332: "Something that the older release cannot read is in the way of the downgrade.",
+            400: "Something prevents the upgrade.",
             51: "The server needs a person's help.",
         },
     ),
@@ -157,6 +157,6 @@ ROWS: Final = (
         OPERATOR,
         "wait for the backup to finish.",
         "run one backup at a time.",
-        {268: "A backup cannot be made now.", 50915: "A checkpoint stands in the way of the backup."},
+        {268: "A backup cannot be made now.", 50915: "A checkpoint is in the way of the backup."},
     ),
 )

@@ -10,7 +10,7 @@ from pipeline.analysis.codes.model import (
     CONFIGURATION,
     HEALTH,
     LOSS,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -104,7 +104,7 @@ ROWS: Final = (
     row(
         134,
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "The member has no snapshot yet that a majority has, as just after its start.",
         "nothing while it passes: the driver repeats the read.",
         "if it stays, look for members that do not replicate: `rs.status()`.",
@@ -217,7 +217,7 @@ ROWS: Final = (
     ),
     *family(
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "nothing: whoever asked closed the connection.",
         "if it is frequent, look for clients that give up early (socketTimeoutMS).",
         {279: "The client closed its connection while the command ran."},

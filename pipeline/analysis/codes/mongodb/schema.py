@@ -9,7 +9,7 @@ from pipeline.analysis.codes.model import (
     CLIENT,
     CONFIGURATION,
     HEALTH,
-    NOBODY,
+    NO_ONE,
     OPERATOR,
     REFUSAL,
     TRANSIENT,
@@ -31,7 +31,7 @@ ROWS: Final = (
     row(
         26,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The collection that is to be dropped is not there.",
         area="data state",
         api="drop",
@@ -41,14 +41,14 @@ ROWS: Final = (
         REFUSAL,
         APPLICATION,
         "A collection or view of this name exists already.",
-        "use another name, or drop the old collection if nobody needs it.",
+        "use another name, or drop the old collection if it is not needed.",
         "let one place create collections.",
         area="data state",
     ),
     row(
         48,
         HEALTH,
-        NOBODY,
+        NO_ONE,
         "The collection exists already.",
         "nothing, if the application creates its collections at each start.",
         "look whether it is there (listCollections) before creating it.",
@@ -71,7 +71,7 @@ ROWS: Final = (
     ),
     *family(
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "nothing: repeat the command when the other one has finished.",
         "make one change of a collection at a time.",
         {
@@ -149,7 +149,7 @@ ROWS: Final = (
     ),
     *family(
         TRANSIENT,
-        NOBODY,
+        NO_ONE,
         "nothing: repeat the command when the move has ended.",
         "move chunks and change shard keys at quiet times.",
         {

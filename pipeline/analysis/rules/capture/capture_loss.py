@@ -105,7 +105,7 @@ class CaptureLoss(Rule):
     def detect(cls, sources: Sources, settings: RuleThresholds) -> list[Finding]:
         """Apply the rule: one finding for each agent and server; exchanges show to which server a connection went.
 
-        Connections of which one direction alone was captured are findings of their own: TCP acknowledges bytes of the
+        Connections with only one captured direction are findings of their own: TCP acknowledges bytes of the
         other direction, of which no frame was seen.
         """
         if not sources.tables.any(f"FROM gaps WHERE {IS_LOSS} OR {_OF_NO_CONNECTION}"):
@@ -117,7 +117,7 @@ class CaptureLoss(Rule):
 
 
 NOTHING_READ = "connections without exchanges"
-"""Ends the subject of losses of connections of which no exchange is known."""
+"""Ends the subject of losses of connections without a known exchange."""
 
 _OF_NO_CONNECTION = f"regexp_matches(connection_id, '^({FILE}|{INTERFACE}|{STRANGERS})')"
 _LOSSES = f"""
@@ -179,16 +179,16 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
         )
     elif row.connection_id.startswith(STRANGERS):
         summary = (
-            f"The capture agent {row.agent_id} did not look at {pluralize(row.bytes_lost, 'byte')} of connections of "
-            f"which nothing had been answered, from {clock(row.first_us)} to {clock(row.last_us)} UTC: too many of "
+            f"The capture agent {row.agent_id} did not look at {pluralize(row.bytes_lost, 'byte')} of connections "
+            f"without any answer, from {clock(row.first_us)} to {clock(row.last_us)} UTC: too many of "
             "them cost too much to read, as in a flood or a scan. What was answered before was read."
         )
     else:
         name = row.connection_id.removeprefix(INTERFACE).split(":")[0]
         summary = (
             f"The kernel dropped {pluralize(row.packets, 'packet')} of the interface {name} before the capture agent "
-            f"{row.agent_id} could read them, noticed from {clock(row.first_us)} to {clock(row.last_us)} UTC; of "
-            "which connections nobody knows."
+            f"{row.agent_id} could read them, noticed from {clock(row.first_us)} to {clock(row.last_us)} UTC; "
+            "their connections are unknown."
         )
     return Finding(
         rule=CaptureLoss.name, severity="warning", subject=f"{row.agent_id}/{row.connection_id}",

@@ -149,7 +149,7 @@ _SIGNS: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """A server of which clients expect another protocol.
+    """A server from which clients expect another protocol.
 
     ``speaks`` is empty where it only closes; ``is_tls``: and speaks TLS on other connections.
     """

@@ -97,7 +97,7 @@ class Bundle:
         return all(self.named.get(kind, nothing) & other.named.get(kind, nothing) for kind in kinds)
 
     def is_same_client(self, other: Bundle) -> bool:
-        """Whether a name of a client that both have means one client: not on hosts of which they share none.
+        """Whether a name of a client that both have means one client: not on hosts that they do not share.
 
         Names that libraries give mean nothing without a host.
         """

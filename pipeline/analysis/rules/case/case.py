@@ -176,7 +176,7 @@ class Case:
 
     @cached_property
     def first_us(self) -> int:
-        """When the first of all findings began, µs since the epoch."""
+        """When the earliest finding began, µs since the epoch."""
         return min(one.first_us for one in self.tree.findings)
 
     @cached_property
@@ -207,7 +207,7 @@ class Case:
 
     @property
     def markers(self) -> int:
-        """Transaction markers that stand between these records, as far as they are known."""
+        """Transaction markers that are between these records, as far as they are known."""
         findings = self._counted.findings if self._counted else ()
         stated = (one.details.get(MARKERS) for one in findings if "records_behind" in one.details)
         return sum(number for number in stated if isinstance(number, int))
@@ -317,7 +317,7 @@ def waiting(records: int) -> str:
 
 
 def begun(text: str) -> str:
-    """As a sentence begins, but for the names of properties and commands, which are copied as they stand."""
+    """As a sentence begins, but for the names of properties and commands, which are copied unchanged."""
     return text if _NAME.match(text) else f"{text[:1].upper()}{text[1:]}"
 
 

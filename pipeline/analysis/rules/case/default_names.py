@@ -1,4 +1,4 @@
-"""Names that a client library gives when nobody chooses one; strangers share them."""
+"""Names that a client library gives when none is configured; strangers share them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULTS = re.compile(
 """client.id of librdkafka, Sarama, KafkaJS, franz-go, kafka-go, ruby-kafka, kafka-python, aiokafka, the Java clients
 and Kafka's tools, with what libraries add to them (version, role, number); names of MongoDB's drivers.
 
-libmongoc names what stands upon it, as PHP: ``mongoc / ext-mongodb:PHPLIB``."""
+libmongoc names what is upon it, as PHP: ``mongoc / ext-mongodb:PHPLIB``."""
 
 
 def is_default_name(name: str) -> bool:

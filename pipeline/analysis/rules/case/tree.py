@@ -14,7 +14,7 @@ SAME = "it is the same trouble"
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A cause, an effect, and the kinds of names of which they must share one each, beside their cluster.
+    """A cause, an effect, and the kinds of names that they must share, beside their cluster.
 
     Attributes:
         because: how the one leads to the other, as the end of "the second follows from the first: …".

@@ -105,7 +105,7 @@ _CANDIDATES = f"""
 
 
 _HELLO_BYTES = 4_000
-"""Within so many characters a reply to hello names the members."""
+"""Within this many characters a reply to hello names the members."""
 
 
 _HALVES_ASKED = {

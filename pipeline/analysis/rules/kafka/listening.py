@@ -1,4 +1,4 @@
-"""Until when a cluster was listened to: what nobody listened to is not silent."""
+"""Until when a cluster was captured: what was not captured is not silent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS
 
 DEAF_US = 300_000_000
-"""Each client asks for metadata as often (metadata.max.age.ms): where nothing was seen for longer, nobody listened."""
+"""Each client asks for metadata as often (metadata.max.age.ms): longer without a request means not captured."""
 _MINUTE_US = 60_000_000
 
 
@@ -21,7 +21,7 @@ class Listening:
         self._breaks = _breaks(sources)
 
     def silent_since_us(self, server: str, until_us: int) -> int | None:
-        """Since when nothing was seen of a broker, if that is long: it was silent, or nobody listened to it."""
+        """Since when nothing was seen of a broker, if that is long: it was silent, or not captured."""
         last_us = self._sources.server_ends.get(server, until_us)
         return last_us if until_us - last_us > DEAF_US else None
 

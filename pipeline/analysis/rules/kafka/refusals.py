@@ -1,4 +1,4 @@
-"""Requests that a broker refused with a code of which no rule of its own knows more.
+"""Requests that a broker refused with a code that has no rule of its own.
 
 A table of error codes says what each of them means (pipeline.analysis.codes); rules look more closely at some codes, as
 answers of some apis. All others are symptoms of one rule, so that no code at no api goes unreported.
@@ -108,7 +108,7 @@ def refusals(api_key: int, error_codes: tuple[int, ...], request: Json, response
 
     Args:
         api_key: of the request.
-        error_codes: all that stand anywhere in the answer, each once.
+        error_codes: all that are anywhere in the answer, each once.
         request, response: bodies, whole or not.
     """
     for code in error_codes:

@@ -1,7 +1,7 @@
 """Refused commits that were made good: by the member, which commits again, or by the partition's next owner.
 
 A rebalance refuses commits that were under way, and a member whose epoch has moved on (KIP-848) learns of it by
-STALE_MEMBER_EPOCH: both go on at their next period.
+STALE_MEMBER_EPOCH: both continue at their next period.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _answering(x: Exchange, slow_us: int) -> Iterator[Symptom]:
 
 
 def _only_topic(x: Exchange) -> str | None:
-    """The topic of a Produce of one topic: of several nobody knows which was waited for."""
+    """The topic of a Produce of one topic: of several it is unknown which was waited for."""
     topics = (
         {at.topic or at.topic_id for at, _ in produce_requests(x.request)} if x.api_key == ApiKey.PRODUCE else set()
     )

@@ -47,7 +47,7 @@ STALE_METADATA_SECONDS: Final[Any] = Field(
 )
 RETRY_WITHOUT_SUCCESS_SECONDS: Final[Any] = Field(
     default=30.0,
-    description="How long a client asks in vain, for a topic or of a broker that does not lead, until it is a "
+    description="How long a client asks without success, for a topic or of a broker that does not lead, until it is a "
     "warning: until then topics are made and metadata spread",
 )
 REFUSED_AGAIN_TIMES: Final[Any] = Field(

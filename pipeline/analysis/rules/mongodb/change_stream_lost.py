@@ -1,4 +1,4 @@
-"""Rule ``change_stream_lost``: a change stream, or a tailable cursor, cannot go on from where it was.
+"""Rule ``change_stream_lost``: a change stream, or a tailable cursor, cannot continue from where it was.
 
 Evidence: ChangeStreamHistoryLost, ChangeStreamFatalError and InvalidResumeToken in the reply to the aggregate that
 resumes or to a getMore, CappedPositionLost in that to a getMore. Drivers do not resume after them
@@ -32,13 +32,13 @@ _HISTORY_LOST, _INVALID_TOKEN, _POSITION_LOST = 286, 260, 136
 
 
 class ChangeStreamLost(Rule):
-    """A change stream cannot go on from where it was: events are not delivered."""
+    """A change stream cannot continue from where it was: events are not delivered."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
 
         stream_losses: Count = Field(
-            default=1, description="Errors after which a change stream of one application cannot go on"
+            default=1, description="Errors after which a change stream of one application cannot continue"
         )
 
     name = "change_stream_lost"
@@ -82,10 +82,10 @@ _ROWS: Final = f"""
             CASE WHEN coalesce(application, driver) IS NULL THEN coalesce(client, '') ELSE '' END AS address,
             client_ip, epoch_us(ts) AS us, exchange_id, command, error_code, error_name, cursor_left, is_awaiting, ok
         FROM commands WHERE command IN {READS_STREAMS}
-    ), hurt AS (
+    ), affected AS (
         SELECT DISTINCT server, namespace, application, client_ip, address FROM placed WHERE error_code IN {STREAM_LOST}
     )
-    SELECT * FROM placed SEMI JOIN hurt USING (server, namespace, application, client_ip, address)
+    SELECT * FROM placed SEMI JOIN affected USING (server, namespace, application, client_ip, address)
     ORDER BY server, namespace, application, client_ip, address, us, exchange_id
 """
 
@@ -95,7 +95,7 @@ def _stream(row: Row) -> tuple[str, ...]:
 
 
 def losses(rows: Sequence[Row]) -> list[list[Row]]:
-    """The errors of one application, in order of time, cut where it began a stream anew and read from it."""
+    """The errors of one application, in order of time, cut where it began a stream again and read from it."""
     found: list[list[Row]] = []
     is_anew, reads = True, False
     for row in rows:
@@ -128,11 +128,11 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: ChangeStreamLos
         f"The change stream of {name} at {first.client_ip} on {first.namespace} was lost at {clock(first.us)} UTC "
         f"({', '.join(errors)}, {times}): {_WHY.get(first.error_code, 'the server cannot go on with it')}",
         f"It had read last at {clock(before[-1])} UTC, {seconds(first.us - before[-1])} before" if before else "",
-        f"It began a stream anew at {clock(anew.us)} UTC: what happened between is not in it"
+        f"It opened a new stream at {clock(anew.us)} UTC: what happened between is not in it"
         if anew
         else "No new stream was seen: later events are not delivered"
         if is_known
-        else "Whether it began anew on another connection is unknown: its handshake was not captured",
+        else "Whether it started over on another connection is unknown: its handshake was not captured",
     ]
     return Finding(
         rule=ChangeStreamLost.name, severity="critical" if is_lasting else "warning",

@@ -30,7 +30,7 @@ class ShareThresholds(Protocol):
 
 
 def many_of(sources: Sources, rule: str, least: int) -> list[Episode]:
-    """Episodes of a rule with so many symptoms."""
+    """Episodes of a rule with this many symptoms."""
     return [e for e in sources.episodes.get(rule, ()) if e.times >= least]
 
 

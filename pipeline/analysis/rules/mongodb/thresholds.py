@@ -11,5 +11,5 @@ MONGO_FAILURE_SHARE: Final[Any] = Field(
     description="Share of what an application sent meanwhile that must fail, or be repeated, for a warning",
 )
 MONGO_FAILURE_RUN: Final[Any] = Field(
-    default=10, description="Or so many failures or repeats of an application without a success between them"
+    default=10, description="Or this many failures or repeats of an application without a success between them"
 )

@@ -67,7 +67,7 @@ class Found:
 
 
 def errors_seen(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Found]:
-    """Errors of the span and in how many exchanges each stands, the most frequent first."""
+    """Errors of the span and the number of exchanges with each, the most frequent first."""
     rows = rows_if_there(connection, _ERRORS, scope, most=MOST_NAMES)
     return [Found("error", row["name"], row["n"]) for row in rows]
 

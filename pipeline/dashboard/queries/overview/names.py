@@ -26,7 +26,7 @@ TRANSACTION, NAMESPACE, SERVER, CONNECTION, EXCHANGE = "transaction", "namespace
 KINDS = (GROUP, TOPIC, PARTITION, CLIENT, HOST, TRANSACTION, NAMESPACE, SERVER, CONNECTION, EXCHANGE)
 """In the order in which they are shown."""
 COUNTED = (GROUP, PARTITION, CLIENT, TRANSACTION, NAMESPACE, SERVER)
-"""Those of which is shown how many have nothing."""
+"""Those shown with how many have nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _partitions(places: Iterable[dict[str, Any]]) -> list[Name]:
 
 
 def matching(known: Iterable[Name], text: str) -> list[Name]:
-    """Names in which a text stands, in any case; of each kind those first that are it, then those that begin with it.
+    """Names in which a text is, in any case; of each kind those first that are it, then those that begin with it.
 
     Args:
         known: names.
@@ -165,7 +165,7 @@ def ids_like(connection: duckdb.DuckDBPyConnection, scope: Scope, text: str) -> 
         which = "client_ip = $ip AND client_port = $port"
         values: dict[str, Any] = {"ip": address[1], "port": int(address[2])}
     elif _CONNECTION_ID.fullmatch(wanted):
-        # Of sorted texts those that begin with it lie between it and it with a character behind all of its own.
+        # Of sorted texts those that begin with it are between it and it with a character behind all of its own.
         which, values = "connection_id BETWEEN $text AND $behind", {"text": wanted, "behind": wanted + "g"}
     else:
         return []

@@ -108,7 +108,7 @@ def _over_time(
 
 
 def _share_seen(connection: duckdb.DuckDBPyConnection, scope: Scope, row: dict[str, Any]) -> SharesSeen | None:
-    """Of a share group's partitions that it is about the one of which most records were not acknowledged."""
+    """Of a share group's partitions that it is about the one with the most unacknowledged records."""
     try:
         known = shares(connection, scope)
     except UserError:  # exchanges lack, or cannot be read: a group that commits offsets is shown all the same

@@ -1,4 +1,4 @@
-"""What grows while an incident goes on: a line for each of lag, records held back, latency, or how often it came."""
+"""What grows while an incident continues: a line for each of lag, records held back, latency, or how often it came."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Trend:
 
 _IS_STATED = f"{IS_STABLE_STATED} AND last_stable_high_watermark IS NOT NULL"
 """Both from one response: what is known from elsewhere of the end of the log says nothing of what is held back."""
-# Each place by itself: its rows lie together, so that most files are not read.
+# Each place by itself: its rows are together, so that most files are not read.
 _OFFSETS = f"""
 SELECT least($points - 1, floor($points * epoch(ts - $start) / epoch($end - $start)))::INT AS point,
   arg_max(high_watermark, (ts, exchange_id, ordinal)) FILTER (high_watermark IS NOT NULL) AS high_watermark,
@@ -130,7 +130,7 @@ def _span(row: dict[str, Any]) -> Scope:
 
 
 def merged(spans: Iterable[Scope]) -> list[Scope]:
-    """The times that are in any of these spans, each once and in order: what lies between them is not read."""
+    """The times that are in any of these spans, each once and in order: what is between them is not read."""
     found: list[Scope] = []
     for span in sorted(spans, key=lambda span: span.start):
         if found and span.start <= found[-1].end:
@@ -188,7 +188,7 @@ def lags_of(stated: Sequence[dict[str, Any]]) -> list[tuple[int, int, int]]:
 
     Args:
         stated: rows with ``point``, an index, in its order, ``high_watermark`` and ``stood``, the last statement of the
-            group: its ``lag``, ``high`` and ``committed``; None where nothing was stated: it stands as it was then.
+            group: its ``lag``, ``high`` and ``committed``; None where nothing was stated: it is as it was then.
     """
     known = {row["point"]: row for row in stated}
     high = stood = None
@@ -227,7 +227,7 @@ def held_back(stated: Sequence[dict[str, Any]], markers: Sequence[int]) -> list[
 
     Args:
         stated: rows with ``point``, an index, in its order, ``last_stable_offset`` and ``last_stable_high_watermark``,
-            each None where nothing was stated: it stands as it was then.
+            each None where nothing was stated: it is as it was then.
         markers: offsets of transaction markers, in order: they hold no records.
     """
     known = {row["point"]: row for row in stated}

@@ -1,1 +1,1 @@
-"""Where groups stand: partitions over time, members and owners, rebalances, transactions, share groups."""
+"""Where groups are: partitions over time, members and owners, rebalances, transactions, share groups."""

@@ -1,4 +1,4 @@
-"""Lists all groups and topics as they stood at the end of a span, by the functions that ``wirelake top`` has."""
+"""Lists all groups and topics as they were at the end of a span, by the functions that ``wirelake top`` has."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _of_cluster(connection: duckdb.DuckDBPyConnection, scope: Scope, row: Mappin
 
 
 def state_of(now: GroupNow, *, is_stuck: bool) -> tuple[str, bool]:
-    """How a group stands, in words, and whether that is well; the worst that holds.
+    """The state of a group, in words, and whether that is well; the worst that holds.
 
     Args:
         now: its figures.
@@ -134,7 +134,7 @@ def state_of(now: GroupNow, *, is_stuck: bool) -> tuple[str, bool]:
 def all_topics(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
     """All topics at the end of the span: those first whose worst group is furthest behind.
 
-    Each with ``cluster``, ``topic``, ``partitions`` (of which something was seen), ``added`` (offsets by which their
+    Each with ``cluster``, ``topic``, ``partitions`` (those that were seen), ``added`` (offsets by which their
     ends grew), ``groups``, ``lag`` and ``worst`` (of the group that is furthest behind on one partition), ``last_ts``.
 
     Raises:

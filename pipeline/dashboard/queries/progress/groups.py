@@ -231,7 +231,7 @@ class GroupSeen:
 
 
 def groups(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Group]:
-    """Groups of which something was seen in the span, most first."""
+    """Groups seen in the span, most first."""
     rows = _ask_parts(connection, _GROUPS, (_OF_TIMELINE, _OF_STATES), scope, most=MOST_GROUPS)
     return [Group(row["cluster"], row["group_id"]) for row in rows]
 

@@ -1,7 +1,7 @@
 """When the last stable offset stayed behind the high watermark, i.e. a transaction was open: spans, hatched.
 
 Pure: rows in, rows out. What a Fetch response states of both (KIP-98) holds until the next one; what comes after the
-last nobody knows.
+last is unknown.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A span in which the last stable offset stood at one offset below the high watermark.
+    """A span in which the last stable offset was at one offset below the high watermark.
 
     Attributes:
-        last_stable_offset: where it stood: the first offset of the transaction that holds it.
+        last_stable_offset: where it was: the first offset of the transaction that holds it.
         since: the first response that states it.
         until: the first response that states something else, or the last one of all.
         stated: what was stated meanwhile, in order.
@@ -52,7 +52,7 @@ class Hold:
 
     @property
     def seconds(self) -> float:
-        """How long it was seen to stand."""
+        """How long it was seen not to move."""
         return (self.until - self.since).total_seconds()
 
     @property

@@ -17,7 +17,7 @@ MEMBERS = 6
 OTHERS = "others"
 """What all further members are called together."""
 _RESTARTS = 3
-"""Of so many lives one after the other a client was restarted."""
+"""Of this many lives one after the other a client was restarted."""
 _TAIL = 6
 """Characters of a member id that distinguish members of one client id."""
 
@@ -68,7 +68,7 @@ def _first(keys: Sequence[Key], most: int, restarted: Collection[str]) -> list[K
 
 
 def restarted_clients(owned: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Client ids that came again and again, each time as one other member: a process that dies and is started anew.
+    """Client ids that came again and again, each time as one other member: a process that dies and is started again.
 
     Args:
         owned: ``client_id``, ``member_id``, ``owned_from``, ``owned_until`` of partitions.

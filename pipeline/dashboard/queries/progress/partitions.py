@@ -1,4 +1,4 @@
-"""Where groups and partitions stand, and who committed what: ``gold.offset_timeline`` and the views on it."""
+"""Where groups and partitions are, and who committed what: ``gold.offset_timeline`` and the views on it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ LIMIT $most
 
 
 def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
-    """Where each group stood at the end of the span: the rows of ``consumer_lag``, stuck ones first, then by lag.
+    """Where each group was at the end of the span: the rows of ``consumer_lag``, stuck ones first, then by lag.
 
     Beside its columns: ``is_stuck`` (``stuck_partitions`` has it) and ``is_held`` (``open_transactions``).
 
@@ -197,7 +197,7 @@ def trouble(row: dict[str, Any]) -> str:
 
 
 def places(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[Place]:
-    """Partitions and groups of which something was seen in the span; of very many those of which most was seen."""
+    """Partitions and groups seen in the span; of very many those seen most."""
     return [
         Place(row["cluster"], row["topic"], row["partition"], row["group_id"])
         for row in ask_rows(connection, _PLACES, scope, most=MOST_PLACES)

@@ -1,7 +1,7 @@
 """How a group came to each generation: who asked when, how long each waited, and who was waited for.
 
-Of the classic protocol from JoinGroup: the coordinator answers nobody before all members that it knows have asked, or
-their time is up. In the consumer protocol (KIP-848) nobody waits for others; there a generation is an epoch that
+Of the classic protocol from JoinGroup: the coordinator answers no one before all members that it knows have asked, or
+their time is up. In the consumer protocol (KIP-848) no member waits for others; there a generation is an epoch that
 members reach one by one.
 """
 
@@ -97,8 +97,9 @@ class Rebalance:
         ended: the last member had its assignment, as far as that was seen.
         waits: of its members, the first to ask first; empty where members join by heartbeats.
         members: that took part.
-        culprit: client id and member id of who was waited for; None if it is nobody: the coordinator itself waits, as
-            for the first members of a group (``group.initial.rebalance.delay.ms``), or nobody waited for long.
+        culprit: client id and member id of who was waited for; None if it is no member: the coordinator itself waits,
+        as
+            for the first members of a group (``group.initial.rebalance.delay.ms``), or no one waited for long.
         why: in words, what the culprit did; empty without one.
     """
 
@@ -165,7 +166,7 @@ def _culprit(one: Round, late: Late | None) -> tuple[tuple[str, str] | None, str
         who = late.client_id or "", late.member
         if late.is_silent:
             return who, "was silent and had not left"
-        return who, "went on with its work" + (" and asked late" if late.rejoined_us else " and did not ask")
+        return who, "continued with its work" + (" and asked late" if late.rejoined_us else " and did not ask")
     member, (asked, _) = max(one.joins.items(), key=lambda item: (item[1][0], item[0]))
     if len(one.joins) > 1 and asked - one.first_us >= _LATE_SHARE * (one.last_us - one.first_us) > 0:
         return (one.named[member][0] or "", member), "asked last"

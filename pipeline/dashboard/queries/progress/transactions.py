@@ -33,7 +33,7 @@ ORDER BY h.records_held_back DESC, h.topic, h.partition
 LIMIT $most
 """  # noqa: S608 - our own view
 
-# Where nothing is seen of a cluster for long, nobody knows how long its transactions stay open, as the rule has it.
+# Where nothing is seen of a cluster for long, it is unknown how long its transactions stay open, as the rule has it.
 _OPEN = f"""
 WITH minutes AS (
   SELECT cluster, min(ts) AS first_ts, max(ts) AS last_ts FROM gold.offset_timeline

@@ -17,7 +17,7 @@ _NAMES = (
 )  # fmt: skip
 """Fields that name a part of a list, the first that all parts have and that names each but once."""
 _MOST_DEPTH = 60
-"""Levels of a value that are looked into; what lies deeper is compared as a whole."""
+"""Levels of a value that are looked into; what is deeper is compared as a whole."""
 _ABSENT = object()
 
 

@@ -1,4 +1,4 @@
-"""What stands in an exchange, and what it states: ``silver.exchanges`` and its raw frames."""
+"""What is in an exchange, and what it states: ``silver.exchanges`` and its raw frames."""
 
 from __future__ import annotations
 

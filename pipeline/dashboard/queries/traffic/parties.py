@@ -22,7 +22,7 @@ from pipeline.humanize import pluralize
 MOST = 36
 """Messages that one picture shows."""
 _FEW = 2
-"""Of a message that repeats so many are shown, and the last one."""
+"""Of a message that repeats this many are shown, and the last one."""
 _MOST_TURNS = 20
 """Where more changed hands than this, changing hands is what repeats."""
 _PAUSE = timedelta(seconds=3)

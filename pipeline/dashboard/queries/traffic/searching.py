@@ -2,7 +2,7 @@
 
 The span is walked backward in windows that grow, until so many are found that a page is full and counts mean
 something, or until it took so long that a person should be asked. Of the windows only what is counted is read; all of
-an exchange, with its bodies, only of those on the page. Names that stand inside messages (topics, groups, transactions,
+an exchange, with its bodies, only of those on the page. Names inside messages (topics, groups, transactions,
 namespaces) are looked up in the tables of what exchanges state.
 """
 
@@ -70,7 +70,7 @@ class Search:
             or ``?``.
         connection_id: or its beginning.
         error: name of an error, or ``ANY_ERROR``.
-        topic: name or id of a Kafka topic of which the exchange states something.
+        topic: name or id of a Kafka topic that the exchange is about.
         partition: index, of that topic or any.
         group_id: consumer or share group that it names.
         transactional_id: that it names.
@@ -99,7 +99,7 @@ class Search:
 
     @property
     def asks_what_is_stated(self) -> bool:
-        """Whether it asks for names that stand inside messages."""
+        """Whether it asks for names inside messages."""
         return any(True for _ in self._stated())
 
     def parameters(self) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from decoder.model import MIDWAY
 
 Kind = Literal["opened", "lost", "joined", "request", "response", "again", "full", "ended"]
 _KINDS: Mapping[str, int] = {kind: number for number, kind in enumerate(get_args(Kind))}
-"""In the order in which they stand where they come at one time."""
+"""In the order in which they are where they come at one time."""
 
 _PAUSES = 8
-"""A pause is so many times as long as what usually lies between two steps of the same connection …"""
+"""A pause is so many times as long as what usually is between two steps of the same connection …"""
 _LEAST_PAUSE = timedelta(milliseconds=20)
 """… and no shorter than this."""
 
@@ -41,7 +41,7 @@ class Step:
         after: time since the step before; None for the first.
         is_pause: whether that is much longer than usual on this connection.
         is_wrong: whether a response has an error, or what was sent could not be read.
-        direction: of a loss, and of what TCP did: ``request``: from the client; empty where nobody knows. That of a
+        direction: of a loss, and of what TCP did: ``request``: from the client; empty where unknown. That of a
             request or response is its kind.
     """
 
@@ -64,7 +64,7 @@ class Wait:
     Attributes:
         exchange_id: of both.
         first, last: their places; of one that has no answer the last place of all.
-        lane: from 0, so that waits that overlap (pipelined requests) lie beside each other.
+        lane: from 0, so that waits that overlap (pipelined requests) are beside each other.
         ending: ``answered``; ``open``: not answered yet; ``closed``: the connection ended before; ``unknown``.
         latency: last byte of the request to first byte of the response; None without one.
         is_wrong: whether the answer is an error.

@@ -18,7 +18,7 @@ from pipeline.dashboard.web.parts.rules import rule_page, rule_title
 from pipeline.humanize import pluralize
 
 _OPENED = 3
-"""Findings that stand open when the page is drawn: the first, if they are critical."""
+"""Findings that are open when the page is drawn: the first, if they are critical."""
 
 
 def draw(here: PageContext) -> None:

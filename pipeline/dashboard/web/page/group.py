@@ -103,7 +103,7 @@ def draw(here: PageContext) -> None:
 
 
 def _groups(here: PageContext, scope: Scope) -> tuple[list[Group], shares.Shares]:
-    """Those of which something was seen in a span, share groups last; and what share groups did."""
+    """Those seen in a span, share groups last; and what share groups did."""
     there = groups.groups(here.connection, scope)
     sharing = shares.shares(here.connection, scope)
     return there + [one for pair in sharing.groups if (one := Group(*pair)) not in there], sharing
@@ -213,7 +213,7 @@ def _share(here: PageContext, known: shares.Shares, group: Group) -> None:
 
 
 def _places(known: shares.Shares, group: Group) -> list[SharePlace]:
-    """Partitions of a share group of which something was seen."""
+    """Partitions of a share group that were seen."""
     return sorted(
         place
         for place in {*known.delivered, *known.starts}

@@ -1,4 +1,4 @@
-"""The page that lists all groups and topics: how each stands, the worst first, each row a link to its own page."""
+"""The page that lists all groups and topics: the state of each, the worst first, each row a link to its own page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUPS = (
     Column("group_id", "group"),
     Column("state", "state"),
     Column("members", "members", "number", "Seen in the last 15 minutes of the cluster, without those that left."),
-    Column("partitions", "partitions", "number", "Of which its lag is known."),
+    Column("partitions", "partitions", "number", "The partitions with a known lag."),
     Column("lag", "lag", "number", "Records that it has not committed, without transaction markers."),
     Column("trend", "trend", "trend", "Records by which the lag grows each second, from commit to commit."),
     Column("behind_s", "oldest waits", "duration", "Age of the oldest record that is not committed."),
@@ -31,7 +31,7 @@ _GROUPS = (
 )
 _TOPICS = (
     Column("topic", "topic"),
-    Column("partitions", "partitions", "number", "Of which something was seen."),
+    Column("partitions", "partitions", "number", "The partitions that were seen."),
     Column("groups", "groups", "number", "That committed offsets of it."),
     Column("worst", "group furthest behind"),
     Column("lag", "its lag", "number", "Records, on the partition where it is furthest behind."),

@@ -21,7 +21,7 @@ from pipeline.humanize import duration, number, pluralize, size
 from pipeline.lake.incident_notes import read_notes
 
 _TRENDS = 10
-"""Incidents of which is drawn what grows: the first."""
+"""Incidents whose growth is drawn: the first."""
 _WORDS = {
     "group": ("group", "groups"), "partition": ("partition", "partitions"), "client": ("client", "clients"),
     "transaction": ("transactional id", "transactional ids"), "namespace": ("MongoDB namespace", "MongoDB namespaces"),

@@ -46,7 +46,7 @@ _CURSORS = (
     Column("failed", "failed", "number", "The last getMore was answered with an error."),
     Column("open", "open", "number", "No end was seen in this time range."),
     Column("longest_open", "the longest for", "duration"),
-    Column("opened_before", "opened before", "number", "Of which only reads were seen."),
+    Column("opened_before", "opened before", "number", "Only reads were seen."),
 )
 _OPEN = (
     Column("application", "application"),

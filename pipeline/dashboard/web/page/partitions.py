@@ -1,4 +1,4 @@
-"""The page of partitions: the picture of one, who committed what, and where all groups stand."""
+"""The page of partitions: the picture of one, who committed what, and where all groups are."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _NAMES: dict[str, Callable[[Place], str]] = {
     "group": lambda place: _group(place.group_id), "topic": lambda place: place.topic,
     "partition": lambda place: str(place.partition), "cluster": lambda place: place.cluster,
 }  # fmt: skip
-"""Of a partition and group what stands in the address."""
+"""Of a partition and group what is in the address."""
 
 
 def draw(here: PageContext) -> None:
@@ -121,7 +121,7 @@ def draw(here: PageContext) -> None:
         if named is None and place is not None:
             _standing(standing)
         else:
-            link("partitions", "Where all groups stand", "format_list_numbered")
+            link("partitions", "Where all groups are", "format_list_numbered")
 
 
 def _named(here: PageContext) -> Place | None:
@@ -134,7 +134,7 @@ def _named(here: PageContext) -> Place | None:
 
 
 def _standing(standing: list[dict[str, Any]]) -> None:
-    st.header("Where all groups stand", anchor=False, help="At the end of the time range; the worst first.")
+    st.header("Where all groups are", anchor=False, help="At the end of the time range; the worst first.")
     if not standing:
         st.info("No consumer group committed in this time range.")
         return
@@ -171,7 +171,7 @@ def _choose(here: PageContext, standing: list[dict[str, Any]], places: list[Plac
 
 
 def _say_absent(here: PageContext, key: str, chosen: dict[str, str]) -> None:
-    """That what the address names was not seen, or not of what stands to its left."""
+    """That what the address names was not seen, or not of what is to its left."""
     chosen = {name: value for name, value in chosen.items() if name in st.query_params}
     of = " of ".join(f"{name} {code(chosen[name])}" for name in reversed(_KEYS) if name in chosen)
 
@@ -181,7 +181,7 @@ def _say_absent(here: PageContext, key: str, chosen: dict[str, str]) -> None:
         return {_NAMES[key](place) for place in fitting}
 
     say_absent(here, "partitions", f"{key} of {of} named" if of else key, key, names)
-    link("partitions", "Where all groups stand", "format_list_numbered")
+    link("partitions", "Where all groups are", "format_list_numbered")
 
 
 def _worst_group(standing: list[dict[str, Any]], places: list[Place]) -> str | None:
@@ -221,7 +221,7 @@ def _committers(here: PageContext, place: Place) -> None:
     who = partitions.committers(here.connection, here.scope, place)
     st.header("Who committed what", anchor=False)
     if not who:
-        st.info(f"Nobody committed this partition in the name of {code(place.group_id)} in this time range.")
+        st.info(f"This partition was never committed in the name of {code(place.group_id)} in this time range.")
         return
     total = sum(row["accepted"] for row in who)
     rejected = sum(row["rejected"] for row in who)

@@ -53,7 +53,7 @@ def draw(here: PageContext) -> None:
     complete_names(here.connection)
     if asked:
         st.session_state[_ASKED] = sql
-    # What only stands in the address was written by whoever made the link, to be read before it is run.
+    # What only is in the address was written by whoever made the link, to be read before it is run.
     if st.session_state.get(_ASKED) == sql:
         _answer(sql, limits)
     elif "sql" in st.query_params:

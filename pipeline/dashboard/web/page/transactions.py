@@ -103,7 +103,7 @@ def _held(here: PageContext, name: str | None) -> None:
         with st.container(border=True):
             partition = code(f"{row['topic']}-{row['partition']}")
             st.markdown(
-                f"{partition} stands at {number(row['last_stable_offset'])} for at least "
+                f"{partition} stays at {number(row['last_stable_offset'])} for at least "
                 f"**{duration(row['held_seconds'])}**: {_culprit(row)} is open. "
                 f"**{pluralize(row['records_held_back'], 'record')}**"
                 f"{less_markers(row['records_held_back'], row['transaction_markers'])} up to "

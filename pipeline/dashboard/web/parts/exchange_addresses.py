@@ -27,7 +27,7 @@ def compare_address(exchange_id: str, other_id: str | None = None, near: datetim
 
 
 def moment_of(text: str | None) -> datetime | None:
-    """The time that stands in an address; with no zone it is UTC. None: none, or what stands there is no time."""
+    """The time that is in an address; with no zone it is UTC. None: none, or what is there is no time."""
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
     except ValueError:
@@ -36,7 +36,7 @@ def moment_of(text: str | None) -> datetime | None:
 
 
 def in_address(ts: datetime) -> str:
-    """A time as it stands in an address, to the microsecond: UTC, whoever looks."""
+    """A time as it is in an address, to the microsecond: UTC, whoever looks."""
     return f"{ts.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 

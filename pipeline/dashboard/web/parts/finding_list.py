@@ -20,7 +20,7 @@ from pipeline.dashboard.web.parts.table import table
 from pipeline.humanize import pluralize
 
 ALIKE = 3
-"""From so many on, findings of one rule and one cause are a table."""
+"""From this many on, findings of one rule and one cause are a table."""
 _COLUMNS = (
     Column("subject", "about"),
     Column("library", "library"),

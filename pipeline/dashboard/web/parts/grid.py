@@ -20,7 +20,7 @@ Kind = Literal["text", "time", "number", "ms", "duration", "size", "yes", "rate"
 _NOTHING = "-"
 _ROW = 35
 _SCROLL_BAR = 14
-"""Pixels of a row, and of what lies below the last one where the table is wider than the page."""
+"""Pixels of a row, and of what is below the last one where the table is wider than the page."""
 _ROWS = 12
 """Rows that are seen without scrolling."""
 

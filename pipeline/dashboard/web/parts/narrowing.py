@@ -1,4 +1,4 @@
-"""A search on the page: boxes whose values stand in the address, and counts that narrow by a click."""
+"""A search on the page: boxes whose values are in the address, and counts that narrow by a click."""
 
 from __future__ import annotations
 

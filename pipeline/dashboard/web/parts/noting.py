@@ -24,7 +24,7 @@ def draw_noting(incident_id: str, standing: Standing, *, is_over: bool) -> None:
 
     Args:
         incident_id: of the incident.
-        standing: how it stands.
+        standing: how it is.
         is_over: whether it is resolved, by what was seen or by what somebody noted.
     """
     if not may_note(lake_place()):
@@ -64,7 +64,7 @@ def _button(label: str, kind: str, incident_id: str) -> None:
 
 
 def _note(kind: str, incident_id: str) -> None:
-    """Write what was pressed; callbacks run before the page is drawn anew."""
+    """Write what was pressed; callbacks run before the page is drawn again."""
     state, now = st.session_state, datetime.now(timezone.utc)
     text = (state.get(f"{_TEXT} {incident_id}") or "").strip()
     if kind == NOTE and not text:

@@ -54,7 +54,7 @@ def link_commits(shown: Offsets) -> None:
 
 
 def _look_closer(key: str, span: Scope) -> None:
-    """Take what was dragged over as the time range, which stands in the address then."""
+    """Take what was dragged over as the time range, which is in the address then."""
     times = st.session_state[key]["selection"].get(ZOOM, {}).get("ts", ())
     if closer := narrowed(span, times):
         look_at(closer)

@@ -25,7 +25,7 @@ from pipeline.terminal.console import Console, printable
 _MOST_TEXT = 200_000
 """Characters of a body that a browser is given."""
 _LINES, _HEIGHT = 18, 420
-"""A longer text is scrolled, in a box of so many pixels."""
+"""A longer text is scrolled, in a box of this many pixels."""
 _MARK = "    ◀"
 _MOST_MARKED = 50
 _WRONG = re.compile(r'^\s*"(?:errorCode|code)": (?!0,?$)-?\d|^\s*"(?:errmsg|codeName)": |^\s*"ok": 0(?:\.0)?,?$')

@@ -71,7 +71,7 @@ class Markdown:
 
 
 class Slack:
-    """Slack's mrkdwn, which has no backslash: what would format stands in a code span."""
+    """Slack's mrkdwn, which has no backslash: what would format is in a code span."""
 
     def heading(self, text: str, address: str) -> str:
         """See Style."""

@@ -92,7 +92,7 @@ def href(page: str, parameters: Mapping[str, str | int | None]) -> str:
 
 
 def _day(rows: Sequence[dict[str, Any]], column: Column) -> str | None:
-    """The date, if all times of a column are of one, which then stands in its heading alone."""
+    """The date, if all times of a column are of one, which then is in its heading alone."""
     found = {f"{in_zone(row[column.field]):%Y-%m-%d}" for row in rows if row[column.field] is not None}
     return found.pop() if len(found) == 1 else None
 

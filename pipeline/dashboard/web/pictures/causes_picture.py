@@ -140,7 +140,7 @@ def _boxes(graph: Sequence[Node]) -> list[dict[str, Any]]:
 
 
 def _is_alone(graph: Sequence[Node], index: int) -> bool:
-    """Whether nothing else of its level stands where the words beside its line would."""
+    """Whether nothing else of its level is where the words beside its line would."""
     return sum(node.level == graph[index].level for node in graph) == 1
 
 

@@ -21,7 +21,7 @@ def matrix(verdicts: Sequence[Verdict], *, dark: bool) -> alt.LayerChart:
 
     Args:
         verdicts: at least one; the first ``MOST`` are shown.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
     """
     colours = palette(dark=dark)
     breaks = colours.members[1]

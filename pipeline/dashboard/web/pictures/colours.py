@@ -1,7 +1,7 @@
 """Colours that everybody can distinguish, and symbols beside them.
 
 Members of a group get colours of Okabe and Ito's palette (*Color Universal Design*, 2008), the strongest against the
-background first; nobody is red or green because of what it does. The log is drawn in ink, so that colour means member.
+background first; no colour stands for good or bad. The log is drawn in ink, so that colour means member.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Palette:
         members: one for each member that a picture distinguishes.
         others: for those who share one.
         ink: lines of the log, texts, outlines.
-        faint: what lies behind: losses, rebalances.
+        faint: what is behind: losses, rebalances.
         background: of the page, for contrast.
         shades: of heat maps, one hue: from what stands out a little from the background to what stands out most.
     """

@@ -25,7 +25,7 @@ _APART = 0.07
 
 
 class CutTime:
-    """Where times stand on the axis: seconds of what is shown; a span without silences has the usual axis."""
+    """Where times are on the axis: seconds of what is shown; a span without silences has the usual axis."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -39,7 +39,7 @@ class CutTime:
         self._whole = at - self._gap
 
     def rows(self, rows: Iterable[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-        """Rows with ``NAME_at`` beside each of these times; those that lie in a silence are left out."""
+        """Rows with ``NAME_at`` beside each of these times; those that are in a silence are left out."""
         if not self._runs:
             return list(rows)
         found = []

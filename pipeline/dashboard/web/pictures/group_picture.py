@@ -28,7 +28,7 @@ PARTS = ("owners", "waits", "lag", "gaps")
 _ROOM = {"owners": 148, "waits": 104, "lag": 188, "gaps": 104}
 """Pixels that title, axis and legend of each part take; of owners without the rows of members' names."""
 _LEGEND_ROW, _LEGEND_WIDTH, _LEGEND_LETTER, _LEGEND_SYMBOL, _LONGEST = 28, 700, 8, 40, 320
-"""Of the legend on a page, pixels: a row, all of a row, a character, what stands beside a name, the longest name."""
+"""Of the legend on a page, pixels: a row, all of a row, a character, what is beside a name, the longest name."""
 _TITLES = {
     "owners": "Who owned which partition; shaded: a rebalance; crossed: a member ended, and its client came again",
     "waits": "JoinGroup, from question to answer; a dash: who was waited for",
@@ -42,7 +42,7 @@ def group_picture(shown: GroupSeen, *, dark: bool) -> dict[str, alt.LayerChart |
 
     Args:
         shown: what was seen of it.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
     """
     colours = palette(dark=dark)
     found: dict[str, alt.LayerChart | alt.Chart | None] = {
@@ -192,7 +192,7 @@ def _shades(shown: GroupSeen, colours: Palette) -> list[alt.Chart]:
         {
             "began": one.began, "until": max(one.ended, one.began + shown.scope.bucket), "generation": one.generation,
             "took": duration(one.seconds), "members": one.members, "waited": duration(one.waited),
-            "culprit": f"{shown.name(*one.culprit)} {one.why}" if one.culprit else "nobody",
+            "culprit": f"{shown.name(*one.culprit)} {one.why}" if one.culprit else "no one",
         }
         for one in shown.rebalances
     ]  # fmt: skip

@@ -39,8 +39,8 @@ def heat(
         scope: the span.
         cells: as :func:`pipeline.dashboard.queries.latency.heat`.
         over_time: as :func:`pipeline.dashboard.queries.latency.over_time`; None: no percentiles.
-        before: the same of the same hours one day earlier, drawn faintly.
-        dark: whether it stands on a dark page.
+        before: the figures of these hours one day earlier, drawn faintly.
+        dark: whether it is on a dark page.
     """
     width, cut = timedelta(seconds=step(scope, HEAT_BUCKETS)[0]), CutTime(scope)
     rows = [
@@ -113,7 +113,7 @@ def heat_by(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.Chart
         scope: the span.
         cells: as :func:`pipeline.dashboard.queries.latency.heat_by`.
         row: what a row is.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
     """
     width, cut = timedelta(seconds=step(scope, HEAT_BUCKETS)[0]), CutTime(scope)
     rows = [

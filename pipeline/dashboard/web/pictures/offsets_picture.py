@@ -34,16 +34,16 @@ _LINES = {
     "committed_offset": ("committed", [10, 3, 2, 3], 1.5),
 }
 IN_TRANSACTION = ("pending", "aborted")
-"""Outcomes of commits that stand in a transaction."""
+"""Outcomes of commits that are in a transaction."""
 _FEW, _LARGE, _SMALL = 200, 70, 36
-"""Up to so many points are large, in square pixels; more are small."""
+"""Up to this many points are large, in square pixels; more are small."""
 _LANE, _PADDING = 26, 14
 """Pixels of the band: a lane, and what the page takes around it."""
 _LONG_NAME = 0.18
 """Part of the width from which on a bar has room for a member's name and its generation."""
 _NAMED_HOLD = 0.12
 _COLUMNS = alt.ExprRef("width < 360 ? 1 : 4")
-"""Of the legend above: on a phone its entries stand below each other."""
+"""Of the legend above: on a phone its entries are below each other."""
 _BELOW = {"orient": "bottom", "columns": 2, "labelLimit": 420, "symbolSize": 90}
 
 
@@ -54,12 +54,12 @@ def offsets_picture(
 
     Args:
         shown: what it shows.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
         select: what is reported to the page: ``OPEN``, a commit that is clicked, ``ZOOM``, times that are dragged over.
 
     Returns:
-        Two charts of one width whose times lie below each other; the second is None if nobody is known to have owned
-        the partition, and no rebalance was seen.
+        Two charts of one width whose times are below each other; the second is None if no owner of the partition is
+        known, and no rebalance was seen.
     """
     colours = palette(dark=dark)
     members = _Members(shown, colours)

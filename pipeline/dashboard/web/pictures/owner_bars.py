@@ -1,4 +1,4 @@
-"""A bar of who owned a partition, in pictures of a partition and of a group: what stands on it, and what it shows."""
+"""A bar of who owned a partition, in pictures of a partition and of a group: what is on it, and what it shows."""
 
 from __future__ import annotations
 

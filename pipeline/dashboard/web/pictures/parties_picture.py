@@ -1,6 +1,6 @@
 """Who sent what to whom, as a picture: a lane for each party, time down, each message an arrow with its words beside.
 
-Messages are of one height whatever time lies between them. A client has one colour; servers are ink. Shaded are the
+Messages are of one height whatever time is between them. A client has one colour; servers are ink. Shaded are the
 messages that the story names; where messages are left out, or a pause is long, a dotted line says so.
 """
 
@@ -26,9 +26,9 @@ _STEP = 26
 _TIME, _WORDS, _WHOLE = 1.0, 3.4, 9.5
 """Widths in lanes: of the times, of the words at least, and of all while lanes are few."""
 _FEW_LANES = 4
-"""Up to so many the names of lanes stand in one row, else in two by turns."""
+"""Up to this many the names of lanes are in one row, else in two by turns."""
 _HEAD = -2.8
-"""Where the names of lanes stand; the first message stands at 0."""
+"""Where the names of lanes stand; the first message is at 0."""
 _LONG = 160
 """Characters of the words beside an arrow; all of them are shown when one points at it."""
 _FONT = 12
@@ -39,7 +39,7 @@ def parties_picture(shown: Conversation, *, dark: bool, can_open: bool = True) -
 
     Args:
         shown: with at least one message.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
         can_open: whether the page is notified of ``OPEN``, a message that is clicked.
     """
     colours = palette(dark=dark)
@@ -70,7 +70,7 @@ def in_words(shown: Conversation) -> str:
 
 
 class _Widths:
-    """Where lanes, times and words stand, in lanes; the first lane stands at 0; and how many steps there are."""
+    """Where lanes, times and words stand, in lanes; the first lane is at 0; and how many steps there are."""
 
     def __init__(self, lanes: int, steps: float) -> None:
         self.lanes = lanes

@@ -79,7 +79,7 @@ def _format(scope: Scope) -> str:
 
 
 def label_axis(**axis: Any) -> alt.Axis:
-    """A vertical axis of one width in all charts, so that times lie below each other."""
+    """A vertical axis of one width in all charts, so that times are below each other."""
     return alt.Axis(minExtent=_MARGIN, maxExtent=_MARGIN, labelLimit=_MARGIN - 8, **axis)
 
 
@@ -96,14 +96,14 @@ def name_axis() -> alt.Axis:
 
 
 def readable(chart: Chart, *, dark: bool) -> Chart:
-    """The chart with its words in ink, on a grid that lies behind.
+    """The chart with its words in ink, on a grid that is behind.
 
     What draws a chart has a theme of its own, whose grey is too faint on white (WCAG 2 AA), or whose black is not seen
     on a dark page.
 
     Args:
         chart: a whole one, not a part of another.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
     """
     colours = palette(dark=dark)
     words = {"labelColor": colours.ink, "titleColor": colours.ink}
@@ -125,7 +125,7 @@ def shade(
         field: what has the numbers, above zero.
         title: of the legend.
         domain: the least and the greatest.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
         form: how the legend writes numbers.
         legend: what else it is to have.
     """
@@ -143,7 +143,7 @@ def below_each_other(
 
     Args:
         parts: from top to bottom.
-        own: channels of which each has a scale of its own.
+        own: channels that each have a scale of their own.
         dark: whether it is drawn on a dark background.
         width: pixels of each plot.
     """

@@ -1,6 +1,6 @@
 """A connection as a picture: the client's lane and the server's, time down, requests and responses as arrows.
 
-Steps are of one height whatever time lies between them; beside each stands when it was and how long after the one
+Steps are of one height whatever time is between them; beside each is when it was and how long after the one
 before. Shaded bars at the server's lane are requests that wait. An error has a colour and a cross. Thin arrows are
 TCP's: who opened the connection, sent a segment again, asked to be sent nothing, and who ended it.
 """
@@ -25,13 +25,13 @@ OPEN = "open"
 _STEP = 27
 """Pixels of a step."""
 _LEFT, _RIGHT = -0.3, 1.22
-"""Where the picture begins and ends; the lanes stand at 0 and 1."""
+"""Where the picture begins and ends; the lanes are at 0 and 1."""
 _BAR, _BARS = 0.022, 8
-"""Width of a waiting bar, and how many lie beside each other; more lie upon the last."""
+"""Width of a waiting bar, and how many are beside each other; more are drawn over the last."""
 _LONG = 110
 """Characters of a text beside an arrow; all of it is shown when one points at it."""
 _ROOM = f"width * {1 / (_RIGHT - _LEFT):.2f} - 20"
-"""Pixels of a text: as much as lies between the lanes."""
+"""Pixels of a text: as much as is between the lanes."""
 _FONT = 12
 _TCP = ("opened", "again", "full", "ended")
 _ENDINGS = {
@@ -49,7 +49,7 @@ def sequence_picture(
         shown: what it shows; not empty.
         ends: client and server, in words.
         marked: ids of the exchanges that are marked.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
         can_open: whether the page is notified of ``OPEN``, a step that is clicked.
     """
     colours = palette(dark=dark)

@@ -32,7 +32,7 @@ def share_picture(shown: SharesSeen, *, dark: bool, can_open: bool = False) -> a
 
     Args:
         shown: what was seen of the share-partition.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
         can_open: whether the page is notified of ``OPEN``, a range that is clicked.
     """
     colours = palette(dark=dark)

@@ -20,13 +20,13 @@ from pipeline.terminal.console import printable
 
 
 def traffic(scope: Scope, cells: pa.Table, row: Row, *, dark: bool) -> alt.LayerChart:
-    """KiB a second, requests and responses together, by api, broker or client; who carried most lies below.
+    """KiB a second, requests and responses together, by api, broker or client; who carried most is below.
 
     Args:
         scope: the span.
         cells: as :func:`pipeline.dashboard.queries.latency.traffic_by`.
         row: what a colour is.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
     """
     colours, cut = palette(dark=dark), CutTime(scope)
     rows, names = _stacked(cells, step(scope, HEAT_BUCKETS)[0])

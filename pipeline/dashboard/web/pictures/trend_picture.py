@@ -14,7 +14,7 @@ from pipeline.dashboard.web.pictures.colours import palette
 _WIDTH, _HEIGHT = 100, 30
 """Units of the drawing, which is stretched to the room that it has."""
 _ABOVE = 12
-"""CSS pixels above it, so that it lies beside the middle of a line."""
+"""CSS pixels above it, so that it is beside the middle of a line."""
 
 
 def trend_picture(trend: Trend, words: str, *, height: int, dark: bool) -> str:
@@ -24,7 +24,7 @@ def trend_picture(trend: Trend, words: str, *, height: int, dark: bool) -> str:
         trend: what grows.
         words: what it shows, for those who do not see it, and for who points at it.
         height: in CSS pixels.
-        dark: whether it stands on a dark page.
+        dark: whether it is on a dark page.
     """
     ink, named = palette(dark=dark).ink, escape(words, quote=True)
     svg = (

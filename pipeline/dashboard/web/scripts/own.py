@@ -30,7 +30,7 @@ def run_script(script: str, before: str = "") -> None:
 
 
 def leave_brushes_unread() -> None:
-    """Have nobody's screen reader come upon the areas that are dragged over a picture, which have no name."""
+    """Keep screen readers from the areas that are dragged over a picture, which have no name."""
     run_script(BRUSHES)
 
 

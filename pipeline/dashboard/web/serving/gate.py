@@ -1,4 +1,4 @@
-"""Which requests reach the page: one ASGI application stands in front of all that Streamlit serves.
+"""Which requests reach the page: one ASGI application is in front of all that Streamlit serves.
 
 Static files and the web socket included: what is not let through here Streamlit does not see, whatever it serves.
 
@@ -28,7 +28,7 @@ _READING = ("GET", "HEAD")
 _SHUT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Wirelake</title>
 <p>This page is for those who have its token: open the link that <code>wirelake dashboard</code> printed,
 or add <code>?token=…</code> with the token that its service was given.</p>
-<p>If you have done so in this browser before, and a link led you here, <a href="">go on</a>.</p></html>"""
+<p>If you have done so in this browser before, and a link led you here, <a href="">continue</a>.</p></html>"""
 """A browser keeps the cookie back (SameSite) on the way from another page; a click here is one from this page."""
 
 

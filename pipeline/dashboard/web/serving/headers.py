@@ -19,7 +19,7 @@ def answer_headers() -> dict[str, str]:
     """Headers of every answer.
 
     All comes from the page itself and all goes to it: were a script smuggled in, it would not run, and could not report
-    to anybody. Scripts that stand in Streamlit's own index, and ours, are known by their hash; styles are made in the
+    to anybody. Scripts that are in Streamlit's own index, and ours, are known by their hash; styles are made in the
     browser.
     """
     inline = [*_INLINE.findall(_INDEX.read_text(encoding="utf-8")), *SCRIPTS]

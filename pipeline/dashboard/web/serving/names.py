@@ -1,6 +1,6 @@
 """The name that a browser used for this page, and the page from which a request comes.
 
-``Host`` and ``Origin``, read strictly: what is not written as browsers write it is nobody's name.
+``Host`` and ``Origin``, read strictly: what is not written as browsers write it is no name of ours.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def usual_form(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host``, a name or an IP address, is this machine for itself and nobody else."""
+    """Whether ``host``, a name or an IP address, is this machine for itself and no other."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -50,7 +50,7 @@ _OPTIONS = {
     "theme.paddingTop": "1rem",
     "theme.paddingBottom": "3rem",
     "theme.headingFontSizes": ["2rem", "1.2rem", "1.1rem"],
-    # With both, the page is light or dark as the system is; else what stands above would make it light for everybody.
+    # With both, the page is light or dark as the system is; else what is above would make it light for everybody.
     "theme.light.backgroundColor": LIGHT.background,
     # Captions have 60 % of these, and 4.5 : 1 against the sidebar's grey all the same.
     "theme.light.textColor": "#111111",

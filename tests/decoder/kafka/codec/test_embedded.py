@@ -163,7 +163,7 @@ class TestEnvelope:
 
 
 def check(outer: Message, size: int) -> None:
-    """Whatever stands inside, the outer message is what it was, and the inner one shows what is wrong."""
+    """Whatever is inside, the outer message is what it was, and the inner one shows what is wrong."""
     assert outer.status == "ok"
     assert outer.error_code is None
     json.dumps(outer.embedded)

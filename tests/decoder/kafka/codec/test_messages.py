@@ -263,7 +263,7 @@ class TestRecordBatches:
         assert [b["partition"] for b in decoded.record_batches] == [0]
 
     def test_acks_0_and_null_transactional_id(self):
-        # the acks stand behind the transactional id: a short cut to them reads the wrong bytes
+        # the acks are behind the transactional id: a short cut to them reads the wrong bytes
         decoded = CODEC.decode(request(PRODUCE, 9, {"transactionalId": None, "acks": 0, "timeoutMs": 1500}))
         assert decoded.body == {"transactionalId": None, "acks": 0, "timeoutMs": 1500, "topicData": []}
 

@@ -252,7 +252,7 @@ class TestHabits:
         header, first, *_, last = self.tags()
         for at, place in ((header, "at the end of the request header"), (first, "after resources[0].configs[0]")):
             texts = advice(self.RAW[:at] + b"\0" + self.RAW[at:])
-            assert f"One byte 00 too many stands {place} (byte {at + 1}): without it {self.TAGS}." in texts
+            assert f"One byte 00 too many is {place} (byte {at + 1}): without it {self.TAGS}." in texts
         assert "One byte 00 too many" in advice(self.RAW[:last] + b"\0" + self.RAW[last:])[0]
 
     def test_the_header_of_a_response(self):
@@ -273,7 +273,7 @@ class TestHabits:
         raw = response(HEARTBEAT, 3, {"throttleTimeMs": 0, "errorCode": 0})
         raw = raw[:4] + b"\0" + raw[4:] + b"\0"
         assert advise(explain(raw, "response", HEARTBEAT, 3), raw, "response", HEARTBEAT, 3) == [
-            "One byte 00 too many stands at the end of the response header (byte 4) and at 1 other place: without it "
+            "One byte 00 too many is at the end of the response header (byte 4) and at 1 other place: without it "
             "the message decodes to its last byte."
         ]
 

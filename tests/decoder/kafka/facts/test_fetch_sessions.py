@@ -48,7 +48,7 @@ def test_partitions_come_and_go() -> None:
 @pytest.mark.parametrize(
     ("end", "last"),
     [(fetch(9, -1), 1), (fetch(9, 1, failed=True), 1), (fetch(9, 0, part(7, 0)), 1)],
-    ids=["closed", "refused", "begun anew"],
+    ids=["closed", "refused", "started over"],
 )
 def test_a_session_ends(end: SessionFetch, last: int) -> None:
     rows = [h for h in follow([FULL, end]) if h.partition < 7]

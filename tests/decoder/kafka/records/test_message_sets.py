@@ -216,7 +216,7 @@ def test_hostile_sets_give_the_same_before_and_after(fields, policy):
 
 @pytest.mark.slow
 def test_any_byte_of_a_set_may_be_wrong_at_any_place():
-    """Without a new checksum: nothing raises, nothing is measured, and what stands behind is not taken for a header."""
+    """Without a new checksum: nothing raises, nothing is measured, and what is behind is not taken for a header."""
     good = wrapper([message(CANARY, CANARY)] * 3, offset=9) + wrapper([message(CANARY, CANARY, magic=0)], magic=0)
     source = random.Random(5)
     for _ in range(2000):

@@ -25,7 +25,7 @@ from tests.decoder.kafka.redaction.frames import (
 
 @pytest.mark.parametrize("policy", get_args(PayloadPolicy))
 class TestMetadataOfTheCluster:
-    """SCRAM keys, delegation tokens and configs stand in its records."""
+    """SCRAM keys, delegation tokens and configs are in its records."""
 
     BY_NAME: ClassVar = {"responses": [{"topic": "__cluster_metadata", "partitions": [{"records": V2 + V2_GZIP}]}]}
     BY_ID: ClassVar = {"responses": [{"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": [{"records": V2 + V2_GZIP}]}]}

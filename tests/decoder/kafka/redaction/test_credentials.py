@@ -1,4 +1,4 @@
-"""No credential lands, under no policy, whatever stands around it or is missing of it."""
+"""No credential lands, under no policy, whatever is around it or is missing of it."""
 
 from __future__ import annotations
 

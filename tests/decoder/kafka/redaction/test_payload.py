@@ -61,7 +61,7 @@ NO_TIMES = b"\xff" * 24
     [(OFFSET, len(V1) + 1000, True), (OFFSET, 0x796C3061, False), (b"8 bytes:", len(V1) + 1000, False)],
 )
 def test_the_header_of_a_batch_that_is_cut_off_stays_if_it_can_be_one(offset, size, stays):
-    """Text that stands where a batch should begin announces hundreds of megabytes, or holds no offset."""
+    """Text that is where a batch should begin announces hundreds of megabytes, or holds no offset."""
     left = redact(produced(offset + struct.pack(">i", size) + V1[12:])).frame
     assert (offset in left) == stays
     assert KEY not in left

@@ -195,7 +195,7 @@ def test_a_deprecated_type_is_what_took_its_place(name):
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_document_is_a_status(name):
-    """By itself, and where it stands in a message: never an exception there, and never taken for whole."""
+    """By itself, and where it is in a message: never an exception there, and never taken for whole."""
     data = BROKEN[name]
     with pytest.raises(DecodeError) as caught:
         as_json(data, 0, len(data))
@@ -209,7 +209,7 @@ def test_a_broken_document_is_a_status(name):
 
 
 def nested(depth: int) -> bytes:
-    """So many documents in each other."""
+    """This many documents in each other."""
     sizes = [5 + 9 * n for n in range(depth)]
     head = b"".join(INT32.pack(size) + b"\x03ab\0" for size in sizes[:0:-1])
     return head + INT32.pack(5) + b"\0" * depth

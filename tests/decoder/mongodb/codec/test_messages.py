@@ -216,7 +216,7 @@ class TestCompressed:
     @pytest.mark.parametrize("compressor", COMPRESSORS)
     @pytest.mark.parametrize("lie", [-1, 1, 4096])
     def test_that_claims_another_size(self, compressor, lie):
-        """CVE-2025-14847: a server gave what stood in its memory behind the bytes that came out."""
+        """CVE-2025-14847: a server gave what was in its memory behind the bytes that came out."""
         plain = command(FIND)
         found = decode(compressed(plain, compressor, size=len(plain) - 16 + lie))
         assert (found.status, found.error_code, found.error_offset) == ("malformed", "uncompressed_size", 20)

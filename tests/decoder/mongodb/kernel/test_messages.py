@@ -185,7 +185,7 @@ def test_several_sections(parts, expected):
 
 
 def test_the_sections_of_a_batch_are_its_own():
-    """What stands behind a message is another's, though it would go on there."""
+    """What is behind a message is another's, though it would continue there."""
     whole = command({"insert": "orders"}, sequence("documents", {"_id": 1}))
     given = [Asked(whole[:at]) for at in range(len(whole))] + [Asked(whole), Asked(b""), Asked(whole[40:])]
     assert sum(compare(given)) == sum(compare_fronts(given)) == 1

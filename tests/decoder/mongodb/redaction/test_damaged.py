@@ -87,7 +87,7 @@ class TestWhatDoesNotDecode:
 
 UNFRAMED: dict[str, tuple[Direction, bytes]] = {
     "ids of cursors that are none": ("request", message(2007, bytes(4) + struct.pack("<i", 1) + SECRET)),
-    "a batch that goes on": ("request", message(2005, bytes(4) + cstring("shop.orders") + SECRET[:12] + b"\0")),
+    "a batch that continues": ("request", message(2005, bytes(4) + cstring("shop.orders") + SECRET[:12] + b"\0")),
     "a query without a document": ("request", message(2004, bytes(4) + cstring("shop.orders") + SECRET[:8] + bytes(5))),
     "a section behind a document that is none": (
         "request",

@@ -1,4 +1,4 @@
-"""No byte of a planted secret is stored, under no policy that forbids it, whatever stands around it."""
+"""No byte of a planted secret is stored, under no policy that forbids it, whatever is around it."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ def test_a_row_is_whole(row: CodeFacts) -> None:
     assert "Now:" not in row.advice[4:]
     assert row.advice.count("Fix:") == 1
     if row.kind in ("refusal", "configuration", "loss"):
-        assert row.actor != "nobody"
+        assert row.actor != "no one"
         assert row.now != NOTHING
         assert row.fix != NOTHING
-    if row.actor == "nobody":
+    if row.actor == "no one":
         assert row.kind in ("health", "transient")
 
 
@@ -55,27 +55,27 @@ def test_apis_of_rows_exist() -> None:
 @pytest.mark.parametrize(
     ("protocol", "api", "code", "kind", "actor", "words"),
     [
-        ("kafka", ApiKey.HEARTBEAT, 27, "health", "nobody", "joins again by itself"),
+        ("kafka", ApiKey.HEARTBEAT, 27, "health", "no one", "joins again by itself"),
         ("kafka", ApiKey.JOIN_GROUP, 27, "transient", "operator", "__consumer_offsets"),
         ("kafka", ApiKey.FETCH, 27, "transient", "client", "rejoins"),
         ("kafka", ApiKey.FETCH, 36, "refusal", "operator", "server.log"),
         ("kafka", ApiKey.OFFSET_COMMIT, 27, "transient", "application", "rejoins, then commit"),
-        ("kafka", ApiKey.CREATE_TOPICS, 36, "health", "nobody", "nothing"),
-        ("kafka", ApiKey.DELETE_TOPICS, 3, "health", "nobody", "nothing"),
+        ("kafka", ApiKey.CREATE_TOPICS, 36, "health", "no one", "nothing"),
+        ("kafka", ApiKey.DELETE_TOPICS, 3, "health", "no one", "nothing"),
         ("kafka", ApiKey.METADATA, 3, "refusal", "application", "create the topic"),
         ("kafka", ApiKey.OFFSET_COMMIT, 16, "transient", "client", "FindCoordinator"),
         ("kafka", ApiKey.OFFSET_COMMIT, 12, "refusal", "application", "offset.metadata.max.bytes"),
         ("kafka", ApiKey.CREATE_ACLS, 54, "configuration", "operator", "authorizer.class.name"),
         ("kafka", ApiKey.OFFSET_FETCH, 88, "transient", "application", "open transaction"),
         ("kafka", ApiKey.INIT_PRODUCER_ID, 50, "configuration", "application", "transaction.max.timeout.ms"),
-        ("kafka", ApiKey.INIT_PRODUCER_ID, 51, "transient", "nobody", "by itself"),
+        ("kafka", ApiKey.INIT_PRODUCER_ID, 51, "transient", "no one", "by itself"),
         ("kafka", ApiKey.FETCH, 76, "configuration", "application", "update the consumer's library"),
         ("kafka", ApiKey.PRODUCE, 76, "configuration", "application", "compression.type of the producer"),
         ("kafka", ApiKey.FETCH, -1, "refusal", "operator", "server.log"),
-        ("kafka", ApiKey.JOIN_GROUP, 79, "health", "nobody", "nothing"),
-        ("kafka", ApiKey.API_VERSIONS, 35, "health", "nobody", "nothing"),
+        ("kafka", ApiKey.JOIN_GROUP, 79, "health", "no one", "nothing"),
+        ("kafka", ApiKey.API_VERSIONS, 35, "health", "no one", "nothing"),
         ("kafka", ApiKey.PRODUCE, 35, "configuration", "application", "update the client library"),
-        ("kafka", ApiKey.PRODUCE, 46, "health", "nobody", "nothing"),
+        ("kafka", ApiKey.PRODUCE, 46, "health", "no one", "nothing"),
         ("kafka", ApiKey.PRODUCE, 29, "refusal", "operator", "--operation Write --topic {topic}"),
         ("kafka", ApiKey.FETCH, 29, "refusal", "operator", "--operation Read --topic {topic}"),
         ("kafka", ApiKey.DELETE_GROUPS, 30, "refusal", "operator", "--operation Delete --group {group}"),
@@ -86,11 +86,11 @@ def test_apis_of_rows_exist() -> None:
         ("mongodb", "update", 112, "transient", "application", "pause some of the workers"),
         ("mongodb", "insert", 10107, "transient", "client", "directConnection"),
         ("mongodb", "find", 50, "refusal", "application", "explain()"),
-        ("mongodb", "drop", 26, "health", "nobody", "nothing"),
+        ("mongodb", "drop", 26, "health", "no one", "nothing"),
         ("mongodb", "collStats", 26, "refusal", "application", "create the collection"),
-        ("mongodb", "create", 48, "health", "nobody", "nothing"),
+        ("mongodb", "create", 48, "health", "no one", "nothing"),
         ("mongodb", "getMore", 43, "refusal", "application", "repeat the query"),
-        ("mongodb", "abortTransaction", 251, "health", "nobody", "nothing"),
+        ("mongodb", "abortTransaction", 251, "health", "no one", "nothing"),
         ("mongodb", "commitTransaction", 251, "transient", "application", "withTransaction"),
         ("mongodb", "insert", 14031, "loss", "operator", "disk space"),
     ],
@@ -124,7 +124,7 @@ def test_a_name_leads_to_its_code() -> None:
 
 
 def test_a_table_has_one_row_for_a_code_and_api() -> None:
-    row = CodeFacts(1, "A", "health", "nobody", "It is.")
+    row = CodeFacts(1, "A", "health", "no one", "It is.")
     with pytest.raises(ValueError, match="two rows"):
         CodeTable([row, row], row)
 

@@ -1,4 +1,4 @@
-"""Frames of one connection lie beside each other, some thousand at a time; none is lost, none changed."""
+"""Frames of one connection are beside each other, some thousand at a time; none is lost, none changed."""
 
 from __future__ import annotations
 

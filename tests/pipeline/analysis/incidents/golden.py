@@ -1,4 +1,4 @@
-"""What is told of each recording, as a person reads it, kept in files. Write them anew, then read what has changed:
+"""What is told of each recording, as a person reads it, kept in files. Write them again, then read what has changed:
 
 python -m tests.pipeline.analysis.incidents.golden
 """
@@ -48,7 +48,7 @@ def told_of(found: Diagnosis, height: int | None = None) -> str:
 
 
 def main() -> None:
-    """Write all files anew."""
+    """Write all files again."""
     write_anew(((FOLDER / f"{capture.stem}.txt", told_of(judged(capture))) for capture in captures()), FOLDER)
 
 

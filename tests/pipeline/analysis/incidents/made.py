@@ -28,7 +28,7 @@ def found(
     advice: str = "Now: stop it. Fix: mend it.",
     **details: Any,
 ) -> dict[str, Any]:
-    """A finding that began and was seen last so many seconds after :data:`T0`; ``enough`` is when it was told."""
+    """A finding that began and was seen last this many seconds after :data:`T0`; ``enough`` is when it was told."""
     first_us, last_us = T0 + int(begin * SECOND), T0 + int((begin + 10 if end is None else end) * SECOND)
     stated = first_us if enough is None else T0 + int(enough * SECOND)
     return Finding(

@@ -1,4 +1,4 @@
-"""Compares the states of findings with where partitions stand at the end of the timeline."""
+"""Compares the states of findings with where partitions are at the end of the timeline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 def contradictions(findings: Iterable[Row], timeline: Iterable[Row]) -> list[str]:
-    """Findings that are open although nothing waits any more, or over although what they tell still stands.
+    """Findings that are open although nothing waits any more, or over although what they report still holds.
 
     Over is also wrong where a rule knows the sign of recovery and did not see it: silence is none.
 

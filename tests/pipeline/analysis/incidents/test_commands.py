@@ -1,4 +1,4 @@
-"""Commands that people copy run as they stand: with all that they require, and with what is known filled in."""
+"""Commands that people copy run as they are: with all that they require, and with what is known filled in."""
 
 from __future__ import annotations
 

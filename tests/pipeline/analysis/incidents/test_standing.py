@@ -1,4 +1,4 @@
-"""What is told to be open or over of each recording, against where its partitions stand at the end."""
+"""The findings that are open or over in each recording, against where its partitions are at the end."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def hanging(**more: Any) -> dict[str, Any]:
         (
             {"came_back_as": "tx-2"},
             "app (h) came back as tx-2 and left transaction tx-1 open on t",
-            "its client began anew as tx-2, and nothing ended what it had left open.",
+            "its client started over as tx-2, and nothing ended what it had left open.",
             CERTAIN,
         ),
         (

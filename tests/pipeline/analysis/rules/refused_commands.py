@@ -89,7 +89,7 @@ def pairs(commands: Iterable[str] = COMMANDS) -> Iterator[Pair]:
 
 
 def landed(some: Iterable[Pair], step_s: int = STEP_S) -> Landing:
-    """Each application says who it is, sends commands so many seconds apart, and gets the same code to each of them."""
+    """Each application says who it is, sends commands this many seconds apart, and gets the same code each time."""
     landing = Landing()
     for number, pair in enumerate(some):
         first, us = number * (TIMES + 1), START_US + number

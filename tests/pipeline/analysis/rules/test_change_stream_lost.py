@@ -1,4 +1,4 @@
-"""Change streams that cannot go on, beside those that drivers resume."""
+"""Change streams that cannot continue, beside those that drivers resume."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAYS: dict[str, tuple[list[Row], str | None]] = {
     "reads on": ([*OPENED, command(3, "getMore")], None),
     "was away for too long": ([*OPENED, command(9, "getMore", LOST)], "ongoing"),
     "tries again": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", LOST)], "ongoing"),
-    "begins anew": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate")], "resolved"),
+    "starts over": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate")], "resolved"),
     "reads something else": (
         [*OPENED, command(9, "getMore", LOST), command(10, "aggregate", cursor_left=0)],
         "ongoing",
@@ -39,7 +39,7 @@ PLAYS: dict[str, tuple[list[Row], str | None]] = {
     "another begins": ([*OPENED, command(9, "getMore", LOST), command(10, "aggregate", application="b")], "ongoing"),
     "a token of another stream": ([command(0, "aggregate", TOKEN)], "ongoing"),
     "a token that was not found": ([command(0, "aggregate", FATAL)], "ongoing"),
-    "a capped collection went on": ([command(0, "find"), command(1, "getMore", OVERWRITTEN)], "ongoing"),
+    "a capped collection continued": ([command(0, "find"), command(1, "getMore", OVERWRITTEN)], "ongoing"),
     "the cursor was closed": ([*OPENED, command(3, "getMore", NO_CURSOR), command(4, "aggregate")], None),
     "the primary changed": ([*OPENED, command(3, "getMore", STEPPED_DOWN), command(4, "aggregate")], None),
 }
@@ -57,7 +57,7 @@ def test_a_stream_is_lost_if_no_driver_can_resume_it(play: str):
 def test_it_is_told_when_it_had_read_last():
     (found,) = ChangeStreamLost.detect(sources(commands=PLAYS["begins anew"][0]), SETTINGS)
     assert "had read last at 12:00:02 UTC, 7 s before" in found.summary
-    assert "began a stream anew at 12:00:10 UTC" in found.summary
+    assert "opened a new stream at 12:00:10 UTC" in found.summary
     assert found.details["times"] == 1
 
 
@@ -88,4 +88,4 @@ def test_connections_of_unknown_applications_are_judged_alone():
     assert "an application without name (port 1) at 10.0.0.9" in found.summary
     assert found.details["address"] == "10.0.0.9:1"
     assert "had read last at 12:00:01 UTC" in found.summary
-    assert "Whether it began anew on another connection is unknown" in found.summary
+    assert "Whether it started over on another connection is unknown" in found.summary

@@ -178,7 +178,7 @@ def test_a_server_that_answers_no_syn(tmp_path):
 
 
 def test_one_direction_alone_shows_nothing(tmp_path):
-    """A capture without the server's packets: its SYN-ACKs are missing, the clients go on."""
+    """A capture without the server's packets: its SYN-ACKs are missing, the clients continue."""
     some = [p for p in packets(*(served(n, n) for n in range(20))) if p.data[26:30] == bytes((10, 0, 0, 5))]
     assert some
     assert found(tmp_path, some) == {}

@@ -73,7 +73,7 @@ def test_queries_on_pages_name_tables_and_columns_that_there_are() -> None:
 
 
 def quoted(query: str) -> bool:
-    """Whether what a reader fills in stands within quotes."""
+    """Whether what a reader fills in is within quotes."""
     return "…" not in re.sub("'[^']*'", "", query)
 
 

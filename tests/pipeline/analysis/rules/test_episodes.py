@@ -318,7 +318,7 @@ def test_a_batch_that_was_split_is_not_lost(found: Found) -> None:
 
 def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
     assert "c at other has taken the id" in found["fenced_producer", "shared-tx"].summary
-    assert "nobody else was seen" in found["fenced_producer", "slow-tx"].summary
+    assert "no other producer was seen" in found["fenced_producer", "slow-tx"].summary
     assert "transaction.timeout.ms" in found["fenced_producer", "slow-tx"].advice
 
 

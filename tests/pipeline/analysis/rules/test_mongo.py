@@ -143,7 +143,7 @@ PLAYS: dict[str, tuple[list[Row], set[str]]] = {
     "has just opened": (OPENED, set()),
     "reads to the end": ([*OPENED, *(cursor(20 + n, 100 + n, left=0, name="getMore") for n in range(9)), LATER], set()),
     "kills": ([*OPENED, command(20, "killCursors", cursor_id=100, cursors_killed=[100, 101]), LATER], set()),
-    "goes on": ([*OPENED, cursor(59, 100, name="getMore"), LATER], set()),
+    "continues": ([*OPENED, cursor(59, 100, name="getMore"), LATER], set()),
     "is pushed": ([*OPENED, cursor(20, 100, name="getMore", is_answered_later=True), LATER], set()),
     "cursor is gone": ([*OPENED, error(20, 43, command="getMore", cursor_id=100), LATER], set()),
     "capture lost frames": ([one | {"connection_id": "lossy"} for one in [*OPENED, LATER]], set()),

@@ -1,4 +1,4 @@
-"""The landing zone fails in the middle: whoever adds rows waits, the log shows why, then all goes on by itself."""
+"""The landing zone fails in the middle: whoever adds rows waits, the log shows why, then all continues by itself."""
 
 from __future__ import annotations
 

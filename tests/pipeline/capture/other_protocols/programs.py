@@ -20,7 +20,7 @@ from tests.pipeline.capture.other_protocols.conversation import Conversation, ui
 
 
 class Relay:
-    """Stands between a client and a server and notes what they send: ``with Relay(port) as relay: … relay.port``."""
+    """Is between a client and a server and notes what they send: ``with Relay(port) as relay: … relay.port``."""
 
     def __init__(self, server_port: int) -> None:
         self.sent: Conversation = []

@@ -36,7 +36,7 @@ def asked() -> Flow:
 
 
 def coming(size: int = 60_000) -> Flow:
-    """An answer of which so many bytes have come."""
+    """An answer of which this many bytes have come."""
     flow = asked()
     for at in range(0, size, 14_600):
         flow.send(1, ANSWER[at : min(at + 14_600, size)]).acknowledge(0)
@@ -50,7 +50,7 @@ def fin(flow: Flow, side: int) -> Flow:
 
 
 def reset_late(flow: Flow, side: int) -> Flow:
-    """A reset whose grace is over before the capture ends, since another connection goes on."""
+    """A reset whose grace is over before the capture ends, since another connection continues."""
     flow.reset(side)
     other = Flow(client=("10.0.0.77", 5555), ts=flow.ts + 500_000).open().send(0, request(1)).send(1, response(1))
     flow.packets += other.packets
@@ -68,7 +68,7 @@ def raced(flow: Flow) -> Flow:
 
 ENDS: dict[str, tuple[Callable[[], Flow], str | None, str]] = {
     "the client resets": (lambda: coming().reset(0), "client_in_response", "client"),
-    "the client resets, and others go on": (lambda: reset_late(coming(), 0), "client_in_response", "client"),
+    "the client resets, and others continue": (lambda: reset_late(coming(), 0), "client_in_response", "client"),
     "the client closes": (lambda: fin(fin(coming(), 0), 1), "client_in_response", "client"),
     "the client closes alone": (lambda: fin(coming(), 0).acknowledge(1), "client_in_response", "client"),
     "the client closes, and resets what comes": (lambda: raced(coming()), "client_in_response", "client"),
@@ -101,7 +101,7 @@ def by_blocks(packets: list[Packet]) -> tuple[list[Frame | Gap], CaptureStats]:
 
 
 def in_two_processes(packets: list[Packet]) -> tuple[list[Frame | Gap], CaptureStats]:
-    """The agent ends shortly before the capture does, behind a first FIN, and another one goes on."""
+    """The agent ends shortly before the capture does, behind a first FIN, and another one continues."""
     first, second = Agent("a", "lengths", CaptureStats()), Agent("a", "lengths", CaptureStats())
     rows = {}
     cut = len(packets) - 1

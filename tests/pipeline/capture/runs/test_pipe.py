@@ -1,4 +1,4 @@
-"""Standard input that is a real pipe: frames land while it is open, and the time goes on while nothing comes."""
+"""Standard input that is a real pipe: frames land while it is open, and the time continues while nothing comes."""
 
 from __future__ import annotations
 

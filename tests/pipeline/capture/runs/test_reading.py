@@ -80,7 +80,7 @@ def test_a_damaged_piece_that_is_allowed_is_a_gap(tmp_path):
 
 @pytest.mark.slow
 def test_the_recorded_captures_together_are_what_each_is_alone(tmp_path):
-    """They were recorded one after the other on the same ports: no connection of one goes on in the next."""
+    """They were recorded one after the other on the same ports: no connection of one continues in the next."""
     counts = [json.loads(path.read_text()) for path in CAPTURES.glob("*.counts.json")]
     stats = read_capture([CAPTURES], tmp_path / "landing").as_dict()
     for kind in ("request", "response"):

@@ -331,7 +331,7 @@ def test_another_process_goes_on(tmp_path):
 
 
 def test_a_process_goes_on_from_what_one_of_an_older_release_left(tmp_path):
-    """Its state has no counts: they begin where it went on."""
+    """Its state has no counts: they begin where it continued."""
     before, after = Agent(), Agent()
     some = asked(flow())
     for packet in some.packets:

@@ -106,7 +106,7 @@ def test_of_a_capture_with_losses_no_message_is_false(path, seed, tmp_path):
 @pytest.mark.parametrize("inner", ["kafka in mongodb", "mongodb in kafka"])
 @pytest.mark.parametrize("begin", [0, 4, 5, 9, 20])
 def test_one_protocol_inside_the_other_is_not_taken_for_it(inner, begin, tmp_path):
-    """Whole messages of one stand in the payload of the other, and the capture may begin anywhere."""
+    """Whole messages of one are in the payload of the other, and the capture may begin anywhere."""
     flow = Flow().open()
     for number in range(1, 15):
         kafka = b"".join(request(n, client_id=b"app") for n in range(1, 6))

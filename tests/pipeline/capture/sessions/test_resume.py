@@ -1,4 +1,4 @@
-"""An agent that goes on where another one stood gives what one agent would have given."""
+"""An agent that continues where another one stood gives what one agent would have given."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_bytes_delivered_long_ago_are_not_compared():
 
 @pytest.mark.parametrize("seq", range(98, 116))
 def test_a_conflict_is_where_the_bytes_differ(seq):
-    """Whatever of the copy lies before, inside and behind the first segments, in order or not."""
+    """Whatever of the copy is before, inside and behind the first segments, in order or not."""
     first = b"0123456789"
     copy = bytes(first[i] ^ 1 if (i := seq - 101 + n) == 6 else first[i] if 0 <= i < 10 else 88 for n in range(8))
     for segments in ([seg(0, 101, first)], [seg(0, 104, first[3:])]):

@@ -125,7 +125,7 @@ def test_a_group_has_partitions_members_and_rebalances(rooms: Rooms) -> None:
         Search(client_id="billing-1", group_id="billing"), "messages of billing-1"
     )
     assert rows_of(view, "Rebalances")[1].cells == (
-        "04:46:06.303", "2", "2.7 s", "2 members, billing-1 went on with its work and asked late",
+        "04:46:06.303", "2", "2.7 s", "2 members, billing-1 continued with its work and asked late",
     )  # fmt: skip
 
 

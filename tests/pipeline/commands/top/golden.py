@@ -1,4 +1,4 @@
-"""What ``wirelake top --once`` shows: ``python -m tests.pipeline.commands.top.golden`` writes it anew.
+"""What ``wirelake top --once`` shows: ``python -m tests.pipeline.commands.top.golden`` writes it again.
 
 Look at what changed (``git diff tests/pipeline/commands/top/golden``) before it is committed.
 """
@@ -29,7 +29,7 @@ NAMES = (
 
 @cache
 def standing(name: str) -> Snapshot:
-    """How all stood at the end of a capture; a long one is read by the kernel, a short one as `make check` can."""
+    """How all was at the end of a capture; a long one is read by the kernel, a short one as `make check` can."""
     landed = read_inputs([str(CAPTURES / name)])
     watch = LiveMonitor(StreamSettings(), WINDOW_US, by_kernel=name.startswith("rhythms/"))
     watch.add(landed.frames, landed.gaps)

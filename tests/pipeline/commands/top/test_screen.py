@@ -49,7 +49,7 @@ def now(**values: Any) -> Snapshot:
 def test_as_kept(name: str, columns: int) -> None:
     kept = file_of(name, columns).read_text(encoding="utf-8")
     assert drawn(standing(name), Shown(name), columns) == kept, (
-        "python -m tests.pipeline.commands.top.golden writes it anew"
+        "python -m tests.pipeline.commands.top.golden writes it again"
     )
 
 
@@ -131,7 +131,7 @@ COMMAND = "`kafka-console-consumer.sh --bootstrap-server BROKER --topic jobs --p
 @pytest.mark.parametrize(
     ("told", "kept"),
     [
-        (f"Look at the record ({COMMAND}). Then go on.", "Look at the record … (all of it: wirelake diagnose)"),
+        (f"Look at the record ({COMMAND}). Then continue.", "Look at the record … (all of it: wirelake diagnose)"),
         (f"Wait. Do nothing. Else ask {COMMAND}, and wait.", "Wait. Do nothing. … (all of it: wirelake diagnose)"),
         (f"{COMMAND} says more, or {COMMAND}.", "now … (all of it: wirelake diagnose)"),
     ],

@@ -1,4 +1,4 @@
-"""Pages as Streamlit runs them, without a browser: which there are, and what stands on one."""
+"""Pages as Streamlit runs them, without a browser: which there are, and what is on one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
 SCRIPT = Path(pipeline.__file__).parent / "dashboard" / "web" / "app.py"
-"""Of the package that is imported: an installed one does not lie beside the tests."""
+"""Of the package that is imported: an installed one is not beside the tests."""
 _SCRIPTS = {file.stem: file.relative_to(SCRIPT.parent) for file in (SCRIPT.parent / "page").rglob("[a-z]*.py")}
 PAGES = tuple(sorted(_SCRIPTS))
 
 
 def _look_for_components_once() -> None:
-    """Streamlit reads what every installed package says of itself, for each page anew: half a second."""
+    """Streamlit reads what every installed package says of itself, for each page again: half a second."""
     from streamlit.components.v2 import manifest_scanner  # noqa: PLC0415 - slow import
 
     look = manifest_scanner.scan_component_manifests

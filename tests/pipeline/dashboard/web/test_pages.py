@@ -122,7 +122,7 @@ def test_a_picture_of_the_address_does_not_wait_for_where_all_groups_stand(use: 
     app = use(hand_made_lake, "partitions", group="g", topic="orders", partition="0", cluster="k")
     assert len(app.get("vega_lite_chart")) == 1
     assert [next(iter(rows[0])) for rows in frames(app)] == ["client"]
-    assert "Where all groups stand" in [link.proto.label for link in app.get("page_link")]
+    assert "Where all groups are" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_a_group_has_its_owners_members_and_rhythm(use: Any, hand_made_lake: Path) -> None:

@@ -1,4 +1,4 @@
-"""A finding stands in the lake before gold is refreshed, and stays until a refresh has judged it."""
+"""A finding is in the lake before gold is refreshed, and stays until a refresh has judged it."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def test_a_transaction_commits_its_offsets_when_it_ends(lines: dict[str, list[An
         ("txn_discarded", 8, None),
         ("fetched", 8, None),
         ("txn_committed", 8, 15),
-        ("txn_discarded", 8, None),  # its process died, the next one began anew
+        ("txn_discarded", 8, None),  # its process died, the next one started over
         ("txn_committed", 8, 11),
         ("txn_committed", 8, 12),
         ("txn_applied", 12, None),

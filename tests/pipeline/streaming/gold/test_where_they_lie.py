@@ -1,4 +1,4 @@
-"""What asks its rows by SQL gives the same whether they are in memory or lie in files; also where some are copies."""
+"""What asks its rows by SQL gives the same whether they are in memory or are in files; also where some are copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lake is backed up, restored and moved by copying its folder (docs/operations.md): the job goes on from the copy."""
+"""A lake is backed up, restored and moved by copying its folder (docs/operations.md); the job then continues."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_the_stream_finds_nothing_new_after_maintenance(
 
 
 def names(row_: dict[str, Any], text: str) -> bool:
-    """Whether ``text`` stands in a row: as a column, in a list, or as a value in a column's JSON."""
+    """Whether ``text`` is in a row: as a column, in a list, or as a value in a column's JSON."""
     values = [part for value in row_.values() for part in (value if isinstance(value, list) else [value])]
     pattern = re.compile(rf'(^|"){re.escape(text)}(-\d+)?("|$)')
     return any(pattern.search(value) for value in values if isinstance(value, str))

@@ -37,11 +37,11 @@ def test_an_error_comes_out_when_the_other_steps_have_ended() -> None:
 
     def go_on() -> None:
         failing.wait(_AT_MOST_S)
-        ended.append("went on")
+        ended.append("continued")
 
     with pytest.raises(ValueError, match="one"):
         side_by_side(go_on, fail)
-    assert ended == ["went on"]
+    assert ended == ["continued"]
 
 
 @pytest.mark.usefixtures("spark")

@@ -1,4 +1,4 @@
-"""Lost and damaged checkpoints are noticed; their queries begin anew without a row twice."""
+"""Lost and damaged checkpoints are noticed; their queries start over without a row twice."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ def test_queries_without_a_usable_checkpoint_begin_anew_and_the_tables_stay_the_
     lines: list[str] = []
     run_stream(landing, lake, once=True, spark=spark, progress=lines.append)
     assert_same(lake, whole)
-    renewed = [line for line in lines if "begins anew" in line]
+    renewed = [line for line in lines if "starts over" in line]
     assert [line.split(":")[0] for line in renewed] == ["frames", "exchanges"]
     assert (lake / "_checkpoints" / "exchanges.unusable-1").is_dir()

@@ -60,7 +60,7 @@ def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Pat
     assert load_facts(LakeIO(spark, lake)) == facts
     assert load_facts(LakeIO(spark, other)) == Facts()
 
-    DeltaTable.forPath(spark, lake.path(BROKERS)).delete()  # as somebody else would: the tables are read anew
+    DeltaTable.forPath(spark, lake.path(BROKERS)).delete()  # as somebody else would: the tables are read again
     assert load_facts(LakeIO(spark, lake)) == Facts({}, facts.topics)
     DeltaTable.forPath(spark, lake.path(TOPICS)).delete("topic_id = 'first'")
     assert load_facts(LakeIO(spark, lake)) == Facts({}, {("C", "second"): facts.topics["C", "second"]})

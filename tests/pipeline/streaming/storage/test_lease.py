@@ -45,7 +45,7 @@ class Store:
 
 @dataclass
 class Time:
-    """A clock that goes on where somebody sleeps; what others do meanwhile is done then."""
+    """A clock that continues where somebody sleeps; what others do meanwhile is done then."""
 
     now: float = 1000.0
     meanwhile: Callable[[], None] = lambda: None
@@ -183,7 +183,7 @@ def test_what_others_put_there_is_waited_for_like_a_lease(store: Store, time: Ti
 
 @pytest.mark.parametrize("seed", range(50))
 def test_never_do_two_hold_it(seed: int) -> None:
-    """Processes that begin, are suspended, go on, end and are killed at random, and a store that comes and goes."""
+    """Processes that begin, are suspended, continue, end and are killed at random, and a store that comes and goes."""
     chance, store, time = random.Random(seed), Store(), Time()
     alive: list[Lease] = []
     had = 0

@@ -1,4 +1,4 @@
-"""A batch reads its files, of which it needs what it asks for, wherever they lie."""
+"""A batch reads its files, of which it needs what it asks for, wherever they are."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def begins(data: bytes, direction: Direction) -> bool:
 class RespFramer:
     """Frames of one direction of a connection; see decoder.protocol.Framer.
 
-    After a loss, and where bytes are no RESP, it goes on where a segment begins as a message does.
+    After a loss, and where bytes are no RESP, it continues where a segment begins as a message does.
     """
 
     def __init__(self, direction: Direction, state: FramerState | None = None) -> None:
@@ -124,7 +124,7 @@ class RespFramer:
         self._searching = True
 
     def _cut(self, missing: int) -> tuple[RawFrame, ...]:
-        """What there is of a message that goes on, if one is open; its size is not known, but larger."""
+        """What there is of a message that continues, if one is open; its size is not known, but larger."""
         if not self._buffer:
             return ()
         frame = self._frame(0, len(self._buffer), max(missing, 1))

@@ -1,4 +1,4 @@
-"""What does a message say? Its JSON, and which errors stand in it."""
+"""What does a message say? Its JSON, and which errors are in it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _response(found: list[Any]) -> dict[str, Any]:
 
 
 def _fill(found: list[Any], data: bytes, *, is_request: bool) -> int:
-    """Append the message's values to ``found`` and return where they end; on a fault it holds what stood before."""
+    """Append the message's values to ``found`` and return where they end; on a fault it holds what was before."""
     lists, end = [found], 0
     left = [1 << 62]
     for value in values(data, is_request=is_request):

@@ -18,7 +18,7 @@ MAX_DEPTH = 128
 
 
 class MalformedError(Exception):
-    """What stands at byte ``at`` is no RESP."""
+    """What is at byte ``at`` is no RESP."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(what)
@@ -46,7 +46,7 @@ class Value(NamedTuple):
 
 
 class Extent:
-    """Finds the end of one message in a buffer that grows; goes on where it stood.
+    """Finds the end of one message in a buffer that grows; continues where it was.
 
     Attributes:
         begin: where the message begins in the buffer.
@@ -82,7 +82,7 @@ class Extent:
             behind = stop + 2
             if kind in AGGREGATES:
                 self._left += max(_number(data, self._at, stop), 0) * (2 if kind in PAIRS else 1)
-                self._left += kind == ord("|")  # attributes stand before the value that they are of
+                self._left += kind == ord("|")  # attributes are before the value that they are of
             elif kind in BULKS:
                 size = _number(data, self._at, stop)
                 behind += size + 2 if size >= 0 else 0
@@ -103,7 +103,7 @@ def values(data: bytes, *, is_request: bool) -> Iterator[Value]:
     """The values of a message in the order of its bytes.
 
     Raises:
-        MalformedError: it ends too early, or is no RESP. What stood before it has come.
+        MalformedError: it ends too early, or is no RESP. What was before it has come.
     """
     if is_request and data[:1] != b"*":
         yield from _words(data)

@@ -1,4 +1,4 @@
-"""Clients that ask for the brokers again and again, and never go on to those that the answer names."""
+"""Clients that ask for the brokers again and again, and never continue to those that the answer names."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LEAST: Final = 5
 _EVERY_US: Final = 30_000_000
 """Clients in good order ask for the brokers every five minutes (metadata.max.age.ms)."""
 _MANY, _SOON_US = 10, 1_100_000
-"""No monitor asks so often, one time after the other within so many µs: clients that get no further do."""
+"""No monitor asks so often, one time after the other within this many µs: clients that get no further do."""
 _RETRIED_US = 3_000_000
-"""A client that gets no further connects again within so many µs."""
+"""A client that gets no further connects again within this many µs."""
 _LOCAL_NAMES: Final = frozenset({"localhost", "localhost.localdomain"})
 Place = tuple[str, int]
 """A host name or address, and a port."""
@@ -130,7 +130,7 @@ def reached_by(sources: Sources, known: Seen) -> defaultdict[str, set[Place]]:
 
 
 def tried_by(host: str, named: Collection[Place], known: Seen) -> list[str]:
-    """The servers on ports of these places to which a client host tried to connect in vain, each with how it failed."""
+    """The servers on ports of these places to which a client host failed to connect, each with how it failed."""
     ports = {port for _, port in named}
     return sorted(f"{one.server} {one.how}" for one in known.unreached.get(host, ()) if one.server_port in ports)
 
@@ -138,7 +138,7 @@ def tried_by(host: str, named: Collection[Place], known: Seen) -> list[str]:
 def wrong(host: str, named: Collection[Place], tried: Sequence[str], known: Seen, name: str) -> str:
     """Why a client does not get to places.
 
-    What it tries in vain may be down, and so may what the capture leaves out, unless another host gets there, or the
+    What it cannot reach may be down, and so may what the capture leaves out, unless another host gets there, or the
     name stands for the client's own host.
 
     Args:

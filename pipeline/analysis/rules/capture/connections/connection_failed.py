@@ -107,7 +107,7 @@ _FAILED = {
     "flood": f"{SEEN}SYNs that no packet of the same addresses follows. Whether the server answered is not known.",
     "scan": f"{SEEN}which ports were tried, and that none of these accepted.",
     "check": f"{SEEN}connections without a byte of data, in a steady rhythm.",
-    "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What stands between is not on the wire.",
+    "idle": f"{SEEN}nothing acknowledged the request, or a reset answered it. What is between is not on the wire.",
     "members": f"{SEEN}what hello names, and that no packet of the client to it was captured.",
     "advertised": f"{SEEN}what Metadata names, and that no packet of the client to it was captured.",
 }
@@ -165,7 +165,7 @@ class ConnectionFailed(Rule):
         Link(
             ("rebalance_storm", "slow_rebalance", "poll_interval_exceeded", *PUT_OUT),
             (CLIENT,),
-            "who loses its connection is put out of the group, and joins anew",
+            "who loses its connection is put out of the group, and joins again",
         ),
         Link(STANDSTILL, (CLIENT,), "who has no connection neither reads nor commits"),
         Link(("duplicate_write", "sequence_gap", "connection_churn"), (CLIENT,), RESENT),

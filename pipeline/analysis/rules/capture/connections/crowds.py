@@ -45,7 +45,7 @@ SCAN: Final = (
 )
 ADVICE: Final = (CHECK, STORM, FLOOD, SCAN)
 _PORTS: Final = 100
-"""Ports of one host, from which on that is nobody's ordinary work."""
+"""Ports of one host, from which on that is not ordinary work."""
 _STEADY: Final = 3
 """How many times the usual pause between two checks the longest may be."""
 _CROWD, _SINCE_US = 50, 60_000_000
@@ -160,8 +160,8 @@ def _scans(known: Seen) -> Iterator[Trouble]:
             continue
         clients, times = sorted({one.client_ip for one in lives if one.client_ip}), times_of(lives)
         summary = (
-            f"{some(clients)} tries {ports} ports and more of {host} in vain ({number_of(lives):,} connections from "
-            f"{clock(times[0])} to {clock(times[-1])} UTC): a port scan."
+            f"{some(clients)} tries {ports} ports and more of {host} without success ({number_of(lives):,} connections "
+            f"from {clock(times[0])} to {clock(times[-1])} UTC): a port scan."
         )
         yield Trouble(
             "scan", host, "", times, number_of(lives), False, summary, SCAN,

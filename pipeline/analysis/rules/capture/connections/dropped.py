@@ -23,9 +23,9 @@ from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.humanize import clock, pluralize, seconds, some
 
 ADVICE: Final = (
-    "Now: nothing to restart; the client opens another connection when its request times out. Find what stands between "
+    "Now: nothing to restart; the client opens another connection when its request times out. Find what is between "
     "(a firewall that lost its state, one of several paths or nodes of a balancer) and drops this connection's packets "
-    "alone. Fix: mend that path; shorter timeouts let the client notice sooner (Kafka: request.timeout.ms, "
+    "alone. Fix: repair that path; shorter timeouts let the client notice sooner (Kafka: request.timeout.ms, "
     "session.timeout.ms; MongoDB: socketTimeoutMS)."
 )
 AWAY: Final = (
@@ -48,7 +48,7 @@ _AGAIN: Final = 3
 def troubles(
     sources: Sources, known: Seen, explained: Collection[str], settings: ConnectionThresholds
 ) -> Iterator[Trouble]:
-    """One for each client and server; ``explained``: connections of which the cause is known."""
+    """One for each client and server; ``explained``: connections whose cause is known."""
     lost = {
         one.connection_id: one
         for one in known.lives
@@ -168,7 +168,7 @@ def _trouble(whose: _Whose, rows: Sequence[Row], answers: int, lost: Mapping[str
 def _away(
     server: str, rows: Sequence[Row], shut: Sequence[Life], times: tuple[int, int], lost: Mapping[str, Life]
 ) -> Trouble:
-    """A server that acknowledges nothing any more, of nobody."""
+    """A server that acknowledges nothing any more, from any client."""
     hosts, apis = sorted({row.host for row in rows}), some(api for row in rows for api in row.apis)
     begun = [lost[row.connection_id] for row in rows]
     again = sum(one.sent_again[0] for one in begun)

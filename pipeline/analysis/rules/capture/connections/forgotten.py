@@ -15,7 +15,7 @@ from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.humanize import clock, pluralize, seconds
 
 ADVICE: Final = (
-    "Now: find out what stands between (a load balancer, NAT gateway or firewall) and its idle limit: it forgets a "
+    "Now: find out what is between (a load balancer, NAT gateway or firewall) and its idle limit: it forgets a "
     "connection that is silent for longer, and neither side learns of it. Fix: let the client close or use it before "
     "that: connections.max.idle.ms of a Kafka client below the limit (MongoDB: maxIdleTimeMS), or TCP keepalives that "
     "are sent more often; or raise the limit."
@@ -24,7 +24,7 @@ _OF_KAFKA: Final = "connections.max.idle.ms of the client (unless set 9 min in J
 _OF_MONGODB: Final = "maxIdleTimeMS of the client (unless set no limit)"
 _TRIED: Final = 2
 _SPREAD: Final = 2.0
-"""The longest pause is at most so many times the shortest: it is one limit that they meet."""
+"""The longest pause is at most this many times the shortest: it is one limit that they meet."""
 
 
 def troubles(sources: Sources, known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:

@@ -33,7 +33,7 @@ CLOSED: Final = (
 UNANSWERED: Final = (
     "Now: look whether the process hangs (a thread dump; all of its network threads at work), whether it has reached a "
     "limit of connections (Kafka: max.connections lets new ones wait), and whether a proxy or balancer in front of it "
-    "has a server to pass connections to. Fix: restart what hangs, raise the limit, or mend the proxy's route."
+    "has a server to pass connections to. Fix: restart what hangs, raise the limit, or correct the proxy's route."
 )
 CUT: Final = (
     "Now: look in the server's log at this time and address: it names the login that failed, or the request that came "

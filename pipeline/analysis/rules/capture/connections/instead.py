@@ -1,4 +1,4 @@
-"""Where clients connect that try an address in vain first: attempts, and the connections that follow them.
+"""Where clients connect that fail to reach an address first: attempts, and the connections that follow them.
 
 Which connection follows from which attempt is not on the wire. Evidence: nearly each attempt is followed by one, and
 these hosts seldom connect without an attempt before.
@@ -16,9 +16,9 @@ _SOON_US: Final = 1_000_000
 LATE_US: Final = 31_000_000
 """Clients give up an address after 10 s (Java, socket.connection.setup.timeout.ms) or 30 s (librdkafka, MongoDB)."""
 _MOST_ATTEMPTS: Final = 0.8
-"""So many of the attempts are followed by such a connection."""
+"""This many of the attempts are followed by such a connection."""
 _MOST_CONNECTIONS: Final = 0.5
-"""And so many connections of these hosts follow such an attempt: others connect by themselves."""
+"""And this many connections of these hosts follow such an attempt: others connect by themselves."""
 
 
 class Connected(NamedTuple):
@@ -30,7 +30,7 @@ class Connected(NamedTuple):
 
 
 class Instead(NamedTuple):
-    """Where clients connect that try an address in vain first.
+    """Where clients connect that fail to reach an address first.
 
     Attributes:
         server: address and port, of the most of them.

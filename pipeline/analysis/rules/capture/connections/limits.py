@@ -21,7 +21,7 @@ ALL: Final = (
     "max.connections.per.ip, max.connections.per.ip.overrides and an address's connection_creation_rate, and lets "
     "those beyond max.connections wait; MongoDB: net.maxIncomingConnections, connections.current of serverStatus). "
     "Fix: raise the limit, and find "
-    "who holds so many: one client or pool for each process (MongoDB: maxPoolSize) instead of one for each request."
+    "who holds this many: one client or pool for each process (MongoDB: maxPoolSize) instead of one for each request."
 )
 ONE: Final = (
     "Now: look in the server's log at this client's address: a limit for one address (max.connections.per.ip, "
@@ -105,7 +105,7 @@ _SERVED: Final = f"""
         list(DISTINCT epoch_us(response_ts) // 100_000) AS answers
     FROM exchanges WHERE {ADDRESS["server"]} = $server AND response_ts IS NOT NULL GROUP BY connection_id, client_ip
 """
-"""Connections of a server on which something was answered: since when, until when, and of which host."""
+"""Connections of a server on which something was answered: since when, until when, and by which host."""
 
 
 def _between(found: Sequence[_Cut], served: Sequence[Row]) -> int:

@@ -1,4 +1,4 @@
-"""Drivers of MongoDB that ask a server for its replica set, and never go on to the members that it names."""
+"""Drivers of MongoDB that ask a server for its replica set, and never continue to the members that it names."""
 
 from __future__ import annotations
 

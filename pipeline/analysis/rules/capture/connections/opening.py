@@ -1,4 +1,4 @@
-"""Connections that do not come about, or carry nothing: refused, not answered, answered in vain, closed at once."""
+"""Connections that do not come about, or carry nothing: refused, not answered, answered without use, closed at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REFUSED: Final = (
     "inside a container without a published port, refuses everybody else."
 )
 UNANSWERED: Final = (
-    "Now: look at what stands between: a firewall, security group or network policy that drops packets, or a host that "
+    "Now: look at what is between: a firewall, security group or network policy that drops packets, or a host that "
     "is down (`nc -vz` from the client's host shows the same). Fix: open the port for these clients, or correct the "
     "address; a client waits for socket.connection.setup.timeout.ms (MongoDB: connectTimeoutMS) each time."
 )
@@ -63,7 +63,7 @@ WAS_AWAY: Final = (
 ADVICE: Final = (REFUSED, UNANSWERED, CLOSED, ONE_WAY, REJECTED, NO_ROUTE, WAS_AWAY)
 
 FLOOD: Final = 1_000
-"""SYNs that are sent once each to one server, from which on that is nobody's ordinary work."""
+"""SYNs that are sent once each to one server, from which on that is not ordinary work."""
 _KAFKA: Final = frozenset({*range(9091, 9100), 9194, 9196, 9198, 19092, 19093, 29092, 29093, 39092})
 _MONGODB: Final = frozenset({*range(27017, 27021)})
 _LEAST_US: Final = 2_000_000
@@ -115,7 +115,7 @@ def _unreachable(
     span = f"from {clock(begun_us)} to {clock(last_us)} UTC"
     if how == "refused":
         summary = (
-            f"Nobody listens at {server}: {pluralize(number, 'connection')} of {some(hosts)} "
+            f"No process listens at {server}: {pluralize(number, 'connection')} of {some(hosts)} "
             f"{'was' if number == 1 else 'were'} refused {span}."
         )
     else:
@@ -206,7 +206,7 @@ def _was_away(
         return None
     hosts = sorted({one.client_ip for one in refused if one.client_ip})
     summary = (
-        f"Nobody listened at {server} from {clock(since_us)} to {clock(until_us)} UTC "
+        f"No process listened at {server} from {clock(since_us)} to {clock(until_us)} UTC "
         f"({seconds(until_us - since_us)}): {pluralize(number, 'connection')} of {some(hosts)} "
         f"{'was' if number == 1 else 'were'} refused. Then it answered again."
     )
@@ -241,7 +241,7 @@ def _one_way(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
 
 
 def _closed_at_once(known: Seen, settings: ConnectionThresholds) -> Iterator[Trouble]:
-    """A server that accepts and closes before either side has sent anything, and answers nobody."""
+    """A server that accepts and closes before either side has sent anything, and answers no client."""
     cut = known.by_server(
         lambda one: one.how == "silent" and one.closed_by == "server" and one.ended_us - one.began_us <= AT_ONCE_US
     )

@@ -1,9 +1,9 @@
-"""A server that nobody reaches, while each client that tries it works with another one right afterwards.
+"""A server that no client reaches, while each client that tries it works with another one right afterwards.
 
 bootstrap.servers, or a name with several addresses, lists a server that is gone, or a broker of the cluster is down:
-clients go on to the next address. Evidence: nearly each attempt of a host has a connection of the same host to another
-server behind it, on which more is answered than versions, metadata and a login, sooner than chance would have it: other
-clients of the host connect, too. A broker that Metadata names by that address is left out: clients need it.
+clients continue to the next address. Evidence: nearly each attempt of a host has a connection of the same host to
+another server behind it, on which more is answered than versions, metadata and a login, sooner than chance would have
+it: other clients of the host connect, too. A broker that Metadata names by that address is left out: clients need it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pipeline.humanize import brief, some
 
 SHAPE: Final = "other-address"
 ADVICE: Final = (
-    "Now: nothing is cut off: the clients go on to another address. See whether this server is a broker that is down, "
-    "or one that is gone. Fix: start the broker, or take the address out of bootstrap.servers and of the name that "
-    "clients use (DNS, /etc/hosts): each start waits for it first."
+    "Now: nothing is cut off: the clients continue to another address. See whether this server is a broker that is "
+    "down, or one that is gone. Fix: start the broker, or take the address out of bootstrap.servers and of the name "
+    "that clients use (DNS, /etc/hosts): each start waits for it first."
 )
 _SEVERAL: Final = 3
 """Attempts that show it: of fewer any other start may follow by chance."""
 
 
 def at_other_address(server: str, failed: Sequence[Life], sources: Sources, known: Seen) -> Trouble | None:
-    """That clients go on to another address at once; None: they do not, or it is not sure."""
+    """That clients continue to another address at once; None: they do not, or it is not sure."""
     begun = sorted(one.began_us for one in failed if one.connections == 1)
     if len(begun) < max(len(failed), _SEVERAL) or _is_broker(server, sources):
         return None

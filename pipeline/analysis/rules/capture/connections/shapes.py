@@ -17,7 +17,7 @@ NAME: Final = "connection_failed"
 MOST_SHOWN: Final = 20
 """Ids of connections in ``details``."""
 AT_ONCE_US: Final = 1_000_000
-"""A connection that ends within so many µs was closed at once."""
+"""A connection that ends within this many µs was closed at once."""
 _FEW_SERVERS: Final = 5
 
 
@@ -31,7 +31,7 @@ class Trouble:
         whose: the client's name and host, or the host alone; empty: all clients of the server.
         times: when it showed, ascending; of many the first and the last at least.
         number: how often it showed.
-        is_critical: whether nobody of these clients gets anything done.
+        is_critical: whether none of these clients gets anything done.
         advice: ``Now: … Fix: …``
         evidence: ids of exchanges, if there are any.
         details: further fields of ``details``.
@@ -155,7 +155,7 @@ class Seen:
 
     @cached_property
     def is_of_few(self) -> bool:
-        """Whether nothing but connections to a few servers was seen, on which nobody spoke another protocol."""
+        """Whether nothing but connections to a few servers was seen, all of this protocol."""
         speaks = {one.speaks for one in self.lives if one.how == "other"}
         is_alone = not self.ports and speaks <= {"not_captured"}
         return is_alone and len({one.server for one in self.lives}) <= _FEW_SERVERS
@@ -206,7 +206,7 @@ def times_of(some: Iterable[Life]) -> list[int]:
 
 
 def icmp_reports(some: Iterable[Life]) -> str:
-    """Who reports what of these connections by ICMP, in words; empty if nobody does."""
+    """Who reports what of these connections by ICMP, in words; empty if none does."""
     reported = sorted({(one.icmp.by, one.icmp.text) for one in some if one.icmp is not None})
     return " and ".join(f"{by} reports by ICMP: {text}" for by, text in reported[:2])
 

@@ -43,7 +43,7 @@ _TOKEN: Final = -1
 _LOGINS: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _BEGIN: Final = frozenset({*_LOGINS, ApiKey.API_VERSIONS, _TOKEN})
 _KEPT_US: Final = 5_000_000
-"""Who was answered ApiVersions and has asked nothing else for so long cannot go on."""
+"""Who was answered ApiVersions and has asked nothing else for so long cannot continue."""
 _LISTS_METADATA: Final = f"""
     CASE WHEN api_key = {int(ApiKey.API_VERSIONS)} AND contains(response_body, '"apiKeys":[{{"')
         THEN contains(response_body, '"apiKey":{int(ApiKey.METADATA)},') END

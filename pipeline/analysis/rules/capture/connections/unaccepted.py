@@ -18,7 +18,7 @@ ADVICE: Final = (
     "Now: look at `ss -ltn` on the server's host: where Recv-Q of the listener is near its Send-Q, connections wait "
     "for the process. Compare its open connections with its limits (Kafka: max.connections of the broker and the "
     "listener, max.connection.creation.rate: new ones wait; ulimit -n), and take a thread dump where it answers "
-    "nobody. Fix: raise the limit or find who holds so many connections, restart a process that hangs; where no "
+    "no one. Fix: raise the limit or find who holds so many connections, restart a process that hangs; where no "
     "connection waits, look for a firewall whose table of connections is full (`nf_conntrack: table full` in dmesg)."
 )
 _WAITED_US: Final = 3_000_000
@@ -67,8 +67,8 @@ _WAITING: Final = f"""
 """
 """Connections whose client had nothing but its first request, which was acknowledged: it waited, and closed or waits.
 
-An answer may come when the client is gone, who resets: the process takes the connection up at last. Where nobody is
-seen to close, and the host connects again, the end may have been missed.
+An answer may come when the client is gone, who resets: the process takes the connection up at last. Where neither side
+is seen to close, and the host connects again, the end may have been missed.
 """
 _ANSWERS: Final = f"""
     SELECT count(*) AS answers, count(*) FILTER (epoch_us(response_ts) <= $half) AS early,
@@ -87,7 +87,7 @@ _BEGUN: Final = f"""
 
 
 def waiting(sources: Sources) -> list[Row]:
-    """Connections on which nothing but the first request was asked, and waited for in vain."""
+    """Connections on which nothing but the first request was sent, and never answered."""
     return sources.once("connections not taken up", lambda: list(sources.tables.rows(_WAITING)))
 
 
@@ -98,7 +98,7 @@ def troubles(
 
     Args:
         sources, known, settings: as of other shapes.
-        unanswered: servers that answer no SYN, and nobody else either.
+        unanswered: servers that answer no SYN, from no client.
     """
     by_server: defaultdict[str, list[Row]] = defaultdict(list)
     for row in waiting(sources):
@@ -124,7 +124,7 @@ def troubles(
         }
         ((answers,),) = sources.tables.of_each(_ANSWERS, [{**span, "half": (one.first_us + one.last_us) // 2}])
         if not answers.early or answers.early == answers.answers:
-            continue  # it answers nobody, or answers again
+            continue  # it answers no one, or answers again
         ((begun,),) = sources.tables.of_each(_BEGUN, [span])
         hosts = frozenset(answers.hosts)
         if begun.number < len(rows) if rows else not begun.number and one.hosts <= hosts:

@@ -65,7 +65,7 @@ TOO_FEW = (
 
 
 class CoordinatorUnavailable(Rule):
-    """Groups or transactions cannot reach their coordinator, so that nobody can join, commit or begin."""
+    """Groups or transactions cannot reach their coordinator: members cannot join, commit or begin."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -315,7 +315,7 @@ _LOSSY = f"""
 def _few_brokers(wave: Wave, sources: Sources) -> int:
     """How many brokers the cluster has at most, if they are too few for the internal topics by default; else 0.
 
-    Only where FindCoordinator finds none, and nobody in the cluster was ever answered by a coordinator: the internal
+    Only where FindCoordinator finds none, and no client in the cluster was ever answered by a coordinator: the internal
     topic was never there.
     """
     last_us = wave.refused[-1].us

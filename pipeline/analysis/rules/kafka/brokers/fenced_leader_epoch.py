@@ -50,7 +50,7 @@ class FencedLeaderEpoch(CountedRule):
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:
-        """So many symptoms."""
+        """This many symptoms."""
         return settings.stale_metadata_times
 
     @classmethod

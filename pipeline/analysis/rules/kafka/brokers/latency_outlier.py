@@ -56,7 +56,9 @@ class LatencyOutlier(Rule):
         """When it fires."""
 
         slow_seconds: Seconds = SLOW_SECONDS
-        slow_answers: Count = Field(default=3, description="Slow answers of one broker; above info at so many moments")
+        slow_answers: Count = Field(
+            default=3, description="Slow answers of one broker; above info at this many moments"
+        )
         slow_ratio: Ratio = Field(
             default=20.0, description="Times the usual 95th percentile that the slowest must take"
         )
@@ -185,7 +187,7 @@ def _many_waited(slow: Sequence[_Slow]) -> str:
 def _usual(
     tables: Tables, episodes: Sequence[Episode], settings: LatencyOutlier.Thresholds
 ) -> dict[tuple[str, str], int]:
-    """By broker and api that was slow its usual 95th percentile, µs; without those of which too little was seen.
+    """By broker and api that was slow its usual 95th percentile, µs; without those rarely seen.
 
     The usual is what the broker takes at other times than these episodes, if enough was seen of them.
     """

@@ -80,7 +80,7 @@ class Outage:
         return self.refused[-1].us
 
     def lasts(self, least: int, least_us: int) -> bool:
-        """Whether so many refusals came over so long, and over several of the usual times between successes."""
+        """Whether this many refusals came over so long, and over several of the usual times between successes."""
         long_enough = max(least_us, USUAL_GAPS * (self.usual_us or 0))
         return len(self.refused) >= least and self.last_us - self.first_us >= long_enough
 
@@ -241,7 +241,7 @@ def finding(
         if healed_us
         else "No success was seen since"
         if state == "ongoing"
-        else f"It is unknown since {clock(last_us)} UTC: nobody has asked again, and no success was seen since",
+        else f"It is unknown since {clock(last_us)} UTC: no client has asked again, and no success was seen since",
     ]
     return Finding(
         rule=rule.name, severity="warning" if state == "resolved" else "critical", subject=subject, state=state,

@@ -1,4 +1,4 @@
-"""Rule ``partition_unavailable``: partitions have no leader, so that nobody can write to or read from them.
+"""Rule ``partition_unavailable``: partitions have no leader, so that no client can write to or read from them.
 
 Evidence: LEADER_NOT_AVAILABLE and its like in Metadata, Produce, Fetch and ListOffsets, or NOT_LEADER_OR_FOLLOWER of
 several brokers, without any success on the partition in between. A client that goes by old metadata is
@@ -42,7 +42,7 @@ ADVICE = (
 
 
 class PartitionUnavailable(Rule):
-    """Partitions have no leader: nobody can write to or read from them."""
+    """Partitions have no leader: no client can write to or read from them."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -71,7 +71,7 @@ class PartitionUnavailable(Rule):
                 *STANDSTILL,
             ),
             (TOPIC,),
-            "nobody can write to or read from what has no leader",
+            "no client can write to or read from what has no leader",
         ),
         Link(("coordinator_unavailable", "unanswered_requests", "latency_outlier"), (SERVER,), SLOWED),
         Link(("unanswered_requests", "connection_churn"), (CLIENT,), SLOWED),
@@ -98,7 +98,7 @@ _NOT_LEADER = int(KafkaError.NOT_LEADER_OR_FOLLOWER)
 REFUSALS = KAFKA.of_area("leader")
 _SHOWN = 3
 _BELIEVED = 2
-"""One broker that says so says it to whoever goes by old metadata; no leader is there if so many say so."""
+"""One broker that says so says it to whoever goes by old metadata; no leader is there if this many say so."""
 
 
 def _has_no_leader(outage: Outage) -> bool:
@@ -151,7 +151,7 @@ def _without_leader(sources: Sources) -> Iterator[Attempt]:
 
 
 def _elections(places: Sequence[str]) -> str:
-    """The commands that elect a leader anew in each of them."""
+    """The commands that elect a new leader in each of them."""
     found = []
     for topic, _, partition in (place.rpartition("-") for place in places[:_SHOWN]):
         where = f"--topic {quote(topic)} --partition {quote(partition)}"

@@ -4,7 +4,7 @@ Meaning: a broker leads that lacks them (an unclean leader election), or the dis
 are given out again: whoever has read the old records never reads the new ones of the same offsets.
 Evidence: base offsets of accepted batches that were sent after a higher end had been acknowledged; or high watermarks
 of one broker, or latest offsets, that stay below what the same log had reached. Deleted records move the beginning of
-a log, followers that lag are another broker, markers of transactions only add; a topic that was deleted and made anew
+a log, followers that lag are another broker, markers of transactions only add; a topic that was deleted and recreated
 has another id.
 """
 
@@ -173,7 +173,7 @@ class Fall:
 
 
 def _is_anew(place: Place, fall: Fall, sources: Sources) -> bool:
-    """Whether the topic was deleted and made anew meanwhile."""
+    """Whether the topic was deleted and recreated meanwhile."""
     cluster, topic, _ = place
     if any(fall.before_us <= us <= fall.us for us in sources.made_anew.get((cluster, topic), ())):
         return True
@@ -239,7 +239,7 @@ class _Stays:
         self._above: dict[str, int] = {}
 
     def __call__(self, number: int, before: Row) -> bool:
-        """Whether the answer of this number, and all of its kind in the next seconds, lie below ``before``."""
+        """Whether the answer of this number, and all of its kind in the next seconds, are below ``before``."""
         row = self._rows[number]
         whose, until_us = _of(row), row.us + 2 * _LEAST_US
         if self._rows[-1].us - row.us < _LEAST_US:

@@ -13,7 +13,7 @@ from pipeline.analysis.tables import Tables
 def shorter(tables: Tables, asked: str) -> pa.Table:
     """Cluster, topic and partition, each once.
 
-    A batch lies below what had been acknowledged when it was sent, or a watermark of a broker below what that had
+    A batch is below what had been acknowledged when it was sent, or a watermark of a broker below what that had
     stated before it was asked. What is stated many times counts as an end when it is answered first, and as a question
     when it is asked last.
 
@@ -55,7 +55,7 @@ def below(key: Ints, us: Ints, ended: Ints, asked_key: Ints, asked_us: Ints, ask
     if not len(key) or not len(asked_key):
         return np.zeros(len(asked_key), bool)
     keys, at = np.concatenate([asked_key, key]), np.concatenate([asked_us, us])
-    order = np.lexsort((at, keys))  # stable: questions stand before the ends of their microsecond
+    order = np.lexsort((at, keys))  # stable: questions are before the ends of their microsecond
     in_order = keys[order]
     number = np.cumsum(np.concatenate([[False], in_order[1:] != in_order[:-1]]))
     known, rank = np.unique(np.concatenate([asked, ended]), return_inverse=True)

@@ -1,4 +1,4 @@
-"""Rule ``unanswered_requests``: a broker leaves requests without an answer, and their clients wait in vain."""
+"""Rule ``unanswered_requests``: a broker leaves requests without an answer, and their clients wait without success."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class UnansweredRequests(Rule):
     def detect(cls, sources: Sources, settings: AnswerThresholds) -> Iterator[Finding]:
         """Requests without an answer for whom the client waited: it sent more on that connection, or made others.
 
-        What stands behind a request that waits by design (a long poll) waits as well: a client may close meanwhile.
+        What is behind a request that waits by design (a long poll) waits as well: a client may close meanwhile.
         """
         least = settings.unanswered_times
         many = [e for e in sources.episodes.get(cls.name, ()) if e.times >= least]
@@ -102,15 +102,15 @@ class UnansweredRequests(Rule):
 
 
 _WAS_DOWN = 10
-"""Times ``slow_seconds`` until a broker that answers nobody does not just restart."""
+"""Times ``slow_seconds`` until a broker that answers no client does not just restart."""
 
 
 @dataclass(frozen=True, slots=True)
 class _InVain:
-    """Requests of an episode for which their client waited in vain. Times are µs.
+    """Requests of an episode whose client waited without success. Times are µs.
 
     Attributes:
-        requests: how many; of connections on which the client sent further ones meanwhile, or that it made anew.
+        requests: how many; of connections on which the client sent further ones meanwhile, or that it made again.
         waited_us: the longest time from one to the last request on its connection, or to the last one of them.
         others: how many others the broker answered that were sent meanwhile.
     """

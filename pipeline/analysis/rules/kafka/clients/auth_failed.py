@@ -59,7 +59,7 @@ class AuthFailed(CountedRule):
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:
-        """So many symptoms."""
+        """This many symptoms."""
         return settings.auth_failed_times
 
     @classmethod

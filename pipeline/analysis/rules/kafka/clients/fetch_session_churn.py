@@ -22,7 +22,7 @@ from pipeline.humanize import pluralize, seconds
 SESSIONS = (
     "Now: nothing, unless the broker's CPU is short. Fix: the broker keeps "
     "max.incremental.fetch.session.cache.slots sessions (1000) and drops the oldest: with more consumers and "
-    "followers than that, raise it. If only this client does it, look for one that is made anew for each read, or "
+    "followers than that, raise it. If only this client does it, look for one that is recreated for each read, or "
     "a library with a fault."
 )
 
@@ -35,7 +35,7 @@ class FetchSessionChurn(Rule):
 
         churn_sessions: Count = Field(default=10, description="Fetch sessions that one client opens")
         churn_share: Share = Field(default=0.5, description="Their share of its fetches")
-        costly_sessions: Count = Field(default=300, description="So many of them within a while are a warning")
+        costly_sessions: Count = Field(default=300, description="This many of them within a while are a warning")
         costly_sessions_seconds: Seconds = Field(default=600.0, description="How long that while is")
 
     name = "fetch_session_churn"
@@ -47,8 +47,8 @@ class FetchSessionChurn(Rule):
     urgency = WASTES
     texts = Texts(
         headline=lambda case: (
-            f"{case.who} asks for a fetch session in vain: the broker's cache of them is full, or it keeps none, and "
-            "all partitions are sent in full each time"
+            f"{case.who} asks for a fetch session without success: the broker's cache of them is full, or it keeps "
+            "none, and all partitions are sent in full each time"
             if case.details.get("in_vain")
             else f"{case.who} begins a new fetch session with each fetch: all partitions are sent in full each time"
         ),
@@ -65,7 +65,7 @@ class FetchSessionChurn(Rule):
 
     @classmethod
     def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
-        """A client whose fetches mostly open a session, or ask for one in vain, instead of going on with one."""
+        """A client whose fetches mostly open a session, or ask for one without success, instead of continuing one."""
         seen = sources.episodes.get(cls.name, ())
         givers = {one.server for e in seen for one in e.each if one.what == OPENED}
         many = [e for e in seen if e.times >= settings.churn_sessions]
@@ -75,7 +75,7 @@ class FetchSessionChurn(Rule):
             span_us = int(settings.costly_sessions_seconds * 1_000_000)
             busiest = _busiest([one.us for one in episode.each], span_us)
             in_vain = 2 * sum(one.what == NO_SESSION for one in episode.each) > len(episode.each)
-            did = "asked for a fetch session in vain" if in_vain else "began a new fetch session"
+            did = "asked for a fetch session without success" if in_vain else "began a new fetch session"
             why = ", for the broker's cache of sessions is full, or it keeps none" if in_vain else ""
             summary = (
                 f"{clients(episode)} {did} {when(episode)}, in {pluralize(times, 'fetch', 'fetches')}, up to {busiest} "

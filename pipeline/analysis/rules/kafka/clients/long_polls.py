@@ -31,7 +31,7 @@ POLL_ADVICE = (
 _LEAST_US: Final = 5_000_000
 """A shorter wait is given up by clients that stop."""
 _SPREAD: Final = 1.5
-"""The longest wait is at most so many times the shortest: a timeout, and the pause before the client connects again."""
+"""The longest wait is at most this many times the shortest: a timeout, and the pause before reconnecting."""
 _MOST: Final = 10_000
 _HELD: Final = numbers(ApiKey.FETCH, ApiKey.SHARE_FETCH)
 """Requests that a broker holds until there is something to answer."""

@@ -60,7 +60,7 @@ class RequestRefused(Rule):
     gathered = OF_CLIENT
     counting = Counting(is_refused=True)
     effects = (
-        Link(("connection_churn",), (CLIENT,), "who is refused connects anew"),
+        Link(("connection_churn",), (CLIENT,), "who is refused connects again"),
         Link(("rebalance_storm",), (GROUP,), "who is refused an assignment joins again"),
         Link(STANDSTILL, (GROUP, TOPIC), "what is refused is neither read nor committed"),
         Link(STANDSTILL, (CLIENT, TOPIC), "what is refused is neither read nor committed"),
@@ -145,7 +145,7 @@ def _transaction(episode: Episode) -> dict[str, str]:
 
 
 def _thing(episode: Episode) -> str:
-    """What stands behind the error in its subject."""
+    """What is behind the error in its subject."""
     return about_of(episode.subject, episode.names[0] if episode.names else "")
 
 

@@ -16,7 +16,7 @@ from pipeline.analysis.rules.rule import OF_CLIENT, Link
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 QUOTA = (
-    "Now: nothing, as long as nobody waits for this client: the quota does its work. Fix: raise it (`kafka-configs.sh "
+    "Now: nothing, as long as no one waits for this client: the quota does its work. Fix: raise it (`kafka-configs.sh "
     "--bootstrap-server BROKER --alter --entity-type clients --entity-name {client} "
     "--add-config producer_byte_rate=N,consumer_byte_rate=N`), or let the client do less (compression.type, fewer "
     "requests by linger.ms and fetch.min.bytes)."
@@ -64,7 +64,7 @@ class Throttled(CountedRule):
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:
-        """So many symptoms."""
+        """This many symptoms."""
         return settings.throttled_times
 
     @classmethod

@@ -32,14 +32,14 @@ RECREATED = (
 
 
 def _committed_since(case: Case) -> str:
-    """Groups that stand in the new topic."""
+    """Groups that are in the new topic."""
     names = case.details.get("committed_since")
     known = listed(name for name in names if isinstance(name, str)) if isinstance(names, list) else ""
     return f"; those that committed since need nothing: {known}" if known else ""
 
 
 class TopicRecreated(OffsetRule):
-    """A topic of the same name has another topic id: its offsets begin anew."""
+    """A topic of the same name has another topic id: its offsets start over."""
 
     name = "topic_recreated"
     title = "Topic recreated"
@@ -100,7 +100,7 @@ class TopicRecreated(OffsetRule):
             summary = (
                 f"Topic {name} is another one since {clock(first_us)} UTC: it was deleted and created again "
                 f"(id {old_id} was last seen at {clock(last_old_us)} UTC, now it is {new_id})"
-                f"{', by ' + ', '.join(by) if by else ''}. Its offsets begin anew."
+                f"{', by ' + ', '.join(by) if by else ''}. Its offsets start over."
             )
             yield Finding(
                 rule=cls.name, severity="warning", subject=name,

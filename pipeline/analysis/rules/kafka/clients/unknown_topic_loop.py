@@ -24,9 +24,9 @@ UNKNOWN_TOPIC = (
 )
 UNKNOWN_PARTITION = (
     "Now: see which partitions the topic has (`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`): "
-    "restart the client where it has fewer than the client reads (it was made anew with fewer), so that it learns of "
+    "restart the client where it has fewer than the client reads (it was recreated with fewer), so that it learns of "
     "it; if it has this one, restart the broker that does not know it. Fix: let clients refresh their metadata after "
-    "this error, and make topics anew under another name."
+    "this error, and make topics again under another name."
 )
 
 
@@ -66,7 +66,7 @@ class UnknownTopicLoop(CountedRule):
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:
-        """So many symptoms."""
+        """This many symptoms."""
         return settings.unknown_topic_times
 
     @classmethod
@@ -77,7 +77,7 @@ class UnknownTopicLoop(CountedRule):
 
     @classmethod
     def severity_of(cls, episode: Episode, settings: Thresholds) -> str:
-        """A warning of who asks in vain for long."""
+        """A warning where requests fail for long."""
         is_long = episode.run_us >= settings.retry_without_success_seconds * 1_000_000
         return "warning" if episode.healed_us is None and is_long else "info"
 

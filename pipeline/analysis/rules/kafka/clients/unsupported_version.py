@@ -75,7 +75,7 @@ class UnsupportedVersion(Rule):
     gathered = OF_CLIENT
     subject = (CLIENT, None)
     counting = Counting(is_refused=True)
-    effects = (Link(("connection_churn",), (CLIENT,), "who is refused connects anew"),)
+    effects = (Link(("connection_churn",), (CLIENT,), "a refused client connects again"),)
     claims = UNSUPPORTED_VERSION
 
     @classmethod

@@ -52,7 +52,7 @@ def _rejected(case: Case) -> str:
 
 
 class CommitRejected(CountedRule):
-    """The coordinator refused commits, and nobody made them good."""
+    """The coordinator refused commits, and no later commit made up for them."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -91,7 +91,7 @@ class CommitRejected(CountedRule):
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:
-        """So many symptoms."""
+        """This many symptoms."""
         return settings.commit_rejected_times
 
     @classmethod
@@ -111,7 +111,7 @@ class CommitRejected(CountedRule):
 
     @classmethod
     def count(cls, episode: Episode) -> int:
-        """Those that nobody made good."""
+        """Those that no later commit made up for."""
         return episode.unhealed
 
     @classmethod

@@ -46,7 +46,7 @@ ADVICE = (
     "of its own; set offsets with a tool only while the group is stopped."
 )
 _REMEMBERED = 20
-"""Of the times between two commits of one committer, so many show what is usual."""
+"""Of the times between two commits of one committer, this many show what is usual."""
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _COMMITS = """
     SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id, member_id, client,
@@ -64,7 +64,7 @@ class _Bout:
         seen: who committed, by how often.
         returns: who came back after another one, when, and by which exchange.
         last_us: the last commit of any.
-        over_us: when one had committed alone for several of its periods; None: it goes on.
+        over_us: when one had committed alone for several of its periods; None: it continues.
     """
 
     seen: Counter[Who] = field(default_factory=Counter)
@@ -90,13 +90,13 @@ class _Bout:
 def bouts(commits: Iterable[Row], periods: float, longest_us: float) -> list[_Bout]:
     """The times in which commits of one partition came from several by turns.
 
-    One is over when somebody commits alone for ``periods`` of what usually lies between two of its commits. Where the
+    One is over when somebody commits alone for ``periods`` of what usually is between two of its commits. Where the
     others commit less often, theirs counts, but no more than ``longest_us``, which also counts for who came once.
 
     Args:
         commits: of the partition, in the order of time.
         periods: see above.
-        longest_us: the pause after which what comes again is counted anew.
+        longest_us: the pause after which what comes again is counted again.
     """
     found: list[_Bout] = []
     now, last, generation = _Bout(), None, -1
@@ -202,7 +202,7 @@ def _finding(
     place, returns = f"{topic}-{partition}", bout.returns
     first_us, last_us = bout.span
     state: State = "resolved"
-    if bout.over_us is None:  # it goes on for as long as anybody commits
+    if bout.over_us is None:  # it continues for as long as anybody commits
         state = sources.state_unhealed(cluster, first_us, bout.last_us, bout.seen.total())
     over = "" if bout.over_us is None else f" At {clock(bout.over_us)} UTC one of them had committed alone for a while."
     summary = (

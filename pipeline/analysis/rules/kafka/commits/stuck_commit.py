@@ -136,7 +136,7 @@ class _Repeat:
         self.furthest, self.furthest_fetch = commit, fetch
 
     def back_to_it(self) -> None:
-        """The committer fetches from the offset again: it has not left it behind (``stalled`` if it does for ever)."""
+        """The committer fetches from the offset again, so it has not left it behind (forever: ``stalled``)."""
         self.by_fetch, self.behind_us = 0, None
         self._moved_to = self._moved_to[0], self.committed
 
@@ -297,8 +297,8 @@ class _Stays(NamedTuple):
 def _severity(one: _Repeat, stays: _Stays, settings: StuckCommit.Thresholds) -> str | None:
     """None: it is nothing.
 
-    Who stays at an offset while only reading goes on may be at work on one record: it is given several times as long as
-    such stays last there, and where that is not known it is reported for information for as long as a poll may take.
+    Who stays at an offset while only reading continues may be at work on one record: it is given several times as long
+    as such stays last there, and where that is not known it is reported for information for as long as a poll may take.
     """
     if _is_by_other(one, settings):
         return "critical"
@@ -364,7 +364,7 @@ def _finding(
     else:
         real, reader = repeat.furthest_fetch or (offset, None)
         other = Who(reader, None, "")
-        moved = f"although {other.client_id or NAMELESS} went on reading up to {real}"
+        moved = f"although {other.client_id or NAMELESS} continued reading up to {real}"
     stands = "is stuck" if severity != "info" else "stayed" if is_over else "stays"
     summary = (
         f"Group {group_id} {stands} on {place}: {stuck} committed offset {offset} "

@@ -1,6 +1,6 @@
 """Rule ``join_refused``: a client asks again and again to be let into a group, and the coordinator refuses.
 
-Meaning: it reads nothing, and nobody may notice: the others of the group do its work, as long as there are others.
+Meaning: it reads nothing, and no one may notice: the others of the group do its work, as long as there are others.
 Evidence: error codes of JoinGroup and, where members join by heartbeats, of ConsumerGroupHeartbeat (KIP-848),
 ShareGroupHeartbeat (KIP-932) and StreamsGroupHeartbeat (KIP-1071), without an accepted one of the same client in
 between. MEMBER_ID_REQUIRED (KIP-394) is how a member gets its id, and no refusal, unless it never joins with one.
@@ -58,7 +58,7 @@ LOOK = {
     KafkaError.FENCED_INSTANCE_ID: f"The other one was not captured: {_DESCRIBE} --members` shows where it runs.",
     KafkaError.UNRELEASED_INSTANCE_ID: f"The other one was not captured: {_DESCRIBE} --members` shows where it runs.",
 }
-"""Where to look for what depends on other members of which the capture holds nothing."""
+"""Where to look for what depends on other members that the capture does not show."""
 
 
 def unseen(code: int) -> str:
@@ -96,7 +96,7 @@ class JoinRefused(Rule):
     effects = (
         Link(("rebalance_storm", *STANDSTILL), (GROUP,), "who may not join reads nothing"),
         Link(PUT_OUT, (GROUP, CLIENT), "who may not join is no member"),
-        Link(("connection_churn",), (CLIENT,), "who may not join connects anew"),
+        Link(("connection_churn",), (CLIENT,), "who may not join connects again"),
     )
     claims = JOIN_REFUSED
 
@@ -209,7 +209,7 @@ def knocks(joins: Iterable[Row]) -> Iterator[Knocking]:
 
     Args:
         joins: its joins in the order of time, accepted ones among them. One on a connection that was let in before
-            the run, while the run goes on elsewhere, is another process of that name and host.
+            the run, while the run continues elsewhere, is another process of that name and host.
     """
     run: Knocking | None = None
     inside: set[str] = set()
@@ -248,7 +248,7 @@ def is_enough(run: Knocking, session_us: int, settings: JoinRefused.Thresholds) 
 
 
 def _first_seen(rows: Iterable[Row]) -> list[int]:
-    """When each host was let in that was never refused, µs: a client that was mended may come from another one."""
+    """When each host was let in that was never refused, µs: a client that was repaired may come from another one."""
     by_host: dict[str, list[Row]] = {}
     for row in rows:
         by_host.setdefault(row.host, []).append(row)
@@ -296,7 +296,7 @@ _OTHERS = """
 
 
 def _seen(tables: Tables, groups: Iterable[str]) -> set[tuple[str, str]]:
-    """Cluster and group of which a member is seen at all."""
+    """Cluster and group with at least one seen member."""
     return {(row.cluster, row.group_id) for row in tables.rows(_OTHERS, groups=sorted(groups))}
 
 

@@ -178,7 +178,7 @@ def is_poisoned(
 
     Args:
         one: what is in question.
-        others: the same of the group's other partitions, at that time.
+        others: the group's other partitions, at that time.
         commits: of all partitions of the group; see :func:`standstills`.
         settings: thresholds.
     """
@@ -192,7 +192,7 @@ def is_poisoned(
 
 
 def _usual_us(commits: Mapping[Place, Sequence[tuple[int, int]]]) -> float | None:
-    """What usually lies between two commits of a partition; None if too little was seen."""
+    """What usually is between two commits of a partition; None if too little was seen."""
     gaps = [after - before for some_commits in commits.values() for (before, _), (after, _) in pairwise(some_commits)]
     return median(gaps) if len(gaps) >= 2 else None
 

@@ -28,7 +28,7 @@ class PoisonRecord(OffsetRule):
             description="Lives of members that begin at the same offset of a partition and end without a commit",
         )
         poison_seconds: Seconds = Field(
-            default=10.0, description="For how long; at least twice what usually lies between two commits of the group"
+            default=10.0, description="For how long; at least twice what usually is between two commits of the group"
         )
         share_deliveries: Annotated[int, Field(ge=2)] = Field(
             default=3, description="Deliveries of one record to members of a share group (KIP-932)"
@@ -52,9 +52,9 @@ class PoisonRecord(OffsetRule):
         Link(
             ("stuck_commit", "competing_committers", "commit_regressed", "rewound", *STANDSTILL),
             (GROUP, PARTITION),
-            "nobody gets past this record",
+            "no member gets past this record",
         ),
-        Link(("stopped",), (GROUP, TOPIC), "nobody gets past this record"),
-        Link(("connection_churn",), (CLIENT,), "who dies of a record connects anew"),
+        Link(("stopped",), (GROUP, TOPIC), "no member gets past this record"),
+        Link(("connection_churn",), (CLIENT,), "who dies of a record connects again"),
     )
     claims = POISON_RECORD

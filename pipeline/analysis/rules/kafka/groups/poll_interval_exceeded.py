@@ -50,7 +50,7 @@ class PollIntervalExceeded(Rule):
     advice = (ADVICE,)
     urgency = REFUSED
     effects = (
-        Link(("rebalance_storm", "slow_rebalance"), (GROUP,), "who is put out comes back, and all join anew"),
+        Link(("rebalance_storm", "slow_rebalance"), (GROUP,), "who is put out comes back, and all join again"),
         Link(
             (*PUT_OUT, "competing_committers", "stuck_commit", "commit_regressed"),
             (GROUP, CLIENT),
@@ -125,7 +125,7 @@ def _work(unfinished: Sequence[Held]) -> str:
 
 def _after(last: Left, refused: int, state: State) -> str:
     if last.returned_us is not None:
-        how = "was back" if last.back_us is not None else "was started anew"
+        how = "was back" if last.back_us is not None else "was started again"
         back = f" It {how} {seconds(last.returned_us - last.step.us)} later."
     else:
         unknown = " It is unknown whether it hangs on or has ended." if state == "unknown" else ""

@@ -74,7 +74,7 @@ class Left:
 
     @property
     def lives_on(self) -> bool:
-        """Whether its process went on as if it were a member, or to become one again."""
+        """Whether its process continued as if it were a member, or to become one again."""
         return self.back_us is not None or bool(self.refused)
 
     @property
@@ -94,7 +94,7 @@ class Left:
 
 
 def is_exceeded(left: Left) -> bool:
-    """Whether the library left because the application did not poll, and nobody asked it to leave."""
+    """Whether the library left because the application did not poll, and was not asked to leave."""
     if left.step.reason:
         return _POLL in left.step.reason.lower()
     since_us = left.was_in_since_us
@@ -160,7 +160,7 @@ _BEGUN = """
     WHERE kind = 'heartbeat' AND error_code = 0 AND member_id IN (SELECT unnest($members))
     GROUP BY ALL ORDER BY ALL
 """
-"""When members of which no JoinGroup was seen sent their first heartbeat."""
+"""When members without a captured JoinGroup sent their first heartbeat."""
 _HELD = """
     WITH fetches AS (
         SELECT l.number, e.topic, e.partition, arg_max(e."offset", (e.ts, e.exchange_id)) AS fetched_from,
@@ -214,7 +214,7 @@ _WORK = """
 """
 """How many partitions the client of each departure fetched in this life."""
 _MOST_FETCHES = 20_000
-"""Lives of one client follow each other, so that all of them hold each fetch once. Where they lie upon each other, of
+"""Lives of one client follow each other, so that all of them hold each fetch once. Where they are upon each other, of
 a message that removes hundreds of members, the work of the first of them is not looked at."""
 
 

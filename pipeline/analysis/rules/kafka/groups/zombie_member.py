@@ -30,7 +30,7 @@ _ID_TAKEN = error_name(KafkaError.FENCED_INSTANCE_ID)
 
 
 class ZombieMember(CountedRule):
-    """A client goes on as a member of a group that has put it out."""
+    """A client continues as a member of a group that has put it out."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -63,7 +63,7 @@ class ZombieMember(CountedRule):
             else "Keep the work between two polls below max.poll.interval.ms (lower max.poll.records), give each "
             "instance a group.instance.id of its own, and stop working on UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION."
         ),
-        reasoning=f"{SEEN}it was told so with each answer.",
+        reasoning=f"{SEEN}each answer said so.",
     )
     counting = Counting(by_host=True, is_refused_on_connection=True)
     effects = (
@@ -75,14 +75,14 @@ class ZombieMember(CountedRule):
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:
-        """So many symptoms."""
+        """This many symptoms."""
         return settings.zombie_times
 
     @classmethod
     def summary(cls, episode: Episode) -> str:
-        """Who went on for how long."""
+        """Who continued for how long."""
         return (
-            f"{clients(episode)} went on as a member of group {episode.group_id} for {seconds(episode.run_us)} "
+            f"{clients(episode)} continued as a member of group {episode.group_id} for {seconds(episode.run_us)} "
             f"after the coordinator had put it out: it was refused {when(episode)} ({names(episode)})."
         )
 

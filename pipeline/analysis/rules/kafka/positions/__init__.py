@@ -1,1 +1,1 @@
-"""Rules about where groups read: from one offset for ever, on without a commit, or not at all."""
+"""Rules about where groups read: from one offset forever, on without a commit, or not at all."""

@@ -1,4 +1,4 @@
-"""Groups whose committed offset lies beyond the end of the log: a restart is out of range, and begins elsewhere.
+"""Groups whose committed offset is beyond the end of the log: a restart is out of range, and begins elsewhere.
 
 Findings of ``offset_reset``. Evidence: a commit, or an answer to OffsetFetch, that is higher than any end of the log
 that the capture states at all, and ends that are stated afterwards; and what the group does with it: it is refused
@@ -40,7 +40,7 @@ _SUSPECTS = f"""
     FROM events WHERE coalesce(error_code, 0) = 0 AND topic IS NOT NULL
     GROUP BY ALL HAVING max("offset") FILTER ({_CLAIMS}) > top
 """
-"""Partitions where a group stands beyond ``top``, the furthest end that is stated."""
+"""Partitions where a group is beyond ``top``, the furthest end that is stated."""
 _BEYOND = f"""
     WITH claimed AS (
         SELECT cluster, topic, partition, group_id, kind, client_id, client, epoch_us(ts) AS us, exchange_id,
@@ -72,7 +72,7 @@ _BEYOND = f"""
         ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition AND s.last_us <= e.us
     ORDER BY s.cluster, s.group_id, s.topic, s.stood - coalesce(e."end", s.newest_end) DESC, s.partition
 """
-"""Groups that stand beyond any end that is stated, with an end that was stated since: the next one, or the last."""
+"""Groups beyond any end that is stated, with an end that was stated since: the next one, or the last."""
 _SINCE = """
     WITH seen AS (
         SELECT kind, epoch_us(ts) AS us, exchange_id, event_offset, event_next_offset FROM timeline
@@ -122,7 +122,7 @@ HEALED = (
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """A partition whose committed offset lies beyond the end. Offsets are those of the log, times µs since the epoch.
+    """A partition whose committed offset is beyond the end. Offsets are those of the log, times µs since the epoch.
 
     Attributes:
         row: the commit or the answer (``stood``), the end that was stated since (``end``), and by whom.
@@ -246,7 +246,7 @@ def _summary(worst: Beyond, places: int, committers: list[str]) -> str:
     more = f" and {pluralize(places - 1, 'more partition')}" if places > 1 else ""
     parts = [
         f"Group {row.group_id}: its committed offset {row.stood} on {row.topic}-{row.partition}{more} "
-        f"{'lies' if worst.healed_us is None else 'lay'} beyond the end of the log, {row.end}: {_what_follows(worst)}."
+        f"{'is' if worst.healed_us is None else 'was'} beyond the end of the log, {row.end}: {_what_follows(worst)}."
     ]
     if since.refusals:
         parts.append(

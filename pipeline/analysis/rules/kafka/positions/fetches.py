@@ -103,12 +103,12 @@ class Entries:
 
 
 def stays_us(fetches: Sequence[Fetch], until_us: int, ill: Container[int] = ()) -> list[int]:
-    """How long a client stayed at offsets behind which records were, until it went on, before a time; µs.
+    """How long a client stayed at offsets behind which records were, until it continued, before a time; µs.
 
     Args:
         fetches: in order of time.
         until_us: µs since the epoch.
-        ill: offsets at which it stood in vain: these are left out.
+        ill: offsets at which it waited for nothing: these are left out.
     """
     found: list[int] = []
     since: tuple[int, int] | None = None

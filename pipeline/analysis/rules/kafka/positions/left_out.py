@@ -1,8 +1,8 @@
 """A partition that a reader without membership leaves out, while it reads others of the topic.
 
-Findings of ``partition_dropped_from_commits``, of who reads by assign(), with a group or without one: nobody gives it
-partitions, so what it means to read is known only by what it did. Evidence: it fetched or committed the partition, or
-asked for its commit, and has not fetched it since; or it reads all partitions that are written but this one, and has
+Findings of ``partition_dropped_from_commits``, of who reads by assign(), with a group or without one: it is assigned
+no partitions, so what it means to read is known only by what it did. Evidence: it fetched or committed the partition,
+or asked for its commit, and has not fetched it since; or it reads all partitions that are written but this one, and has
 never asked for it. Records were written there since; meanwhile it kept up with others of the same broker, as who reads
 up to a fixed offset does not; and no other reader that might be of its kind touches the partition.
 """
@@ -116,7 +116,7 @@ _LEFT = f"""
     WHERE coalesce(t.us, 0) <= sign_us AND (sign <> 'never' OR t.us IS NULL)
         AND coalesce(u.us, 0) <= sign_us AND (sign <> 'never' OR u.us IS NULL)
 """
-"""Partitions that nobody of the same group, and no reader of no known group, touches since."""
+"""Partitions that no member of the same group, and no reader of no known group, touches since."""
 _SINCE = f"""
     WITH {written_since("left_out", "sign_us")}, others AS (
         SELECT {_READER}, server, us, max(us) OVER w AS fetched_us, count(*) OVER w AS fetches,

@@ -20,8 +20,8 @@ _READ = (
 )
 _TO_NEXT = f"`{_RESET} --to-offset {{next}} --group {{group}} --topic {{place}} --execute`"
 _NO_RECORDS = (
-    f"Now: stop the group, set it to {{next}} ({_TO_NEXT}), and start it: no record lies before offset {{next}}. "
-    "Fix: update the library of {who}: it must go on behind batches without records, which compaction and "
+    f"Now: stop the group, set it to {{next}} ({_TO_NEXT}), and start it: no record is before offset {{next}}. "
+    "Fix: update the library of {who}: it must continue behind batches without records, which compaction and "
     "transactions leave in a log."
 )
 ADVICE: Mapping[str, str] = {
@@ -54,7 +54,7 @@ ADVICE: Mapping[str, str] = {
     BELOW: (
         f"Now: restart {{who}}; if it fetches from {{offset}} again, stop the group, move it (`{_RESET} "
         "--to-offset {next} --group {group} --topic {place} --execute`), and start it: what the broker gives out ends "
-        "below the position. Fix: update the library of {who}: it must go on behind a batch that compaction emptied."
+        "below the position. Fix: update the library of {who}: it must continue behind a batch that compaction emptied."
     ),
     CUT: (
         "Now: raise max.partition.fetch.bytes of {who} (librdkafka, old clients: fetch.message.max.bytes) above the "
@@ -65,9 +65,9 @@ ADVICE: Mapping[str, str] = {
 }
 """By shape."""
 _SEEK_ON = (
-    "Now: let {who} go on at offset {next} (seek), or restart it: no record lies before that, and no group holds its "
-    "place. Fix: update its library: it must go on behind batches without records, which compaction and transactions "
-    "leave in a log."
+    "Now: let {who} continue at offset {next} (seek), or restart it: no record is before that, and no group holds its "
+    "place. Fix: update its library: it must continue behind batches without records, which compaction and "
+    "transactions leave in a log."
 )
 ALONE: Mapping[str, str] = {
     **ADVICE,
@@ -98,7 +98,7 @@ def summary(group: str, place: str, first_us: int, last_us: int, details: Mappin
     does = "did not move" if moved else "does not move"
     alive = "commits but " if commits else ""
     again = f" It committed {offset} {pluralize(commits, 'time')} meanwhile." if commits else ""
-    end = f" At {clock(moved)} UTC it went on." if moved else ""
+    end = f" At {clock(moved)} UTC it continued." if moved else ""
     if (read_on := details.get("read_on_us")) is not None:
         end = f" At {clock(read_on)} UTC it fetched further, but the group has not committed beyond {offset} since."
     who, it = (f"Group {group}", details["clients"]) if group else (f"{details['clients']}, {NO_GROUP},", "it")

@@ -113,10 +113,10 @@ class Loop:
         hits: the fetches from it.
         beyond: how often it fetched further in between.
         healed_us: when it was over: the group committed beyond, or it fetched further where nothing shows that the
-            group still stands there by its commits; None: it is not.
+            group is still there by its commits; None: it is not.
         stays: how long it usually stays at an offset, µs, the latest.
         seen_end: the end of the log, if somebody saw it after the last of them.
-        read_on: when it fetched beyond first and last since, while the group stands there by its commits; None: never.
+        read_on: when it fetched beyond first and last since, while the group is there by its commits; None: never.
         is_left: whether it fetched below the offset at last.
         has_moved: whether it had fetched below it before, and so come there by reading on.
     """

@@ -4,7 +4,7 @@ Findings of ``offset_reset``. The coordinator keeps commits in a partition of ``
 lacks some (an unclean election, a lost disk) states older ones, without an error. Evidence: the last accepted commit of
 a group and partition, and an OffsetFetch sent after its answer that states less than any commit of the seconds before
 it. Left out: what else may have set it back, such as a commit without a captured answer, the deletion of the group or
-of its offsets, a topic that was made anew. Answers without any offset: see offset_reset.
+of its offsets, a topic that was recreated. Answers without any offset: see offset_reset.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _SINCE = """
         arg_min(exchange_id, us) FILTER (kind = 'committed' AND event_offset <= $stated) AS next_lower
     FROM seen
 """
-"""When the group was where it had been, how often it fetched what lies between, and the next commit that is lower."""
+"""When the group was where it had been, how often it fetched what is between, and the next commit that is lower."""
 _ASKED = """
     SELECT exchange_id, epoch_us(request_ts) AS us FROM exchanges WHERE exchange_id IN (SELECT unnest($ids))
 """
@@ -105,9 +105,9 @@ HEALED = (
     f"offsets were processed twice ({{offsets}}). {_OTHERS}"
 )
 NOW = (
-    "Now: if nobody set group {group} back on purpose, and it does harm to process these records twice, stop the group "
-    "and set it to where it stood (`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --group {group} "
-    f"--topic {{topic}}:PARTITION --to-offset OFFSET --execute`; {{offsets}}). {_OTHERS}"
+    "Now: if group {group} was not set back on purpose, and it does harm to process these records twice, stop the "
+    "group and set it to where it was (`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --group "
+    f"{{group}} --topic {{topic}}:PARTITION --to-offset OFFSET --execute`; {{offsets}}). {_OTHERS}"
 )
 FIX = (
     "Fix: offsets.topic.replication.factor=3, and for __consumer_offsets min.insync.replicas=2 and "

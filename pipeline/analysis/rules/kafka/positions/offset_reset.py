@@ -1,4 +1,4 @@
-"""Rule ``offset_reset``: a group reads on elsewhere than where it stood, because its position is no longer there.
+"""Rule ``offset_reset``: a group reads on elsewhere than where it was, because its position is no longer there.
 
 Meaning: retention has deleted what the group had not read, the log is shorter than its position, or its commit is gone;
 ``auto.offset.reset`` then decides, and records are skipped or read again without an error in the application. A commit
@@ -34,7 +34,7 @@ from pipeline.humanize import clock, pluralize
 
 
 class OffsetReset(Rule):
-    """A group goes on elsewhere than where it stood, because its position is gone."""
+    """A group continues elsewhere than where it was, because its position is gone."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -157,7 +157,7 @@ def _resets(sources: Sources, settings: OffsetReset.Thresholds, known: Container
     before: defaultdict[tuple[str, str, str], list[Span]] = defaultdict(list)
     for row in tables.rows(_WENT_ON):
         one = reset_of(row)
-        # A topic that was deleted and made anew has a rule of its own.
+        # A topic that was deleted and recreated has a rule of its own.
         is_anew = any(us <= row.went_on_us for us in sources.made_anew.get((row.cluster, row.topic), ()))
         if one is not None and not is_anew and one.lost + one.skipped + one.again >= settings.reset_records:
             latest[row.cluster, row.topic, row.partition, row.group_id] = one

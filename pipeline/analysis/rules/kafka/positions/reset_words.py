@@ -30,7 +30,7 @@ GONE = (
     "(`kafka-topics.sh --bootstrap-server BROKER --describe --topic {topic}`), whose disk may still hold them."
 )
 NEVER_SEEN = (
-    "Now: find out why the position lies beyond the end of the log: the log lost records (an unclean election, a disk "
+    "Now: find out why the position is beyond the end of the log: the log lost records (an unclean election, a disk "
     "that was replaced), or the offset was never in it (a commit by mistake, an offset of another topic or cluster). "
     "Until that is known, do not rely on what was written there before."
 )
@@ -48,14 +48,14 @@ FIX = {
 
 
 def how(worst: Reset, places: str) -> str:
-    """Where the reader stood and where it went on."""
+    """Where the reader was and where it continued."""
     if worst.cause == NO_COMMIT:
         return f"had no commit on {places} and began at the end of the log, offset {worst.after}"
     if worst.cause == COMMIT_GONE:
         return f"found its commit {worst.before} on {places} gone and continued at offset {worst.after}"
     if worst.cause == SHORTER:
         return (
-            f"stood at offset {worst.before} of {places}, and the log now ends at {worst.log_end}: it reached "
+            f"was at offset {worst.before} of {places}, and the log now ends at {worst.log_end}: it reached "
             f"{worst.ended_at} before, so that {pluralize(worst.cut, 'record')} or more are gone from it; the reader "
             f"continued at {worst.after}"
         )
@@ -63,7 +63,7 @@ def how(worst: Reset, places: str) -> str:
     why = f"the log ends at {worst.log_end}" if is_short else f"the log begins at {worst.log_start}"
     known = is_short or worst.log_start is not None
     return (
-        f"stood at offset {worst.before} of {places}, which no longer exists"
+        f"was at offset {worst.before} of {places}, which no longer exists"
         f"{f' ({why})' if known else ''}, and continued at {worst.after}"
     )
 

@@ -8,16 +8,16 @@ from pipeline.analysis.tables import Row
 
 OUT_OF_RANGE, NO_COMMIT, COMMIT_GONE = "out of range", "no commit", "commit gone"
 SHORTER, BEYOND = "log shorter", "beyond the end"
-"""The position lies beyond the end of the log: the log ended later before, or was never seen to."""
+"""The position is beyond the end of the log: the log ended later before, or was never seen to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """One partition in which a client went on elsewhere. Offsets are those of the log; times µs since the epoch.
+    """One partition in which a client continued elsewhere. Offsets are those of the log; times µs since the epoch.
 
     Attributes:
-        before: where the group stood; None: nowhere.
-        after: where it went on.
+        before: where the group was; None: nowhere.
+        after: where it continued.
         log_start, log_end: first offset of the log and high watermark then; None: not known.
         committed_us: when the group last committed there afterwards; None: it did not.
         ended_at: how far the log was seen to reach before; None: not known.

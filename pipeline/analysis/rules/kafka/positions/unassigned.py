@@ -3,7 +3,7 @@
 A finding of ``partition_dropped_from_commits``. Evidence: the assignments that the leader sent with SyncGroup, which
 hold all that the generation was given; records that were written to the partition since; and that no member of the
 group has fetched it since. In the consumer protocol (KIP-848) the broker assigns, and no message shows all.
-What is given to a member of which nothing is seen: see :mod:`pipeline.analysis.rules.kafka.positions.unseen`.
+What is given to a member that sends nothing: see :mod:`pipeline.analysis.rules.kafka.positions.unseen`.
 """
 
 from __future__ import annotations

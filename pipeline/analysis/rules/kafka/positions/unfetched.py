@@ -198,7 +198,7 @@ _SINCE_REFUSED = f"""
             ON s.client_id IS NOT DISTINCT FROM w.client_id AND s.host = w.host AND s.server = w.server
     ORDER BY w.cluster, w.group_id, w.topic, w.partition, w.server
 """
-"""Partitions that nobody of that name fetched since a request of their owner was refused, and what it fetches else."""
+"""Partitions that no client of that name fetched since a request of their owner was refused, and its other fetches."""
 
 
 def find(sources: Sources, settings: ProgressThresholds) -> Iterator[Finding]:

@@ -1,9 +1,9 @@
-"""Groups that read on without a commit, begin anew each time, or do not read what they hold.
+"""Groups that read on without a commit, start over each time, or do not read what they hold.
 
 Findings of ``partition_dropped_from_commits``, ``stopped`` and ``rewound`` whose commits the capture does not hold:
-the last one is known from OffsetFetch, or there never was one. Evidence: fetches whose positions go on, while commits
-of other partitions are accepted and none of this one is sent; a Fetch answered OFFSET_OUT_OF_RANGE after which the
-partition is not fetched; a refused OffsetFetch after which nothing is fetched; starts that find no commit.
+the last one is known from OffsetFetch, or there never was one. Evidence: fetches whose positions continue, while
+commits of other partitions are accepted and none of this one is sent; a Fetch answered OFFSET_OUT_OF_RANGE after which
+the partition is not fetched; a refused OffsetFetch after which nothing is fetched; starts that find no commit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _UNCOMMITTED = f"""
     SELECT * FROM (FROM asked SEMI JOIN of_groups USING (cluster, group_id) UNION ALL BY NAME FROM fetched)
         ANTI JOIN commits USING (cluster, topic, partition, group_id)
 """
-"""Partitions of which a group commits nothing although it commits others; that it asked its commits of, or where the
+"""Partitions that a group does not commit although it commits others; that it asked its commits of, or where the
 capture begins later fetches beside others of the topic."""
 _READS = """
     WITH found AS (
@@ -203,7 +203,7 @@ def _commits(tables: Tables, rows: Iterable[Row]) -> dict[tuple[str, str, str | 
 
 
 def _changing(sources: Sources) -> set[tuple[str, str]]:
-    """Cluster and group of which a process begins in the capture: how often one commits that has not yet is unknown."""
+    """Cluster and group with a process that begins in the capture: the rhythm of its commits is unknown."""
 
     def found() -> set[tuple[str, str]]:
         lives = lives_of(sources)
@@ -288,7 +288,7 @@ def _asked(row: Row) -> Iterator[tuple[str, str, int]]:
 
 
 def _never_committed(sources: Sources, settings: UnreadThresholds) -> Iterator[Finding]:
-    """The partition of each group and topic of which most was read again stands for all."""
+    """The partition of each group and topic with the most records read again stands for all."""
     starts: defaultdict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
     for row in sources.tables.rows(_BEGUN, starts=_STARTS):
         if row.begun_at is not None and row.position is not None:

@@ -67,10 +67,10 @@ ADVICE: Mapping[str, str] = {
         "could not be had; and end the process when the worker of a partition ends, so that another member takes it."
     ),
     SINCE_REFUSED: (
-        "Now: take a stack dump of {who}, then restart it: its heartbeats go on, so it keeps the partition, and no "
+        "Now: take a stack dump of {who}, then restart it: its heartbeats continue, so it keeps the partition, and no "
         f"other member reads it. {_WHERE_IT_BEGINS} Fix: repeat what was refused if the error passes by itself "
         "(COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR), else drop what is in hand and read on from the last commit; "
-        "poll again after UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION, so that the member joins anew; and end the process "
+        "poll again after UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION, so that the member joins again; and end the process "
         "when the worker of a partition ends, so that another member takes it."
     ),
     UNASSIGNED: (
@@ -82,7 +82,7 @@ ADVICE: Mapping[str, str] = {
     LEFT_OUT: (
         "Now: nothing if {who} is not meant to read this partition, or another process that is not captured does. Else "
         "take a stack dump: the partition is paused, its worker has ended, or assign() left it out. Restart it "
-        "then: it assigns anew. Fix: resume() in every path; take what you assign from partitionsFor() and ask again "
+        "then: it assigns again. Fix: resume() in every path; take what you assign from partitionsFor() and ask again "
         "after metadata.max.age.ms, or let subscribe() do it; end the process when the reader of a partition ends."
     ),
     UNSEEN: (
@@ -94,7 +94,7 @@ ADVICE: Mapping[str, str] = {
     ),
     SILENT[OUT_OF_RANGE]: (
         f"Now: compare offset {{offset}} with the start and the end of the log ({_ENDS}), then restart {{who}}: its "
-        "heartbeats go on and it fetches nothing, so nobody reads what it holds. It begins where auto.offset.reset "
+        "heartbeats continue and it fetches nothing, so its partitions are not read. It begins where auto.offset.reset "
         "says (earliest reads the whole log, latest skips what waits). If it is refused again, stop the group and set "
         f"each partition that is refused to an offset that exists ({_TO_OFFSET}). Fix: set auto.offset.reset to "
         "earliest or latest, or handle the error and seek; end the process when its reading loop ends; keep "
@@ -109,7 +109,7 @@ ADVICE: Mapping[str, str] = {
     SILENT[SINCE_REFUSED]: (
         "Now: take a stack dump of {who}, then restart it: it holds partitions that no other member reads, and has "
         f"read nothing since that refusal. {_WHERE_IT_BEGINS} Fix: repeat what was refused if the error passes by "
-        "itself; poll again, so that a member that was put out joins anew; and end the process when its reading loop "
+        "itself; poll again, so that a member that was put out joins again; and end the process when its reading loop "
         "ends, so that others take its partitions."
     ),
     NEVER_COMMITS: (
@@ -244,7 +244,7 @@ def _left_out(_group: str, place: str, details: Details) -> str:
         "fetched_commit": f"it asked for its commit there at {at}",
     }
     since = f"since {known.get(details['sign'], at)}"
-    return f"{details['clients']}, {of} has not fetched {place} {since}, although it goes on reading others: {waits}"
+    return f"{details['clients']}, {of} has not fetched {place} {since}, although it continues reading others: {waits}"
 
 
 def silent_since(group: str, places: str, of_members: Sequence[Details], *, is_whole: bool) -> str:
@@ -363,7 +363,7 @@ def _begun(details: Details) -> str:
             START: f"This time that was the start of the log: it would read {again} again.",
             END: "This time that was the end of the log: it would skip what comes until then.",
         }.get(began, f"This time it began at offset {details['begun_at']}.")
-    member = "Its heartbeats go on." if details["is_member"] else "It is no member of the group (assign())."
+    member = "Its heartbeats continue." if details["is_member"] else "It is no member of the group (assign())."
     return f" {known} {member}"
 
 
@@ -374,8 +374,8 @@ _MORE: Mapping[str, Callable[[Details], str]] = {
     OFFSETS_REFUSED: lambda details: f" It is alive: its last request was seen {seconds(details['alive_us'])} later.",
     NEVER_COMMITS: lambda details: f" In all {pluralize(details['read_again'], 'record')} were read again.",
     GROUP_UNCOMMITTED: _begun,
-    SINCE_REFUSED: lambda _: " Its heartbeats go on.",
+    SINCE_REFUSED: lambda _: " Its heartbeats continue.",
     UNASSIGNED: lambda _: "",
     UNSEEN: lambda _: " It hangs or is gone, or works where the capture does not see it.",
-    LEFT_OUT: lambda _: " No other captured reader that may stand in for it fetches the partition.",
+    LEFT_OUT: lambda _: " No other captured reader that may replace it fetches the partition.",
 }

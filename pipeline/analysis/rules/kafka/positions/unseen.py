@@ -1,4 +1,4 @@
-"""A partition that the leader gave to a member of which the capture shows nothing since, on any connection.
+"""A partition that the leader gave to a member that the capture does not show since, on any connection.
 
 Findings of ``partition_dropped_from_commits``. Evidence: the leader's SyncGroup of the newest generation; no request of
 that member since, nor of its client from its host where the capture showed it before; records that were written to the
@@ -75,7 +75,7 @@ _UNSEEN = f"""
             AND u.group_id = ''
     WHERE coalesce(t.us, 0) < h.since_us + {_SYNCING_US} AND coalesce(u.us, 0) < h.since_us + {_SYNCING_US}
 """
-"""What members were given of which nothing is seen since, and that nobody reads who might be one of them."""
+"""What members were given that is not seen since, and that no client reads that might be one of them."""
 _WAITING = f"""
     WITH {written_since("unseen", "since_us")}, members AS (
         SELECT server, min(host_of(client)) AS least, max(host_of(client)) AS greatest FROM states

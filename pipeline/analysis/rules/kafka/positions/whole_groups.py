@@ -1,6 +1,6 @@
 """A whole group that reads on and commits nothing, of which no commit is known that would show its rhythm.
 
-Findings of ``stopped``. Evidence: an answer to OffsetFetch, fetches from where it says on, positions that go on for
+Findings of ``stopped``. Evidence: an answer to OffsetFetch, fetches from where it says on, positions that continue for
 ``uncommitted_seconds``, heartbeats of the same client until the end, and no commit of the group at all. Left out is
 who shows that it keeps its offsets elsewhere: by a seek, or by commits inside transactions.
 """
@@ -36,7 +36,7 @@ _BEATS, _KNOWN_BEATS = 60, 10
 _GENERATED = re.compile(
     r"console-consumer-\d+|anonymous\.|.*\d{10}|.*[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE
 )
-"""Names that a tool or an application makes for one run: nobody comes back to such a group."""
+"""Names that a tool or an application makes for one run: no member comes back to such a group."""
 _READ_ON = f"""
     WITH committing AS (
         SELECT DISTINCT cluster, group_id FROM timeline
@@ -110,7 +110,7 @@ def of_whole_groups(sources: Sources, settings: ProgressThresholds, known: Conta
 
     Args:
         sources, settings: see rules.
-        known: subjects that are reported for beginning anew at each start.
+        known: subjects that are reported for starting over at each start.
     """
     patience = int(settings.uncommitted_seconds * 1_000_000)
     by_topic: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
@@ -146,7 +146,7 @@ def _severity_of(row: Row, began: str, patience: int, sources: Sources) -> str |
 
 
 def _patience_of(row: Row, patience: int) -> int:
-    """How long it is waited for, µs: for so many heartbeats at least, for who sends them seldom commits seldom."""
+    """How long it is waited for, µs: for this many heartbeats at least, for who sends them seldom commits seldom."""
     if row.beats is None or row.beats < _KNOWN_BEATS:
         return patience
     beating_us, beats = int(row.alive_us - row.beats_from_us), int(row.beats)

@@ -1,7 +1,7 @@
-"""Processes that stood still for longer than their session timeout, while their groups went on without them.
+"""Processes that stood still for longer than their session timeout, while their groups continued without them.
 
 Meaning: a garbage collection, SIGSTOP, a suspended or migrated machine, a CPU limit. The process knows nothing of it:
-it goes on where it was, as a member that is none any more, and what it commits is refused.
+it continues where it was, as a member that is none any more, and what it commits is refused.
 Evidence: no request on any of its connections for as long as the session timeout that it stated, and then a refusal of
 its old member id, or a new join on the same connection; and no LeaveGroup. A process that is only slow heartbeats on
 and leaves by itself (poll_interval_exceeded); one that ended comes back by new connections.
@@ -110,7 +110,7 @@ _SIGNS = f"""
     )
     ORDER BY s.us, exchange_id
 """
-"""Members that were accepted, then long not, and are then refused, or join anew on the same connection."""
+"""Members that were accepted, then long not, and are then refused, or join again on the same connection."""
 _ANEW = """
     SELECT client FROM states WHERE kind = 'join' AND error_code = 0 AND coalesce(generation, -1) >= 0
     GROUP BY client HAVING count(DISTINCT member_id) > 1

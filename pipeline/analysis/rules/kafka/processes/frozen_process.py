@@ -1,4 +1,4 @@
-"""Rule ``frozen_process``: a process stood still for longer than its session timeout, and its group went on without it.
+"""Rule ``frozen_process``: a process stood still beyond its session timeout, and its group continued without it.
 
 What it rests on: :mod:`pipeline.analysis.rules.kafka.processes.frozen`.
 """
@@ -39,7 +39,7 @@ def _frozen(case: Case) -> str:
     often = f", {pluralize(case.times, 'time')}" if case.times > 1 else ""
     return (
         f"{case.who} stood still for {silent}{often}, longer than {timeout}: nothing came on any of its connections, "
-        f"and group {case.group} went on without it"
+        f"and group {case.group} continued without it"
     )
 
 
@@ -75,7 +75,7 @@ class FrozenProcess(Rule):
             (GROUP, CLIENT),
             "who stood still works on as a member of the past",
         ),
-        Link(("rebalance_storm", "slow_rebalance"), (GROUP,), "who stood still is put out, and all join anew"),
+        Link(("rebalance_storm", "slow_rebalance"), (GROUP,), "who stood still is put out, and all join again"),
         Link(("rewound", "offset_reset"), (GROUP,), "what was refused is read again"),
         Link(STANDSTILL, (GROUP,), AWAY),
     )

@@ -139,7 +139,7 @@ class InstanceIdShared(Rule):
             (GROUP,),
             "who shares an instance id is put out each time",
         ),
-        Link(("connection_churn",), (CLIENT,), "who is fenced ends and connects anew"),
+        Link(("connection_churn",), (CLIENT,), "who is fenced ends and connects again"),
     )
     claims = INSTANCE_ID_SHARED
 

@@ -20,7 +20,7 @@ def by_hand(places: Sequence[str], starts: Mapping[str, object], transactional_i
 
     Args:
         places: ``topic-partition`` of all that it writes to, as far as they are known.
-        starts: its first offset by those of them of which it is known.
+        starts: its first offset, by partition, where it is known.
         transactional_id: its id, if it is known.
     """
     shown = [_abort(place, starts.get(place)) for place in places[:_SHOWN]]

@@ -33,7 +33,7 @@ class Acks0Producer(CountedRule):
     about = "producers"
     severities = ("info",)
     advice = (
-        "Now: nothing, if losing records is fine: with acks=0 nobody learns of those that the broker did not "
+        "Now: nothing, if losing records is fine: with acks=0 there is no report of those that the broker did not "
         "take. Fix: acks=all.",
     )
     urgency = LATER
@@ -51,7 +51,7 @@ class Acks0Producer(CountedRule):
 
     @classmethod
     def least(cls, settings: Thresholds) -> int:
-        """So many symptoms."""
+        """This many symptoms."""
         return settings.acks0_requests
 
     @classmethod

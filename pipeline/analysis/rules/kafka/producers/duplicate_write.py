@@ -132,7 +132,7 @@ def _sent(tables: Tables) -> list[Row]:
 
 
 def _resent(tables: Tables, rows: Sequence[Row], least_us: int) -> Iterator[tuple[Row, Row]]:
-    """Neighbours of which the second was sent because nobody knew what had become of the first.
+    """Neighbours, the second sent because the fate of the first was unknown.
 
     Two producers of one client id may write equal batches in the same millisecond: who gave up a connection makes a new
     one, or goes to another broker.
@@ -165,7 +165,7 @@ def _began(tables: Tables, connections: Sequence[str]) -> dict[str, int]:
 
 
 def _appended(tables: Tables, pairs: Sequence[tuple[Row, Row]]) -> Iterator[Twice]:
-    """Those of which both copies have an offset: from both answers, or from a Fetch that read both."""
+    """Those whose copies both have an offset: from both answers, or from a Fetch that read both."""
     read: defaultdict[tuple[object, ...], set[int]] = defaultdict(set)
     if any(first.base_offset is None or again.base_offset is None for first, again in pairs):
         rows = tables.rows(

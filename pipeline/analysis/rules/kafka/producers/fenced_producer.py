@@ -2,7 +2,7 @@
 
 Evidence: PRODUCER_FENCED and INVALID_PRODUCER_EPOCH, and who got a producer id for the same transactional id before
 and after (InitProducerId). That a newer instance takes the id over is how Kafka keeps the older one from writing: it
-is trouble where both go on, or where nobody took it and the coordinator alone has aborted a transaction.
+is trouble where both continue, or where no other took it and the coordinator alone has aborted a transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TAKEN_OVER = (
     "is aborted; if both were to run, give each a transactional.id of its own."
 )
 _ABORTED = (
-    "Now: restart the producer if it does not write again: its open transaction was aborted. Fix: nobody else was "
+    "Now: restart the producer if it does not write again: its open transaction was aborted. Fix: no other was "
     "seen to take the id, so the coordinator has probably aborted a transaction that was open for longer than "
     "transaction.timeout.ms: commit more often, or raise it (up to the brokers' transaction.max.timeout.ms). If "
     "another process uses the id unseen, give each its own."
@@ -50,7 +50,7 @@ def _taken_by(case: Case) -> str:
 def _fenced(case: Case) -> str:
     name = case.lead.row["subject"]
     if not case.details.get("shared"):
-        return f"The coordinator aborted transaction {name} of {case.who}; nobody else was seen to take the id"
+        return f"The coordinator aborted transaction {name} of {case.who}; no other producer was seen to take the id"
     if case.details.get("course") == "by turns":
         return f"{_taken_by(case)} take transactional id {name} from each other: each aborts what the other writes"
     going_on = "writes on" if case.details.get("course") == "writes on" else "is still there"
@@ -124,11 +124,11 @@ class FencedProducer(Rule):
 
 
 BY_TURNS, WRITES_ON, LINGERS, TAKEN_OVER, ABORTED = "by turns", "writes on", "lingers", "taken over", "aborted"
-"""How it went, as ``details`` say it: the first four of an id that two share, the last where nobody took it."""
+"""How it went, as ``details`` say it: the first four of an id that two share, the last where no other took it."""
 _AT_ONCE_US = 5_000_000
 """What was under way to several brokers is refused at once."""
 _RECOVERS_US = 60_000_000
-"""Within so long a client that was refused takes its id anew."""
+"""Within so long a client that was refused takes its id again."""
 _RETURNS = 2
 """So often may no one come back to an id after another; once is a deploy that is taken back."""
 
@@ -156,8 +156,8 @@ class _Course:
     """How it went.
 
     Attributes:
-        taken_by: who has the id from the one that was fenced; none: nobody was seen to take it.
-        healed_us: when somebody got the id that nobody had taken; None: not seen, or it was taken.
+        taken_by: who has the id from the one that was fenced; none: no other was seen to take it.
+        healed_us: when somebody got the id that no other had taken; None: not seen, or it was taken.
         stays_us: how long the fenced one was there after it.
         proof: the exchange by which the id was taken last before the last refusal, if any was.
     """
@@ -229,7 +229,7 @@ def _rivals(episode: Episode, before: Sequence[_Use], own: set[Name]) -> tuple[s
     if len(own) > 1:
         return _names([one for one in before if one.name in own])
     if any(0 <= last.us - until_us <= _RECOVERS_US for _, until_us in episode.before):
-        return ()  # it began anew after it was refused before
+        return ()  # it started over after it was refused before
     run = list(takewhile(lambda one: one.name == last.name, reversed(before)))
     return _names([last]) if len({one.connection_id for one in run}) > 1 else ()
 
@@ -262,7 +262,7 @@ def _finding(episode: Episode, inits: Sequence[Episode], course: _Course, source
         WRITES_ON: f"{rival} has taken the id, and it writes on all the same.",
         LINGERS: f"{rival} has taken the id; it was still there {seconds(course.stays_us)} later.",
         TAKEN_OVER: f"{rival} has taken the id over, and it was not refused again.",
-        ABORTED: "nobody else was seen to take the id, so the coordinator has aborted its transaction.",
+        ABORTED: "no other producer was seen to take the id, so the coordinator has aborted its transaction.",
     }
     again = "" if course.healed_us is None else f" The id was taken again at {clock(course.healed_us)} UTC."
     severity = {BY_TURNS: "critical", WRITES_ON: "critical", LINGERS: "warning", TAKEN_OVER: "info"}.get(

@@ -56,7 +56,7 @@ def _is_late(case: Case) -> bool:
 
 
 def _is_left(case: Case) -> bool:
-    """Whether its client began anew under another id."""
+    """Whether its client started over under another id."""
     return bool(case.details.get("came_back_as"))
 
 
@@ -101,7 +101,7 @@ def _ground(case: Case) -> str:
         return f"the transaction began, and its end without its producer asking for it, after {_timeout(case)}"
     if _is_left(case):
         again = case.details["came_back_as"]
-        return f"the transaction began, its client began anew as {again}, and nothing ended what it had left open"
+        return f"the transaction began, its client started over as {again}, and nothing ended what it had left open"
     if _is_late(case):
         return f"the transaction began, and was not ended within its timeout of {_timeout(case)}"
     usual_us = case.details.get("usual_us")
@@ -212,7 +212,7 @@ def _usual_of(row: Row, usual: Mapping[tuple[str, str], int]) -> int | None:
 
 
 def _ends_asked_for(sources: Sources, doubtful: Sequence[Row]) -> frozenset[str]:
-    """Of the exchanges that ended them, those in which their producer asked for it, or took the id anew."""
+    """Of the exchanges that ended them, those in which their producer asked for it, or took the id again."""
     ids = sorted({row.end_exchange_id for row in doubtful if row.end_exchange_id})
     rows = sources.tables.rows(
         f"""
@@ -256,7 +256,7 @@ def _judge(
     grace_us = timeout_us + _COORDINATOR_CHECKS_US
     if heir is not None:
         why = (
-            f"Its client began anew as {heir.transactional_id} at {clock(heir.us)} UTC and left it behind; the "
+            f"Its client started over as {heir.transactional_id} at {clock(heir.us)} UTC and left it behind; the "
             f"coordinator ends it after {seconds(timeout_us)}"
         )
     elif timeout_us and known_us - row.first_us > grace_us and row.partitions:
@@ -279,7 +279,7 @@ class _Hanging:
     Attributes:
         until_us: up to when it was seen open: its end, or when it was listened to last.
         timeout_us: what InitProducerId asked for; 0: not known.
-        heir: how its client began anew.
+        heir: how its client started over.
         usual_us: how long others there are open at most; None: not known.
         unheard_us: since when nothing was seen of its coordinator, if that is long.
     """

@@ -96,7 +96,7 @@ class Introductions:
         return own.some[bisect_right(own.times, at_us) - 1].server if own else None
 
     def heir(self, client_id: str | None, host: str, after_us: int) -> Introduced | None:
-        """The first one of a client under a transactional id that nobody had up to a time; None: there is none."""
+        """The first one of a client under a transactional id that no client had up to a time; None: there is none."""
         own = self._by_client.get((client_id, host)) if client_id is not None else None
         place = bisect_right(own.new_us, after_us) if own else 0
         return own.earliest[place] if own and place < len(own.earliest) else None

@@ -61,7 +61,7 @@ class LsoStalled(Rule):
         headline=_stalled_lso,
         now=end_transaction,
         fix=f"{END}.",
-        reasoning=f"{SEEN}the last stable offset stands at the first offset of this transaction, while the log grows.",
+        reasoning=f"{SEEN}the last stable offset is at the first offset of this transaction, while the log grows.",
         source=holder,
     )
     gathered = OF_TRANSACTION

@@ -25,8 +25,8 @@ OLD_ADVICE = (
     "write them (kafka-clients 0.11 or later), and log.message.format.version of old brokers."
 )
 STORED_ADVICE = (
-    "Now: nothing, clients of all releases read them. Fix: nothing, if nobody writes them any more: retention removes "
-    "what is old. Else find the producer, which this capture does not show, and update it."
+    "Now: nothing, clients of all releases read them. Fix: nothing, if they are not written any more: retention "
+    "removes what is old. Else find the producer, which this capture does not show, and update it."
 )
 READ_ADVICE = (
     "Now: nothing, until the brokers go to Kafka 4, which does not answer such requests. Fix: update the clients that "
@@ -57,7 +57,7 @@ def _old_format_fix(case: Case) -> str:
             "Kafka 4 takes only format v2."
         )
     if _names(case, "stored_for"):
-        return "Nothing, if nobody writes them any more: retention removes what is old. Else find the old producer."
+        return "Nothing, if they are not written any more: retention removes what is old. Else find the old producer."
     return f"Update {listed(_names(case, 'readers')) or 'these clients'} (kafka-clients 0.11 or later)."
 
 
@@ -131,8 +131,8 @@ def _meaning(writers: Sequence[str], takes_v2: Sequence[str]) -> tuple[str, str]
             STORED_ADVICE,
         )
     return (
-        "Nobody was seen to write them: these requests (Fetch v0 to v3) cannot take format v2, so the broker converts "
-        "for them, or its log holds old formats.",
+        "No client was seen to write them: these requests (Fetch v0 to v3) cannot take format v2, so the broker "
+        "converts for them, or its log holds old formats.",
         READ_ADVICE,
     )
 

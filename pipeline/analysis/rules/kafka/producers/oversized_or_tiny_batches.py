@@ -71,7 +71,7 @@ class OversizedOrTinyBatches(Rule):
         """When it fires."""
 
         tiny_batches: Count = Field(default=300, description="Batches of one client and partition within ten seconds")
-        tiny_records: Ratio = Field(default=1.5, description="At most so many records in each")
+        tiny_records: Ratio = Field(default=1.5, description="At most this many records in each")
 
     name = "oversized_or_tiny_batches"
     title = "Batches too large or too small"

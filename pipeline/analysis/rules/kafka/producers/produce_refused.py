@@ -3,7 +3,7 @@
 Meaning: what the producer sent is not in the log. Where the error is one that clients do not repeat, the records are
 lost unless the application keeps them; where they do repeat it, they are lost once ``delivery.timeout.ms`` has passed.
 Evidence: error codes of Produce answers by partition; for each refused batch the records of later accepted batches of
-the same client and partition whose timestamps lie within those of the refused one: Java divides a batch that is too
+the same client and partition whose timestamps are within those of the refused one: Java divides a batch that is too
 large, and whoever repeats a batch sends the same.
 """
 
@@ -123,7 +123,7 @@ _ATTEMPTS = f"""
 _MOST_WAITING = 200
 """Batches refused last, of one client and partition, that an accepted one may carry: its pieces follow it at once."""
 _IN_FLIGHT_US = 500_000
-"""What is accepted within so many µs was under way beside the refused batch: it does not show that all is well."""
+"""What is accepted within this many µs was under way beside the refused batch: it does not show that all is well."""
 _MOST_TWINS = 100
 """Processes of one client id on one host that one connection is compared with."""
 
@@ -239,7 +239,7 @@ def _is_own(connection: str, one: Refused, twins: Twins) -> bool:
 
 
 def _carry(refused: Iterable[Refused], records: int, spans: tuple[int, int] | None) -> None:
-    """An accepted batch carries the records of the first refused one that its timestamps lie in."""
+    """An accepted batch carries the records of the first refused one that its timestamps are in."""
     for one in refused:
         if one.missing and spans and one.spans and one.spans[0] <= spans[0] and spans[1] <= one.spans[1]:
             one.missing -= min(records, one.missing)

@@ -16,7 +16,7 @@ from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
 class ReadCommittedStarved(Rule):
-    """A read_committed consumer stands at the last stable offset while records are written."""
+    """A read_committed consumer is at the last stable offset while records are written."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -24,7 +24,7 @@ class ReadCommittedStarved(Rule):
         lso_stalled_records: Count = LSO_STALLED_RECORDS
         lso_stalled_seconds: Seconds = LSO_STALLED_SECONDS
         starved_fetches: Count = Field(
-            default=3, description="Fetches of a read_committed consumer that stands there meanwhile"
+            default=3, description="Fetches of a read_committed consumer that is there meanwhile"
         )
 
     name = STARVED

@@ -24,7 +24,7 @@ MISSING = (
 )
 FORGOTTEN = (
     "Now: nothing, if retention explains it: brokers without KIP-360 forget a producer when the last of its "
-    "records is deleted; it begins anew, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
+    "records is deleted; it starts over, and nothing is lost. Fix: brokers and clients of Kafka 2.5 or later. If "
     "retention does not explain it, records are missing: look for an unclean election or a log that was truncated."
 )
 
@@ -52,15 +52,15 @@ class SequenceGap(Rule):
     urgency = LOSES
     texts = Texts(
         headline=lambda case: (
-            f"{case.who} began anew on {case.places}: the broker had forgotten its producer id"
+            f"{case.who} started over on {case.places}: the broker had forgotten its producer id"
             if _is_forgotten(case)
             else f"{case.who} writes to {case.places} out of sequence: the broker refuses it, records are missing"
         ),
         now=lambda case: (
-            "Nothing, if the topic's retention has deleted all that this producer wrote: it begins anew by itself. "
+            "Nothing, if the topic's retention has deleted all that this producer wrote: it starts over by itself. "
             f"Else look whether records of {case.clients} are missing."
             if _is_forgotten(case)
-            else f"Restart {case.clients}: it cannot go on with this producer id."
+            else f"Restart {case.clients}: it cannot continue with this producer id."
         ),
         fix=lambda case: (
             "Brokers and clients of Kafka 2.5 or later (KIP-360), or a retention longer than the producer's pauses."

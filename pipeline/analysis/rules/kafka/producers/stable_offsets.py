@@ -4,7 +4,7 @@ Meaning: consumers with isolation level read_committed read up to the last stabl
 offset of the oldest open transaction. If its producer died or hangs, they starve while producers write on (KIP-98).
 Evidence: fetch answers in which the LSO stays the same for ``lso_stalled_seconds`` while the high watermark grows by
 ``lso_stalled_records``. The batch at the LSO names the producer; its requests name transactional id and client.
-Each consumer that stands there is a finding of its own: those who run it look for its name, not for the producer's.
+Each consumer that is there is a finding of its own: those who run it look for its name, not for the producer's.
 Advice: see ADVICE and STARVED_ADVICE.
 """
 
@@ -99,13 +99,13 @@ class _End:
     def of(
         cls, stall: Row, sources: Sources, settings: StableOffsetThresholds, *, is_committed: bool, is_usual_known: bool
     ) -> _End:
-        """A transaction that committed was just long. Nobody knows what is long where too few were seen."""
+        """A transaction that committed was just long. What is long is unknown where too few were seen."""
         if stall.span < stall.last_span:
             words = "It was committed, and the offset has moved on since" if is_committed else "It has moved on since"
             return cls("resolved", "info" if is_committed else "warning", words)
         is_seen = sources.state(stall.cluster, stall.first_us, stall.last_us, 1) == "ongoing"
         state: State = "ongoing" if is_seen else "unknown"
-        words = "" if state == "ongoing" else f"Nobody has fetched there since {clock(stall.last_us)} UTC"
+        words = "" if state == "ongoing" else f"No client has fetched there since {clock(stall.last_us)} UTC"
         if is_usual_known or stall.last_us - stall.first_us >= int(settings.transaction_seconds * 1_000_000):
             return cls(state, "critical", words)
         return cls(state, "info", words or "Too few transactions were seen here to know how long they usually are open")
@@ -198,7 +198,7 @@ def _finding(
     grown = stall.hw_last - stall.hw_first
     age = stall.last_us - (min(producer.since_us, stall.first_us) if producer else stall.first_us)
     parts = [
-        f"The last stable offset of {place} stood at {stall.lso} for {seconds(stall.last_us - stall.first_us)} "
+        f"The last stable offset of {place} was at {stall.lso} for {seconds(stall.last_us - stall.first_us)} "
         f"(from {clock(stall.first_us)} to {clock(stall.last_us)} UTC) while the high watermark grew by {grown} "
         f"to {stall.hw_last}",
         _blame(producer, age),

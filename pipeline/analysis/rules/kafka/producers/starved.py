@@ -1,4 +1,4 @@
-"""Consumers that read only what is committed and stand at a last stable offset. For :mod:`lso_stalled`."""
+"""Consumers that read only what is committed and are at a last stable offset. For :mod:`lso_stalled`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def starved_readers(tables: Tables, settings: ReadCommittedStarved.Thresholds) -> dict[int, list[Row]]:
-    """By number in ``stalls`` the read_committed consumers that stand at its LSO during the stall.
+    """By number in ``stalls`` the read_committed consumers that are at its LSO during the stall.
 
-    Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it stands is carried,
+    Of a fetch session (KIP-227) neither each request nor each answer names the partition: where it is is carried,
     and each fetch of the session counts.
     """
     rows = tables.rows(

@@ -1,7 +1,7 @@
 """A group whose topic is deleted and made again: commits come late, and members may never notice.
 
 Members commit by name, so that what they had read of the topic that is gone is committed in the new one. And they may
-wait for ever: a library that knows a later leader epoch, or looks for new topics every five minutes, reads nothing.
+wait forever: a library that knows a later leader epoch, or looks for new topics every five minutes, reads nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def of_its_log(points: Sequence[Point], committed_before: int | None) -> list[Point]:
     """Points of a partition in a later life of its topic, without late commits of the log before.
 
-    Those lie beyond the end of this log as it was seen last, and not before what was committed last in the other one:
+    Those are beyond the end of this log as it was seen last, and not before what was committed last in the other one:
     an end may have been seen long ago.
 
     Args:
@@ -52,7 +52,7 @@ def of_its_log(points: Sequence[Point], committed_before: int | None) -> list[Po
 def not_back(
     before: Sequence[Track], after: Sequence[Track], span: tuple[int, int], life: Life, settings: ProgressThresholds
 ) -> Iterator[Trouble]:
-    """A group that committed in a rhythm and, since the topic was made anew, has not, although there is work.
+    """A group that committed in a rhythm and, since the topic was recreated, has not, although there is work.
 
     Args:
         before, after: the partitions in the topic's last life in which it committed, and in this one.

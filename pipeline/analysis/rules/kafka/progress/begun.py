@@ -1,6 +1,6 @@
 """Groups and partitions that were already silent when the capture began, and are committed again later.
 
-The commit that they stood at precedes the capture. Known are who was a member from the beginning on, what came to wait
+The commit that they were at precedes the capture. Known are who was a member from the beginning on, what came to wait
 until the first commit, and the rhythm of the commits that followed.
 """
 

@@ -45,7 +45,7 @@ def regressed(track: Track, settings: ProgressThresholds) -> Iterator[Trouble]:
 
 
 def rewound(track: Track, now_us: int, settings: ProgressThresholds) -> Iterator[Trouble]:
-    """The group went back and reads again: after a fall it fetches, or commits, what lies in between."""
+    """The group went back and reads again: after a fall it fetches, or commits, what is in between."""
     hits: list[Trouble] = []
     falls = [p.fall for p in track.points if p.fall is not None]
     for n, fall in enumerate(falls):

@@ -18,7 +18,7 @@ _ENOUGH_SAMPLES = 2
 _USUAL_SHARE = 0.5
 """Of the time between commits: where one in ten was lost, most of it still passed in spans of the usual length."""
 _STEPS = _ENOUGH_SAMPLES + 1
-"""A while is looked at as often as it goes on by such a part of its third, about a commit."""
+"""A while is looked at as often as it continues by such a part of its third, about a commit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Whether one member of several commits nothing of what it holds, while the others of the group progress.
 
 The group as a whole is not silent then, and no partition is left out beside others of the same owner. That a poll is
-being processed looks alike: a member is given the time that it may take for one (``max.poll.interval.ms``).
+being processed looks alike: a member is given the maximum time for one (``max.poll.interval.ms``).
 """
 
 from __future__ import annotations
@@ -169,9 +169,9 @@ def _silence(
 
 
 def _judged(wait: _Wait, usual: int, topic: Topic, settings: ProgressThresholds) -> tuple[int, str | None] | None:
-    """As :func:`_patience_with`, if others went on committing for so long.
+    """As :func:`_patience_with`, if others continued committing for so long.
 
-    If nobody did, the group has stopped, or its records end.
+    If none did, the group has stopped, or its records end.
     """
     least = patience_of(wait.known, len(wait.known), settings.stopped_seconds, settings.silence_periods, usual)
     span_us = wait.until_us - wait.since_us

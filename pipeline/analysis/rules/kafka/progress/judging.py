@@ -42,7 +42,7 @@ _NEARLY_ALL = 0.75
 _REMEMBERED = 200
 """Stays at an offset that a rhythm is known by."""
 _MOST_LIVES = 100
-"""Times that a topic was made anew, the newest; what was before is not judged. Each takes a look at all partitions."""
+"""Times that a topic was recreated, the newest; what was before is not judged. Each takes a look at all partitions."""
 
 
 def judge(
@@ -104,11 +104,11 @@ def judge_lives(
     markers: Mapping[int, Sequence[int]] | None = None,
     topic: str = "",
 ) -> list[Trouble]:
-    """As :func:`judge`, of a topic that was deleted and made anew: its offsets begin again, and what was is over.
+    """As :func:`judge`, of a topic that was deleted and recreated: its offsets begin again, and what was is over.
 
     Args:
         partitions, settings, end_us, life, markers, topic: see :func:`judge`.
-        anew: when the topic's later lives begin, µs since the epoch, ascending, each time once.
+        again: when the topic's later lives begin, µs since the epoch, ascending, each time once.
     """
     life = life or Life()
     if not anew:
@@ -241,7 +241,7 @@ def _waiting(
 ) -> tuple[Track, int, Behind, Point] | None:
     """Since when records wait for longer than usual in a silence, how many, and behind which commit.
 
-    Members that fetched a little and then nothing more have paused the partition: they do not wait in vain.
+    Members that fetched a little and then nothing more have paused the partition: they are not starved.
     """
     last = track.commit_at(first_us)
     worth = settings.behind_records
@@ -273,7 +273,7 @@ def _is_new(track: Track, topic: Topic, first_us: int, last_us: int, settings: P
 
 
 def _dropped(track: Track, topic: Topic, now_us: int, settings: ProgressThresholds) -> list[Trouble]:
-    """Whoever holds the partition goes on committing others, but not this one, which has something to read.
+    """Whoever holds the partition continues committing others, but not this one, which has something to read.
 
     The same owner leaves it out for several of its own periods and of the partition's, and no rebalance is in between.
     """
@@ -315,7 +315,7 @@ def _stalled(track: Track, topic: Topic, settings: ProgressThresholds) -> Iterat
     """One offset is committed again and again, records wait behind it, and the group fetches none of them.
 
     For longer than the group usually stays at an offset while it processes. A client that commits in the background may
-    do so while one poll is being processed: if all its partitions stand, it has the time that it may take for a poll.
+    do so while one poll is being processed: if none of its partitions moves, it has the maximum time between polls.
     """
     hits: list[Trouble] = []
     stays: list[tuple[int, int]] = []
@@ -337,7 +337,8 @@ def _stalled(track: Track, topic: Topic, settings: ProgressThresholds) -> Iterat
         if times < settings.stalled_commits or last_us - first_us < micros(settings.stalled_seconds):
             continue
         middle = (first_us + last_us) // 2
-        # Who fetches on in vain starves, who fetches further only fails to commit: other rules report these.
+        # A member that fetches on without records starves, who fetches further only fails to commit: other rules report
+        # these.
         if any(p.position is not None for p in track.between(middle, last_us)):
             continue
         behind = track.behind_at(last_us, offset)
@@ -365,7 +366,7 @@ def _stalled(track: Track, topic: Topic, settings: ProgressThresholds) -> Iterat
 
 
 def _later_stays(track: Track, runs: Sequence[Sequence[Point]], life: Life) -> list[int]:
-    """How long the group stayed at offsets after the first one, µs, if it stood there when the capture began.
+    """How long the group stayed at offsets after the first one, µs, if it was there when the capture began.
 
     By these the first is judged, which nothing precedes; none if they are too few to be its rhythm.
     """

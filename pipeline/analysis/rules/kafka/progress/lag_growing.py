@@ -30,7 +30,7 @@ class LagGrowing(Rule):
             default=50, description="Growth of the least lag from the first to the last third of a while"
         )
         lag_growing_work_seconds: Seconds = Field(
-            default=2.0, description="The growth is also at least what the group processes in so many seconds"
+            default=2.0, description="The growth is also at least what the group processes in this many seconds"
         )
         lag_growing_seconds: Seconds = Field(
             default=15.0, description="The shortest while in which lag is compared; longer for who commits seldom"

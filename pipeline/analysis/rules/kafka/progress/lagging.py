@@ -1,7 +1,7 @@
 """Rules about groups that do not get on: they lag more and more, stop, stall, go back, or leave out a partition.
 
 One query cuts ``gold.offset_timeline`` into short spans of time and hands each group's spans of one topic to
-:mod:`pipeline.analysis.rules.kafka.progress.judging`. Beside each finding stands what Burrow would report at its end.
+:mod:`pipeline.analysis.rules.kafka.progress.judging`. Beside each finding is what Burrow would report at its end.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _coordinators_seen(sources: Sources, open_ones: Sequence[_Found]) -> dict[st
 
 
 def _judged(one: _Found, seen: Mapping[str, int], sources: Sources) -> Finding:
-    """A finding with its state: where the coordinator was not seen to the end, nobody knows what the group does."""
+    """A finding with its state: where the coordinator was not seen to the end, what the group does is unknown."""
     trouble = one.trouble
     if not trouble.is_open:
         return _finding(one, "resolved")
@@ -170,8 +170,8 @@ def _judged(one: _Found, seen: Mapping[str, int], sources: Sources) -> Finding:
         return _finding(one, "ongoing")
     found = _finding(one, "unknown")
     doubt = (
-        f" It is unknown since {clock(seen_us)} UTC, when its coordinator was heard last: that broker has ended, or "
-        "the capture of it, and commits to another one were not seen."
+        f" It is unknown since {clock(seen_us)} UTC, when its coordinator last sent something: that broker has ended, "
+        "or the capture of it, and commits to another one were not seen."
     )
     severity = "info" if is_silence else found.severity
     details = {**found.details, "known_until_us": seen_us}

@@ -37,7 +37,7 @@ class Life:
         limits: by member how long it may be at work between two polls, µs, where it has stated that.
         goodbyes: by member when it left, µs since the epoch, ascending.
         begun_us: the first heartbeat, if no member was seen to join before it: the group is older than the capture.
-        newcomers: members that entered by a process of which the capture shows nothing before; where one did, also
+        newcomers: members that entered by a process that the capture does not show before; where one did, also
             those that were there when the capture began, for a rollout may have begun before.
         last_seen: by member when it last joined or sent a heartbeat that was answered, µs since the epoch.
     """

@@ -87,7 +87,7 @@ def _dropped_fix(case: Case) -> str:
 
 
 class PartitionDroppedFromCommits(OffsetRule):
-    """A group goes on committing a topic, but not one of its partitions, which has records to read."""
+    """A group continues to commit a topic, but not one of its partitions, which has records to read."""
 
     class Thresholds(RuleThresholds):
         """When it fires."""
@@ -128,5 +128,5 @@ class PartitionDroppedFromCommits(OffsetRule):
     )
     is_silence = True
     is_growing_while_open = True
-    effects = (Link(("lag_growing",), (GROUP, PARTITION), "nobody takes what is written"),)
+    effects = (Link(("lag_growing",), (GROUP, PARTITION), "no client reads the new records"),)
     claims = PARTITION_DROPPED_FROM_COMMITS

@@ -23,7 +23,7 @@ _LEAST_AWAY_US = 2_000_000
 _MOST_ENDS = 500_000
 """Points about the end of a partition, of which each group that reads it gets all."""
 _MOST_ENDS_OF_ALL, _LEAST_ENDS = 8_000, 16
-"""Where they are more, all groups of a partition together get so many, and each so many: the newest."""
+"""Where they are more, all groups of a partition together get this many, and each this many: the newest."""
 
 _POINTS = f"""
     WITH stated AS (
@@ -94,7 +94,7 @@ _POINTS = f"""
 def group_points(tables: Tables) -> Iterator[Row]:
     """The points of every group that commits: cluster, topic, group, partition, and the values of a Point.
 
-    Those of one group stand together, in order of time; of what came at once commits come first.
+    Those of one group are together, in order of time; of what came at once commits come first.
     """
     return tables.each(_POINTS)
 
@@ -114,7 +114,7 @@ def points_of(rows: Iterable[Row]) -> dict[int, list[Point]]:
 
 
 def without_falls(points: Sequence[Point], before: int, since_us: int) -> list[Point]:
-    """Points in which nobody went back from an offset by a commit after the coordinator had lost it."""
+    """Points in which no one went back from an offset by a commit after the coordinator had lost it."""
     return [
         replace(p, fall=None) if p.fall is not None and p.fall.ts_us > since_us and p.fall.before == before else p
         for p in points
@@ -274,7 +274,7 @@ def _begun(
 
 
 def _newcomers(steps: Iterable[Step], alive: Mapping[tuple[str, str, str], int]) -> dict[tuple[str, str], set[str]]:
-    """See Life.newcomers: nobody entered by its connection before, and it sent no heartbeat before it entered."""
+    """See Life.newcomers: no member entered by its connection before, and it sent no heartbeat before it entered."""
     processes: dict[tuple[str, str, str], str] = {}
     entered: dict[tuple[str, str, str], int] = {}
     found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)

@@ -1,7 +1,7 @@
 """A member reads on what it holds and commits nothing of the topic, while others of the group commit.
 
 Its commits silently stay away: it works in a session that is over, or never marks what it has processed. As its
-positions go on it is not at work on one poll: it is judged by the rhythm of commits, not by max.poll.interval.ms.
+positions continue it is not at work on one poll: it is judged by the rhythm of commits, not by max.poll.interval.ms.
 """
 
 from __future__ import annotations

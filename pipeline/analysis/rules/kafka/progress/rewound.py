@@ -30,7 +30,7 @@ def _rewound_now(case: Case) -> str:
     if case.details.get("shape"):
         return begun_advice(case, "now")
     return (
-        f"If nobody set group {case.group} back on purpose (kafka-consumer-groups.sh, seek), "
+        f"If group {case.group} was not set back on purpose (kafka-consumer-groups.sh, seek), "
         f"stop {case.clients}; warn downstream systems that these records arrive twice."
     )
 

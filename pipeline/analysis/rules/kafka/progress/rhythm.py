@@ -39,7 +39,7 @@ class Usual:
         self._found = [0]
 
     def of_first(self, count: int, spans_us: Sequence[int]) -> int:
-        """Of so many of the spans, which are the same ones each time."""
+        """Of this many of the spans, which are the same ones each time."""
         while len(self._found) <= count:
             self._take(spans_us[len(self._found) - 1])
             self._found.append(self._beyond[0] if self._beyond else 0)
@@ -71,14 +71,14 @@ def gaps_us(times_us: Sequence[int]) -> list[int]:
 
 
 def patience_us(floor_seconds: float, periods: float, *spans_us: int) -> int:
-    """How long to wait before it is trouble: so many periods of the longest of these spans, a floor at least; µs."""
+    """How long to wait before it is trouble: this many periods of the longest of these spans, a floor at least; µs."""
     return max(int(floor_seconds * 1_000_000), int(periods * max(spans_us, default=0)))
 
 
 def patience_of(
     known_us: Sequence[int], times: int, floor_seconds: float, periods: float, other_us: int = 0
 ) -> int | None:
-    """The same, of spans by which a rhythm is known, seen so many times; None if there are none.
+    """The same, of spans by which a rhythm is known, seen this many times; None if there are none.
 
     What is hardly known, by fewer than ``KNOWN_RHYTHM``, gets twice the patience, and the floor counts as a period.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds
 
 _FEW_TAKES = 3
-"""Records that the group takes in so many commits are few to wait for it."""
+"""Records that the group takes in this many commits are few to wait for it."""
 
 
 def micros(seconds: float) -> int:
@@ -65,6 +65,6 @@ def fetched_beyond(
 
 
 def reads_on(track: Track, committed: int, first_us: int, last_us: int, worth: int) -> bool:
-    """Whether the group fetched so many records beyond ``committed`` in this time."""
+    """Whether the group fetched this many records beyond ``committed`` in this time."""
     positions = [p.position for p in track.between(first_us, last_us) if p.position is not None]
     return bool(positions) and max(positions) - committed >= worth

@@ -87,7 +87,7 @@ def _stalled_now(case: Case) -> str:
         return begun_advice(case, "now")
     return (
         f"Restart the member that owns {case.places} (`{MEMBERS} {arg(case.group)} --members --verbose` names it): "
-        "it retries a record for ever, or has paused the partition. If it gets stuck again, stop the group, set it "
+        "it retries a record forever, or has paused the partition. If it gets stuck again, stop the group, set it "
         f"past that record by {joined(_past(case))}, and start it."
     )
 
@@ -146,5 +146,5 @@ class Stalled(OffsetRule):
         is_cause=_is_cut_off,
     )
     is_growing_while_open = True
-    effects = (Link(("lag_growing",), (GROUP, PARTITION), "nobody takes what is written"),)
+    effects = (Link(("lag_growing",), (GROUP, PARTITION), "no client reads the new records"),)
     claims = STALLED

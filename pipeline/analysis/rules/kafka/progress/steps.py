@@ -14,7 +14,7 @@ _NEVER = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Pairs of a member's commits in a partition, one after the other, of which the later one is further.
+    """Pairs of a member's commits in a partition, one after the other, the later one further.
 
     Attributes:
         begins: times of the earlier commits, µs since the epoch, ascending.

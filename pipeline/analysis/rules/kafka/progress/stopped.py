@@ -135,7 +135,7 @@ class Stopped(OffsetRule):
     )
     is_silence = True
     is_growing_while_open = True
-    effects = (Link(("lag_growing",), (GROUP, TOPIC), "nobody takes what is written"),)
+    effects = (Link(("lag_growing",), (GROUP, TOPIC), "no client reads the new records"),)
     claims = STOPPED
 
     @classmethod

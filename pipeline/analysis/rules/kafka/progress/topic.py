@@ -69,7 +69,7 @@ class Topic:
         return known.times[bisect_right(known.times, first_us) : bisect_right(known.times, last_us)]
 
     def usual_commits_of(self, owner: str, until_us: int, ill: Ill = ()) -> int:
-        """What usually lies between two commits of a member up to then, µs, times when it was ill left out."""
+        """What usually is between two commits of a member up to then, µs, times when it was ill left out."""
         known = self._of_owners.get(owner)
         return 0 if known is None else known.usual(until_us, ill)
 

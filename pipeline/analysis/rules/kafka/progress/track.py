@@ -1,4 +1,4 @@
-"""What is known of a partition and a group, point by point in time."""
+"""What is known of a partition and a group, moment by moment."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Point:
         commits: accepted commits of the group in the span.
         committed: the last of them, None if there was none.
         lag: of the last commit, records, as the timeline has it; None if the high watermark was not known then.
-        end: high watermark; None if nobody saw it in this span.
+        end: high watermark; None if it was not seen in this span.
         fetched_from, position: the lowest offset that the group asked for in this span, and where it has fetched up to.
         exchange_id: of the last commit.
         fall: the deepest of the span, if commits went back.
@@ -270,7 +270,7 @@ class Track:
         return next((p.ts_us for p in later if self.lag_at(p.ts_us, committed) >= worth), None)
 
     def waits_in_vain(self, committed: int, first_us: int, last_us: int, worth: int) -> bool:
-        """Whether the group fetched in vain in this time: less than ``worth`` beyond ``committed`` was delivered."""
+        """Whether the group's fetches got less than ``worth`` beyond ``committed`` in this time."""
         positions = [p.position for p in self.between(first_us, last_us) if p.position is not None]
         return bool(positions) and max(positions) - committed < worth
 

@@ -76,7 +76,7 @@ def _stopped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
     if figures.get("anew_us") is not None:
         return (
             f"Group {group} {'has committed' if trouble.is_open else 'committed'} no offset of the new log of {place} "
-            f"since it was deleted and made anew, {_span(trouble)} ({_duration(trouble)}), while {waits}."
+            f"since it was deleted and recreated, {_span(trouble)} ({_duration(trouble)}), while {waits}."
         )
     if figures.get("left_us") is not None:
         return (
@@ -138,7 +138,7 @@ def _dropped(group: str, place: str, trouble: Trouble, figures: Mapping[str, Any
             f"partitions of the topic {pluralize(figures['other_commits'], 'time')}."
         )
     return (
-        f"Group {group} left {place} out of its commits {_span(trouble)}: it stands at offset "
+        f"Group {group} left {place} out of its commits {_span(trouble)}: it is at offset "
         f"{figures['committed']}, {records_behind(figures)} behind, while other partitions of the "
         f"topic were committed {pluralize(figures['other_commits'], 'time')} by {owner}, "
         f"which holds it.{_fetches(trouble)}"
@@ -182,8 +182,8 @@ _SUMMARIES: Mapping[str, Callable[[str, str, Trouble, Mapping[str, Any]], str]] 
 }
 
 _STOPPED = (
-    "Now: `kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} --members` tells who is still "
-    "there; take a stack dump of a member that is, and restart it; start the application if nobody is. Fix: bound "
+    "Now: `kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group {group} --members` lists who is still "
+    "there; take a stack dump of a member that is, and restart it; start the application if none is. Fix: bound "
     "what one record may take (timeouts of remote calls), and end the process when a worker dies. If the group was "
     "shut down for good, `kafka-consumer-groups.sh --bootstrap-server BROKER --delete --group {group}`."
 )
@@ -204,7 +204,7 @@ _HUNG = (
 _ANEW = (
     "Now: restart the members of the group: what they know of the topic (its id, leader epochs, whether it is there) "
     "is of the one that is gone; then see where they begin: offsets that they committed late are of that one, too. "
-    "Fix: make a topic anew while its groups are stopped, or delete its records instead "
+    "Fix: make a topic again while its groups are stopped, or delete its records instead "
     "(`kafka-delete-records.sh --bootstrap-server BROKER --offset-json-file FILE`); metadata.max.age.ms (librdkafka: "
     "topic.metadata.refresh.interval.ms) bounds how long a topic is missed."
 )
@@ -215,7 +215,7 @@ SHARE_HANGING = (
     "group.share.record.lock.duration.ms), and start more members: in a share group several may read one partition."
 )
 SHARE_LEFT = (
-    "Now: start the application again if it was not ended on purpose: nobody is in the group "
+    "Now: start the application again if it was not ended on purpose: the group is empty "
     "(`kafka-share-groups.sh --bootstrap-server BROKER --describe --group {group} --members`). Fix: restart the "
     "process when its consumer ends, and alarm on records that wait. If the group was ended for good, delete it "
     "(`kafka-share-groups.sh --bootstrap-server BROKER --delete --group {group}`)."
@@ -238,14 +238,14 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "the partition and never resumes, or set the group past the record while it is stopped "
         "(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-offset {after} --group {group} "
         "--topic {place} --execute`). Fix: send a record that cannot be processed to a dead letter topic instead of "
-        "retrying for ever, and resume() in every path that ends a pause().",
+        "retrying forever, and resume() in every path that ends a pause().",
         "Now: the record at offset {offset} is deleted: stop the group, set it to the start of the log "
         "(`kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --to-earliest --group {group} --topic "
         "{place} --execute`), and start it. Fix: retention.ms and retention.bytes longer than the group may stand "
         "still, an alarm on its lag in seconds, and an end of the process when it does not get on.",
     ),
     track.REWOUND: (
-        "Now: if nobody set the offsets back on purpose (kafka-consumer-groups.sh, seek), stop the "
+        "Now: if the offsets were not set back on purpose (kafka-consumer-groups.sh, seek), stop the "
         "client named here before it commits again. Fix: let whatever these records cause downstream bear a second "
         "time; commit in order, from one place, and only what is assigned.",
     ),

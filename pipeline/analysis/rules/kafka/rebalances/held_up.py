@@ -1,7 +1,7 @@
 """The groups in a rebalance that had not ended when the data did, for :mod:`slow_rebalance`.
 
 What is reported of a rebalance that is over comes from answered joins. While it lasts there are members that
-are asked to rejoin (REBALANCE_IN_PROGRESS) and go on with their work, and joins that wait for their answer.
+are asked to rejoin (REBALANCE_IN_PROGRESS) and continue with their work, and joins that wait for their answer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HeldUp:
         member, client_id, host: whom it waits for.
         is_silent: that one sends nothing; else it sends heartbeats.
         last_seen_us: its last heartbeat or join.
-        last_us: when it was seen last that the rebalance goes on.
+        last_us: when it was seen last that the rebalance continues.
         waiting: members that wait; 0: no other member was captured, and somebody made the group rebalance.
         evidence: exchange ids.
     """
@@ -137,7 +137,7 @@ def members_of(sources: Sources, joins: Iterable[tuple[str, str]]) -> dict[tuple
 
 
 def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldUp | None:
-    """The rebalance in which a group stands; None: it does not, or nobody who is known is waited for.
+    """The rebalance in which a group is; None: there is none, or no known member is waited for.
 
     Args:
         rows: of members, in the order of time.
@@ -177,7 +177,7 @@ def held_up(rows: Sequence[Row], joins: Iterable[Waiting], end_us: int) -> HeldU
     row, answers = last[member], rejoining.get(member, [])
     last_us = end_us if waits else answers[-1].us
     if not others and last_us - begun_us < _UNKNOWN_LIMIT_US:
-        return None  # whoever else is in the group was not captured; a lone member that works on holds nobody up
+        return None  # whoever else is in the group was not captured; a lone member that works on holds no other up
     evidence = [*(one.exchange_id for one in waits.values()), *(each.exchange_id for each in answers)]
     return HeldUp(
         begun_us, member, row.client_id, host_of(row.client), member not in rejoining, row.us, last_us, others,
@@ -191,7 +191,7 @@ def _is_in(row: Row) -> bool:
 
 
 def _newest(last: Mapping[str, Row], rows: Iterable[Row]) -> list[str]:
-    """Who is of the newest generation, or was seen since: the coordinator waits for nobody of those before.
+    """Who is of the newest generation, or was seen since: the coordinator waits for none of those before.
 
     Args:
         last: what each member did last.

@@ -85,7 +85,7 @@ class RebalanceStorm(Rule):
         )
         storm_unexplained: Count = Field(
             default=3,
-            description="Generations among them that no deploy explains: instances come again and again, or nobody "
+            description="Generations among them that no deploy explains: instances come again and again, or none "
             "came or went",
         )
         storm_share: Share = Field(

@@ -43,7 +43,7 @@ BUSY = (
 )
 SILENT = (
     "Now: nothing brings it back sooner; see why {who} ended without LeaveGroup (killed, out of memory, host or "
-    "network gone). Fix: close the consumer when the process is told to end (SIGTERM), a session.timeout.ms of a few "
+    "network gone). Fix: close the consumer when the process gets SIGTERM, a session.timeout.ms of a few "
     "heartbeats (heartbeat.interval.ms), or group.instance.id with a restart that is quicker than the session timeout."
 )
 
@@ -286,9 +286,9 @@ def _finding(
     did = (
         f"was silent since {clock(late.last_seen_us)} UTC and had not left"
         if late.is_silent
-        else f"went on with its work and joined at {clock(late.rejoined_us)} UTC only"
+        else f"continued its work and joined at {clock(late.rejoined_us)} UTC only"
         if late.rejoined_us is not None
-        else "went on with its work and did not join"
+        else "continued its work and did not join"
     )
     more = f" It is the last of {len(slow)} such waits." if len(slow) > 1 else ""
     return Finding(
@@ -315,7 +315,7 @@ def _begun_finding(one: Begun, settings: SlowRebalance.Thresholds) -> Finding:
         rule=SlowRebalance.name, severity="warning", subject=one.group, state="resolved", cluster=one.cluster,
         topic=None, partition=None, group_id=one.group, first_us=one.first_us, last_us=one.last_us,
         summary=f"Group {one.group} waited for an assignment for {seconds(one.last_us - one.first_us)} at least, "
-        f"{from_before(one.first_us, one.last_us)}: {client} went on with its work and {did}, while the others waited.",
+        f"{from_before(one.first_us, one.last_us)}: {client} continued its work and {did}, while the others waited.",
         advice=BUSY.format(who=client), evidence=list(one.evidence)[: settings.max_evidence],
         details={
             "waited_us": one.last_us - one.first_us, "member_id": one.member, "client_id": one.client_id,
@@ -340,11 +340,13 @@ def _open_finding(
     did = (
         f"is silent since {clock(one.last_seen_us)} UTC and has not left"
         if one.is_silent
-        else "goes on with its work and has not joined"
+        else "continues its work and has not joined"
     )
     limits = [step.limit_us for step in sources.steps if (step.cluster, step.group) == (cluster, group)]
     until = (
-        f" At {clock(one.begun_us + max(limits))} UTC at the latest the others go on without it." if any(limits) else ""
+        f" At {clock(one.begun_us + max(limits))} UTC at the latest the others continue without it."
+        if any(limits)
+        else ""
     )
     spans = [*((each.first_us, each.last_us) for each, _ in over), (one.begun_us, one.last_us)]
     return Finding(

@@ -1,7 +1,7 @@
 """Groups that rebalance again and again without a deploy that explains it, by their generations.
 
 A deploy, a change of scale and a rollback begin generations as well, but each instance comes once or twice. Whoever
-comes again and again is the storm; so are generations that begin although nobody came or went.
+comes again and again is the storm; so are generations that begin although no one came or went.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ ADVICE_DEPLOY = (
 _FOLLOWING = 3
 """Generations without a change of members that may follow one: cooperative assignors hand over in a further one."""
 BIRTHS, _DEATHS = 3, 2
-"""Lives of an instance that a deploy and its rollback explain: so many begin, and so many end."""
+"""Lives of an instance that a deploy and its rollback explain: this many begin, and this many end."""
 _JOINING_US = 10_000_000
 """Members that come so shortly before or after the first and last generation of an episode came with it."""
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d+")
-"""What libraries and orchestrators put into client ids anew at each start."""
+"""What libraries and orchestrators put into client ids again at each start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def explain_generations(lives: Sequence[Life], rounds: Sequence[Round]) -> Expla
         if is_first_sight or any(comes) or any(goes):
             following = 0
         elif not came and not gone and len(round_.members) == 1:
-            alone += 1  # a Connect worker does so whenever connectors or their tasks change; it holds nobody up
+            alone += 1  # a Connect worker does so whenever connectors or their tasks change; it holds no member up
         elif not came and not gone and following < _FOLLOWING:
             following += 1
         else:
@@ -291,7 +291,7 @@ def explain_generations(lives: Sequence[Life], rounds: Sequence[Round]) -> Expla
 
 
 def explain_joins(lives: Sequence[Life], episode: Episode) -> Explained:
-    """The same of a KIP-848 group: each join (by epoch 0) begins an epoch, and the others read on meanwhile."""
+    """Explain the joins of a KIP-848 group: each (by epoch 0) begins an epoch, and the other members read on."""
     surplus = _surplus(lives)
     begun = [one for one in lives if one.first_us >= episode.first_us]
     explained = sum(surplus[one.member_id] <= BIRTHS for one in begun)
@@ -318,9 +318,9 @@ def _surplus(lives: Sequence[Life]) -> dict[str, int]:
 
 
 def runs_of(lives: Sequence[Life]) -> dict[str, int]:
-    """By member id in which run of the group it was: a job ends when all have left, and begins anew.
+    """By member id in which run of the group it was: a job ends when all have left, and starts over.
 
-    Who comes again by the connection of one that left is no new process, so the run goes on.
+    Who comes again by the connection of one that left is no new process, so the run continues.
     """
     runs: dict[str, int] = {}
     number, until_us, has_ended, known = 0, 0, False, set[str]()
@@ -340,7 +340,7 @@ def _exact(one: Life) -> tuple[str, ...]:
 
 
 def by_host(one: Life) -> tuple[str, ...]:
-    """What stays of an instance that is started anew on its host."""
+    """What stays of an instance that is started again on its host."""
     return _CHANGING.sub("#", one.client_id), one.client_ip
 
 

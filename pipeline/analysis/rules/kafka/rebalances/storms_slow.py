@@ -1,8 +1,8 @@
 """Rebalance storms in slow motion: one instance ends and comes again every few minutes, as in CrashLoopBackOff.
 
 Its generations are too far apart for an episode, and too few. What shows it are the lives of the instance, by client id
-and host (a container that is started anew keeps its pod's address): they follow each other at its own rhythm, and there
-are more of them than a deploy and its rollback explain.
+and host (a container that is started again keeps its pod's address): they follow each other at its own rhythm, and
+there are more of them than a deploy and its rollback explain.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.rebalances.rebalance_storm import RebalanceStorm
 
 LOOP_ADVICE = (
-    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or mend it: the others "
-    "get on without it. Fix: let it end only of what a restart mends; group.instance.id with a session.timeout.ms "
-    f"longer than a restart{OR_CONSUMER_PROTOCOL} spare the others its coming and going."
+    "Now: see why {who} ends (`kubectl logs --previous`, its exit code, out of memory) and stop or repair it: the "
+    "others get on without it. Fix: let it end only for what a restart repairs; group.instance.id with a "
+    f"session.timeout.ms longer than a restart{OR_CONSUMER_PROTOCOL} spare the others its coming and going."
 )
 
 
@@ -113,7 +113,7 @@ def storms_of_instances(sources: Sources, settings: RebalanceStorm.Thresholds) -
 
 
 def _joined(steps: Iterable[Step], least: int) -> dict[tuple[str, str], dict[str, str]]:
-    """By cluster and group, and then by member id, the exchange by which it entered; of groups with so many members."""
+    """By cluster and group, and then by member id, the exchange by which it entered; for groups this large."""
     found: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for step in steps:
         if step.what == ENTERS and step.member:

@@ -2,7 +2,7 @@
 
 They are findings of ``poison_record`` and ``stopped``: for who runs the group it is the same trouble as in a group that
 commits offsets, only seen in other requests. In a share group there is no committed offset: each record is accepted,
-released or rejected by itself, and a poison record holds up nobody else, until the broker gives it up.
+released or rejected by itself, and a poison record holds up no one else, until the broker gives it up.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 SHARE_ADVICE = (
     "Now: read the record (`kafka-console-consumer.sh --bootstrap-server BROKER --topic {topic} --partition "
-    "{partition} --offset {first} --max-messages 1`) and see why members give it back; to go on at once, let the "
+    "{partition} --offset {first} --max-messages 1`) and see why members give it back; to continue at once, let the "
     "consumer reject it (AcknowledgeType.REJECT). Fix: reject what can never be processed and write it to a topic of "
     "its own; release only what may succeed later. group.share.delivery.count.limit says after how many deliveries the "
     "broker gives a record up: it is then skipped by this group without a trace. In explicit mode "
@@ -102,7 +102,7 @@ class _Suspect:
         """``accepted``, ``rejected``, or else how it was given back the last time."""
         last = self.acknowledged[-1] if self.acknowledged else None
         if last is not None and last.us >= self.shown[-1].us:
-            return {ACCEPT: "accepted", REJECT: "rejected", RELEASE: "released"}.get(last.what or 0, "told of")
+            return {ACCEPT: "accepted", REJECT: "rejected", RELEASE: "released"}.get(last.what or 0, "named")
         return "held"
 
 
@@ -205,8 +205,8 @@ def _fate(ends: Counter[str], *, is_over: bool) -> str:
         else "was released, and will be delivered again",
     }
     if sum(ends.values()) == 1:
-        return f"It {words.get(next(iter(ends)), 'was told of')}"
-    return "Of them " + "; ".join(f"{times} {words.get(end, 'told of')}" for end, times in sorted(ends.items()))
+        return f"It {words.get(next(iter(ends)), 'was named')}"
+    return "Of them " + "; ".join(f"{times} {words.get(end, 'named')}" for end, times in sorted(ends.items()))
 
 
 def _range(bad: Sequence[_Suspect]) -> str:
@@ -342,7 +342,7 @@ def _at(steps: _Steps, us: int) -> int | None:
 
 
 def _waiting(written: _Steps, acknowledged: _Steps, silence: Silence) -> int:
-    """Records of a partition that were written and of which the group had acknowledged nothing at a time."""
+    """Records of a partition that were written and not acknowledged by the group at a time."""
     end, behind = _at(written, silence.to_us), _at(acknowledged, silence.from_us)
     return 0 if end is None or behind is None else max(0, end - behind - 1)
 
@@ -367,7 +367,7 @@ def _halt(
     elif left:
         why, advice = "its members had left the group", SHARE_LEFT
     else:
-        why, advice = "nothing was heard of its members any more", SHARE_SILENT
+        why, advice = "its members have sent nothing since", SHARE_SILENT
     last = max((one for one in some if one.what is not None and one.us <= from_us), key=lambda d: (d.us, d.exchange_id))
     return Finding(
         rule=STOPPED, severity="critical" if going_on or not left else "warning", subject=f"{group}/{topic}",

@@ -90,7 +90,7 @@ def _of_exchange(row: Any, cluster: str, names: Mapping[str, str]) -> Iterator[D
         return
     client = f"{row.client_id or '?'} at {row.client_ip}"
     lock_us = (natural(answer, "acquisitionLockTimeoutMs") or 0) * 1000
-    refused = {  # or nobody knows
+    refused = {  # or unknown
         at
         for at, part in _parts(answer, "responses", "partitionIndex")
         if {integer(part, "acknowledgeErrorCode"), integer(part, "errorCode")} - {None} != {NO_ERROR}

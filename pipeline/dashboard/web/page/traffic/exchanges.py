@@ -22,7 +22,7 @@ from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import number, pluralize
 
 _FURTHER_SECONDS = 10.0
-"""How long a search that was asked to go on looks further back."""
+"""How long a search that was asked to continue looks further back."""
 
 
 def draw(here: PageContext) -> None:

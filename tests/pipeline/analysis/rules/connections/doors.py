@@ -66,7 +66,7 @@ class Door(Flow):
         return self
 
     def beats(self, times: int, every: float = 0.5) -> Door:
-        """So many requests, answered."""
+        """This many requests, answered."""
         for _ in range(times):
             self.ask(ApiKey.METADATA, 5, TOPIC).answer(ApiKey.METADATA, 5, METADATA).wait(every)
         return self

@@ -23,7 +23,7 @@ def polls(
     Args:
         times: connections.
         waits: after how many seconds it closes each.
-        spread: so many seconds longer each time.
+        spread: this many seconds longer each time.
         resets: whether it ends them by RST.
         answers: whether the broker answers before.
     """

@@ -1,4 +1,4 @@
-"""Clients that never go on to the brokers that Metadata names, and monitors that want no more."""
+"""Clients that never continue to the brokers that Metadata names, and monitors that want no more."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_who_connects_now_and_then_where_others_are_misled_is_misled_too(tmp_pat
 
 
 def why(tmp_path: Path, *others: Door, host: str = "10.0.0.10", port: int = 9092) -> str:
-    """What the summary concludes of a client that never goes on to the broker that is named."""
+    """What the summary concludes of a client that never continues to the broker that is named."""
     named = {"brokers": [{"nodeId": 1, "host": host, "port": port}]}
     some = [*others, asks(1, 0, 12, 1, name="app", named=named)]
     (row,) = [row for row in rows(tmp_path, packets(*some)) if "/advertised/" in row["subject"]]
@@ -60,7 +60,7 @@ def why(tmp_path: Path, *others: Door, host: str = "10.0.0.10", port: int = 9092
 
 
 def tries(number: int) -> Door:
-    """Nobody listens at the second broker."""
+    """No process listens at the second broker."""
     some = door(200 + number, number, server=SECOND)
     some.add(0, some.isn[0], 0, SYN)
     some.add(1, 0, some.isn[0] + 1, RST | ACK)

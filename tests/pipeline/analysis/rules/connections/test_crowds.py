@@ -64,7 +64,7 @@ def test_clients_that_come_back_after_an_outage(tmp_path: Path) -> None:
 
 
 def gives_up(number: int, seconds: float) -> Door:
-    """Resets while the answer comes, after so many seconds."""
+    """Resets while the answer comes, after this many seconds."""
     some = door(number, 35 * number).begun()
     some.ask(ApiKey.FETCH, 11, FETCH)
     data = fetched(some.asked, 200)

@@ -1,4 +1,4 @@
-"""Connections that nobody has ended yet are judged while the capture goes on."""
+"""Connections that nobody has ended yet are judged while the capture continues."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Each api of Kafka's, refused each time with each code: traffic in which no pair may go unreported.
 
 ``python -m tests.pipeline.analysis.rules.kafka.refused_everywhere [SECONDS [ACCEPTED]]`` prints the matrix, of requests
-so far apart, with so many accepted ones of another api after each: a line for each api and code, and which rules report
-it, or why none does.
+so far apart, with this many accepted ones of another api after each: a line for each api and code, and which rules
+report it, or why none does.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def pairs(apis: Iterable[int] = APIS) -> Iterator[Pair]:
 
 
 def landed(some: Iterable[Pair], step_s: int = STEP_S, accepted: int = 0) -> Landing:
-    """Each client sends requests, so many seconds apart, and gets the same code to each of them.
+    """Each client sends requests, this many seconds apart, and gets the same code to each of them.
 
     Args:
         some: who sends what.

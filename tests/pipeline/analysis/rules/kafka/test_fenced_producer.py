@@ -86,7 +86,7 @@ def test_who_took_the_id_is_named() -> None:
 def test_nobody_is_told_to_end_who_has_no_rival() -> None:
     _, incident = judged(asked(0, INIT, OLD), asked(100, END, OLD, 47))
     assert "another uses the same id" not in incident["headline"]
-    assert incident["headline"].startswith("The coordinator aborted transaction tx of old (10.0.0.1); nobody else")
+    assert incident["headline"].startswith("The coordinator aborted transaction tx of old (10.0.0.1); no other")
     assert incident["immediate_action"].startswith("Restart old")
     assert "transaction.timeout.ms" in incident["remediation"]
     assert "who took the id" not in incident["reasoning"]

@@ -86,7 +86,7 @@ def test_that_nobody_asks_any_more_does_not_heal_it():
     assert (found.severity, found.state) == ("critical", "unknown")
     assert found.details["known_until_us"] == found.last_us
     assert found.summary.endswith(
-        "It is unknown since 12:00:14 UTC: nobody has asked again, and no success was seen since."
+        "It is unknown since 12:00:14 UTC: no client has asked again, and no success was seen since."
     )
 
 

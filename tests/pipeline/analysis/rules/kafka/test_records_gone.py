@@ -171,7 +171,7 @@ def deleted_records(story: Story) -> None:
 
 
 def made_anew(story: Story) -> None:
-    """The topic was deleted and made anew."""
+    """The topic was deleted and recreated."""
     web, tool = story.peer("web"), story.peer("tool")
     grows(story, web, 0, 0)
     asked, answer = {"topicNames": [TOPIC], "timeoutMs": 1000}, {"responses": [{"name": TOPIC, "errorCode": 0}]}

@@ -68,15 +68,15 @@ OTHER = "10.0.0.2:5"
 STALE = "STALE_MEMBER_EPOCH"
 COMMITS = {
     "nobody makes it good": Play(refused_commits([0, 1]), rejections([0, 1]), severity="critical"),
-    "the member goes on": Play(refused_commits([0, 1]), [*rejections([0, 1]), commit(2, 12, taken=True)]),
+    "the member continues": Play(refused_commits([0, 1]), [*rejections([0, 1]), commit(2, 12, taken=True)]),
     "a member's epoch moves on": Play(
         refused_commits([0, 1, 2, 3, 4], STALE), [*rejections([0, 1, 2, 3, 4]), commit(5, 15, taken=True)]
     ),
-    "it goes on at its own period of 30 s": Play(
+    "it continues at its own period of 30 s": Play(
         refused_commits([90, 120]),
         [*(commit(30 * n, n, taken=True) for n in range(3)), *rejections([90, 120]), commit(150, 15, taken=True)],
     ),
-    "it goes on much later than its period": Play(
+    "it continues much later than its period": Play(
         refused_commits([4, 5]),
         [*(commit(n, n, taken=True) for n in range(4)), *rejections([4, 5]), commit(150, 15, taken=True)],
         severity="critical",
@@ -87,7 +87,7 @@ COMMITS = {
     "the next owner does not get so far": Play(
         refused_commits([0, 1]), [*rejections([0, 1]), commit(4, 9, taken=True, who=OTHER)], severity="critical"
     ),
-    "it goes on for nothing": Play(
+    "it continues for nothing": Play(
         refused_commits([0, 1, 2, 3, 4, 5]),
         [*rejections([0, 1, 2, 3, 4, 5]), commit(6, 30, taken=True, who=OTHER)],
         severity="critical",
@@ -116,9 +116,9 @@ def put_out(times: Sequence[float]) -> list[Shown]:
 
 
 ZOMBIES = {
-    "goes on": Play(put_out([0, 3, 6]), severity="warning"),
+    "continues": Play(put_out([0, 3, 6]), severity="warning"),
     "rejoins each time": Play(put_out([0, 20, 40, 60]), states=[accepted(n, "join") for n in (1, 21, 41, 61)]),
-    "went on and rejoins": Play(
+    "continued and rejoins": Play(
         put_out([0, 3, 6]), states=[accepted(9, "join")], severity="warning", more={"state": "resolved"}
     ),
     "commits by its old epoch": Play(put_out([0, 1, 2, 3]), states=[accepted(n + 0.5) for n in range(4)]),

@@ -1,4 +1,4 @@
-"""Which questions lie below an end that was answered before: by arrays as by comparing each with each."""
+"""Which questions are below an end that was answered before: by arrays as by comparing each with each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States what grows while an incident goes on."""
+"""States what grows while an incident continues."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_whoever_goes_on_with_its_work_is_who_the_others_wait_for() -> None:
     assert (first.generation, first.culprit, first.members) == (1, None, 1)
     assert (second.began, second.ended, second.waited) == (at(5), at(16), 11.0)
     assert [(wait.client_id, wait.seconds) for wait in second.waits] == [("b", 10.0), ("a", 1.0)]
-    assert (second.culprit, second.why) == (("a", "a-m"), "went on with its work and asked late")
+    assert (second.culprit, second.why) == (("a", "a-m"), "continued with its work and asked late")
 
 
 def test_a_member_that_is_silent_is_named_and_one_that_left_is_not() -> None:

@@ -101,7 +101,7 @@ def click(browser: WebDriver, selector: str, text: str) -> None:
 
 
 def again_when_replaced(act: Callable[[], Found]) -> Found:
-    """Look for an element and act on it, once more where the page has drawn it anew in between."""
+    """Look for an element and act on it, once more where the page has drawn it again in between."""
     from selenium.common.exceptions import StaleElementReferenceException  # noqa: PLC0415
 
     deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -115,7 +115,7 @@ def again_when_replaced(act: Callable[[], Found]) -> Found:
 
 
 def wait_for_address(browser: WebDriver, part: str) -> str:
-    """The browser's address, once ``part`` stands in it."""
+    """The browser's address, once ``part`` is in it."""
     from selenium.webdriver.support.wait import WebDriverWait  # noqa: PLC0415
 
     WebDriverWait(browser, _PATIENCE_SECONDS).until(lambda driver: part in driver.current_url, f"{part} in the address")

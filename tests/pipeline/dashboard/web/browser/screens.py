@@ -80,7 +80,7 @@ def picture(browser: WebDriver) -> bytes:
 
 
 def small_png(taken: bytes, numbers: Sequence[int]) -> bytes:
-    """A picture as a PNG of so many colours: the first number that leaves it at ``MOST_BYTES``, else the last.
+    """A picture as a PNG of this many colours: the first number that leaves it at ``MOST_BYTES``, else the last.
 
     Its most frequent colours stay as they are, since some tell members apart; any other becomes the nearest of them.
     """

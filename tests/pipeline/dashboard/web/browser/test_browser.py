@@ -30,7 +30,7 @@ def served(whole: Path) -> Iterator[Served]:
 def test_each_finding_is_read(browser: WebDriver, served: Served) -> None:
     browser.get(f"{served.url}/findings")
     wait_for(browser, "h1", "Findings")
-    assert "orders-tx-1" in wait_for(browser, "[data-testid=stText]", "The last stable offset of orders-0 stood at")
+    assert "orders-tx-1" in wait_for(browser, "[data-testid=stText]", "The last stable offset of orders-0 was at")
     wait_for(browser, "[data-testid=stExpander]", "billing/payments-2")
     assert "All times are UTC" in wait_for(browser, "[data-testid=stSidebar]", "Lake as of")
 

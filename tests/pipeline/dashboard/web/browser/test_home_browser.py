@@ -46,7 +46,7 @@ const colour = getComputedStyle(behind).backgroundColor;
 far.scrollIntoView();
 return [scrolled, box.top, bottom, isOnTop, colour, far.getBoundingClientRect().top];
 """
-"""Scrolls, and jumps to a finding: how far, where the search stands, what lies on top, and where the finding stands."""
+"""Scrolls, and jumps to a finding: how far, where the search is, what is on top, and where the finding is."""
 
 
 @pytest.fixture(scope="module")

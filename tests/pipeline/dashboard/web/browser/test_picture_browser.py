@@ -44,7 +44,7 @@ def points(browser: WebDriver, member: str) -> list[tuple[str | None, str | None
     from selenium.webdriver.common.by import By  # noqa: PLC0415
 
     wait_for(browser, _POINTS.format(member))
-    wait_until_drawn(browser)  # a picture that is drawn anew has other points
+    wait_until_drawn(browser)  # a picture that is drawn again has other points
 
     def found() -> list[tuple[str | None, str | None]]:
         elements = browser.find_elements(By.CSS_SELECTOR, _POINTS.format(member))

@@ -16,7 +16,7 @@ def test_each_page_has_an_address() -> None:
 
 
 def test_the_document_shows_each_page() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "make screens writes it anew"
+    assert PAGE.read_text(encoding="utf-8") == page(), "make screens writes it again"
     assert {file.name for file in FOLDER.iterdir() if file.is_file()} == {
         f"{a.name}.{look.name}.png" for a in PICTURED for look in LOOKS
     }

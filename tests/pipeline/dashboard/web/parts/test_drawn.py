@@ -1,4 +1,4 @@
-"""What comes from the wire stands on a page as what it is."""
+"""What comes from the wire is on a page as what it is."""
 
 from __future__ import annotations
 

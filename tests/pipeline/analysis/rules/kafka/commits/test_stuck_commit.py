@@ -1,4 +1,4 @@
-"""Rule ``stuck_commit`` where only reading goes on: how long a stay is usual, and who reads."""
+"""Rule ``stuck_commit`` where only reading continues: how long a stay is usual, and who reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reads(seconds: float, position: int, who: str | None = "a") -> Row:
 
 
 def stays(offset: int, first: int, times: int, who: str | None = "a") -> tuple[list[Row], list[Row]]:
-    """An offset that is committed once a second while reading goes on."""
+    """An offset that is committed once a second while reading continues."""
     seconds = range(first, first + times)
     commits = [committed(n + 0.5, "a", offset, cluster="C") for n in seconds]
     return commits, [reads(n, 100 + n, who) for n in seconds]

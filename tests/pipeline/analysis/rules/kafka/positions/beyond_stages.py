@@ -1,4 +1,4 @@
-"""Groups whose commits lie beyond the end of the log."""
+"""Groups whose commits are beyond the end of the log."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def leaves_out(
         bounded: whether it reads only what was there at first, and is behind.
         name: its client id.
         restarts: whether another process of its name comes when it leaves the partition out.
-        commits_on: whether it goes on committing the partition.
+        commits_on: whether it continues committing the partition.
     """
     stage, reader = Stage(), Client(name, group, 45_000, generation=-1)
     if asks:

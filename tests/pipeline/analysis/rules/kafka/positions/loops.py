@@ -58,7 +58,7 @@ def alone(
         further: whether it reads further on in between, and goes back.
         ahead: whether its library fetches further each time, before it goes back.
         new_each: after how many seconds each a new connection takes its place.
-        heals: whether it goes on at last.
+        heals: whether it continues at last.
     """
     stage, viewer = Stage(), Client("viewer", "", 45_000)
     for second in range(WELL + ILL):

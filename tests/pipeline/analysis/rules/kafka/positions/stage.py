@@ -28,7 +28,7 @@ _OF_GROUPS = (COMMIT, OFFSET_FETCH, JOIN, HEARTBEAT, LEAVE, SYNC, DELETE_GROUPS,
 
 
 def records(at: int, count: int, **more: Any) -> bytes:
-    """A batch of so many records from an offset on; none: what compaction leaves of one."""
+    """A batch of this many records from an offset on; none: what compaction leaves of one."""
     return batch([record(None, b"x", n) for n in range(count)], base_offset=at, **more)
 
 

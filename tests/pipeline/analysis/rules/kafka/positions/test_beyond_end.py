@@ -12,7 +12,7 @@ RESET = ("offset_reset", f"{GROUP}/orders")
 def test_each_restart_reads_all_again() -> None:
     row = beyond().findings()[RESET]
     assert (row["severity"], row["state"], row["details"]["cause"]) == ("warning", "ongoing", COMMITTED_BEYOND)
-    assert "its committed offset 5000 on orders-0 lies beyond the end of the log, 55" in row["summary"]
+    assert "its committed offset 5000 on orders-0 is beyond the end of the log, 55" in row["summary"]
     assert "each restart reads all again, from offset 0 on (55 records)" in row["summary"]
     assert "OFFSET_OUT_OF_RANGE was answered 3 times" in row["summary"]
 

@@ -10,7 +10,7 @@ from tests.pipeline.analysis.rules.kafka.positions.stage import Client, Stage
 
 RULE = "partition_dropped_from_commits"
 ALONE, OF_GROUP = (RULE, f"{NAME} at 10.0.0.5/orders-{LEFT}"), (RULE, f"{GROUP}/orders-{LEFT}")
-NOBODY = " No other captured reader that may stand in for it fetches the partition."
+NOBODY = " No other captured reader that may replace it fetches the partition."
 
 
 def left_out(stage: Stage) -> list[tuple[str, str]]:
@@ -21,7 +21,7 @@ def test_a_reader_without_a_group_that_no_longer_fetches_a_partition() -> None:
     row = leaves_out().findings()[ALONE]
     assert (row["severity"], row["state"], row["group_id"]) == ("warning", "ongoing", None)
     assert row["summary"] == (
-        "viewer at 10.0.0.5, of no known group, has not fetched orders-2 since 09:40:38 UTC, although it goes on "
+        "viewer at 10.0.0.5, of no known group, has not fetched orders-2 since 09:40:38 UTC, although it continues "
         "reading others: 1,140 records wait, from 09:40:38 to 09:46:58 UTC." + NOBODY
     )
 

@@ -64,7 +64,7 @@ def test_it_need_not_commit() -> None:
 def test_once_it_goes_on_it_is_over() -> None:
     row = loops(ANSWERS[loop_words.SAME], after=20).findings()[STALLED]
     assert (row["state"], row["severity"]) == ("resolved", "warning")
-    assert "it went on" in row["summary"]
+    assert "it continued" in row["summary"]
 
 
 def test_it_is_not_over_while_the_commit_stands_there() -> None:

@@ -56,7 +56,7 @@ def test_it_counts_what_is_lost_skipped_and_read_again(
         [known("fetched_commit", 0), goes_on(1, 0, 0, 0)],  # an empty topic
         [known("fetched_commit", 0)],  # a tool asks
         [known("fetched_commit", 0), goes_on(1, 100, 20, 100, client_id="b")],  # somebody else reads
-        [gone(0, 10)],  # did not go on within the capture
+        [gone(0, 10)],  # did not continue within the capture
         [gone(0, 10), goes_on(1, 10, 10, 100)],  # the broker was not ready; nothing was skipped
         [gone(0, 10, error_name="NOT_LEADER_OR_FOLLOWER"), goes_on(1, 60, 0, 100)],
         [known("fetched_commit", 0, event_offset=10, committed_offset=10), goes_on(1, 60, 0, 100)],  # seeks
@@ -80,9 +80,9 @@ def test_a_log_that_got_shorter_is_told_from_retention() -> None:
 @pytest.mark.parametrize("written", [[], [known("produced", -5, group_id="", event_next_offset=90, client_id="w")]])
 def test_a_position_that_was_never_seen_in_the_log_loses_nothing_for_sure(written: list[Row]) -> None:
     (finding,) = found([*written, gone(0, 277), goes_on(1, 0, 0, 100)])
-    assert "stood at offset 277 of t-0, which no longer exists (the log ends at 100)" in finding.summary
+    assert "was at offset 277 of t-0, which no longer exists (the log ends at 100)" in finding.summary
     assert (finding.details["cause"], "gone" in finding.details) == ("beyond the end", False)
-    assert finding.advice.startswith("Now: find out why the position lies beyond the end of the log")
+    assert finding.advice.startswith("Now: find out why the position is beyond the end of the log")
     assert "nothing is lost" not in finding.advice
     assert "retention" not in finding.advice
 
@@ -128,7 +128,7 @@ _SET = "kafka-consumer-groups.sh --bootstrap-server BROKER --reset-offsets --gro
             f"`{_SET} t:0 --to-earliest --execute`); records that retention deleted",
         ),
         ([gone(0, 70), goes_on(1, 100, 60, 100)], f"`{_SET} t:0 --to-offset 70 --execute`)."),
-        ([gone(0, 500), goes_on(1, 0, 0, 100)], "Now: find out why the position lies beyond the end of the log"),
+        ([gone(0, 500), goes_on(1, 0, 0, 100)], "Now: find out why the position is beyond the end of the log"),
         (
             [known("fetched_commit", 0, committed_offset=70), goes_on(1, 20, 20, 100)],
             f"Now: the group reads these records again by itself.*`{_SET} t:0 --to-offset OFFSET --execute`",

@@ -63,7 +63,7 @@ def test_who_keeps_offsets_elsewhere_or_commits_is_well(less: dict[str, Any]) ->
 @pytest.mark.parametrize(
     ("member", "words_of_it"),
     [
-        pytest.param(True, "Its heartbeats go on.", id="a member"),
+        pytest.param(True, "Its heartbeats continue.", id="a member"),
         pytest.param(False, "It is no member of the group (assign()).", id="no member"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Groups that read on without commits, begin anew each time, or do not read what they hold."""
+"""Groups that read on without commits, start over each time, or do not read what they hold."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def since_refused(
         others: whether the member fetches the first one on.
         again: whether it fetches the second one on as well.
         joins: whether it joins again afterwards.
-        beats: whether its heartbeats go on.
+        beats: whether its heartbeats continue.
     """
     stage, worker = Stage(), Client("worker", GROUP, 42_000, "worker-1")
     stage.join(0.1, worker, [0, 1])

@@ -50,7 +50,7 @@ def judged(*partitions: Sequence[Point]) -> list[Trouble]:
 
 
 def bursts(records: int, every: int = 60, times: int = 10) -> list[Point]:
-    """So many records at once, worked off ten a second with a commit each second, then nothing for a while."""
+    """This many records at once, worked off ten a second with a commit each second, then nothing for a while."""
     points: list[Point] = []
     for n in range(times):
         start, before = n * every, n * records

@@ -1,4 +1,4 @@
-"""A topic is deleted and made anew at second 60; some clients come back to it, others do not."""
+"""A topic is deleted and recreated at second 60; some clients come back to it, others do not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_who_does_not_come_back_has_stopped() -> None:
     assert (stopped.first_us // SEC, stopped.last_us // SEC, stopped.enough_us // SEC) == (60, 130, 72)
     assert stopped.evidence == ("c59",)
     assert words.summary("g", "t", stopped).startswith(
-        "Group g has committed no offset of the new log of t since it was deleted and made anew, from 00:01:00 to "
+        "Group g has committed no offset of the new log of t since it was deleted and recreated, from 00:01:00 to "
         "00:02:10 UTC (70 s), while 590 records came to wait in 1 of its partitions."
     )
     assert words.advice("g", "t", stopped).startswith("Now: restart the members of the group")

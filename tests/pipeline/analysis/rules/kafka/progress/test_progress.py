@@ -171,7 +171,7 @@ def test_the_offsets_of_a_topic_made_anew_begin_again(anew: tuple[int, ...], exp
 
 
 def test_how_far_a_group_goes_back_costs_nothing() -> None:
-    """To count through what lies in between would never end."""
+    """To count through what is in between would never end."""
     far = 10**15
     log_end = [end(n, far + 100) for n in (0, 3, 6)]
     points = sorted([*log_end, commit(1, far), fall(2, far, 0), fetch(5, 10, 20)], key=lambda p: p.ts_us)

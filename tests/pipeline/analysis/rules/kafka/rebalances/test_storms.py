@@ -121,7 +121,7 @@ def crashing(name: str, every: float, times: int, client: str = "bad", **more: A
 
 
 def working(name: str, members: int, *, anew: bool, by_epochs: bool = False, every: float = 30) -> Group:
-    """A job that runs each half minute; not anew: a member that leaves for too long a piece of work, and comes back."""
+    """A job that runs each half minute; but not a member that leaves for too long a task, and comes back."""
     group = Group(name, by_epochs=by_epochs)
     for turn in range(9):
         for n in range(members):

@@ -1,1 +1,0 @@
-"""Checks that things have the field's names."""
