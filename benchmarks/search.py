@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 
 from pipeline.dashboard.queries.scope import Scope, extent
+from pipeline.dashboard.queries.traffic.exchange_search import ANY_ERROR, Found, Search, search
 from pipeline.dashboard.queries.traffic.exchanges import one
-from pipeline.dashboard.queries.traffic.searching import ANY_ERROR, Found, Search, search
 from pipeline.dashboard.queries.traffic.sequence import around
 from pipeline.dashboard.sql import connect
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.big_lake import Plan, make
 from pipeline.dashboard.queries.scope import Scope, ask_rows, extent
-from pipeline.dashboard.queries.traffic.searching import Search, search
+from pipeline.dashboard.queries.traffic.exchange_search import Search, search
 from pipeline.dashboard.sql import connect
 from tests.pipeline.lakes import diagnosed_lake
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from decoder import limits
 from decoder.kafka.batch import kernel_tables
-from decoder.kafka.kernel import seal as seal_kernel
+from decoder.kafka.kernel import redact as seal_kernel
 from decoder.kafka.kernel import streams as stream_kernel
 from decoder.kafka.kernel.streams import FRAME, Frames, new_frames
 from decoder.kafka.redaction.frames import RECORDS, is_plain

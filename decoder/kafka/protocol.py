@@ -121,7 +121,7 @@ class KafkaProtocol(WireProtocol):
 
     def describer(self) -> Describer:
         """See decoder.protocol.WireProtocol.describer."""
-        from decoder.kafka.words.describer import KafkaDescriber  # noqa: PLC0415 - as above
+        from decoder.kafka.summaries.describer import KafkaDescriber  # noqa: PLC0415 - as above
 
         return KafkaDescriber(self.response_errors)
 

@@ -149,7 +149,7 @@ class Kernel:
 
     def _make(self) -> bytes:
         """Compile, and write the file."""
-        from decoder.kernel.door import object_code  # noqa: PLC0415 - loads numba
+        from decoder.kernel.c_entry import object_code  # noqa: PLC0415 - loads numba
 
         self.is_new = True
         content: bytes = object_code(self.dispatcher, _DOOR)

@@ -155,7 +155,7 @@ class MongoProtocol(WireProtocol):
 
     def describer(self) -> Describer:
         """See decoder.protocol.WireProtocol.describer."""
-        from decoder.mongodb.words import MongoDescriber  # noqa: PLC0415 - as above
+        from decoder.mongodb.summaries import MongoDescriber  # noqa: PLC0415 - as above
 
         return MongoDescriber(self.response_errors)
 

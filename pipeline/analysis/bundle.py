@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.model import FrameFlags
-from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.pairing import exchanges, halves_of
 from pipeline.analysis.safety.guard import attempt
@@ -55,7 +55,7 @@ class Bundle:
     subscriptions: pa.Table
 
 
-def bundle_of(complete: pa.Table, known: Facts) -> Bundle:
+def bundle_of(complete: pa.Table, known: ClusterCatalog) -> Bundle:
     """What completed exchanges hold, named by the clusters and topic names that are known."""
     kafka = KafkaStatements.of(complete)
     rows = {EXCHANGES.full_name: fit(complete, EXCHANGES)}

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from decoder.kafka.schema.releases import is_removed, refused_by, releases
 from decoder.kafka.schema.table import api_keys
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.fit import schema_of, table_of
 from pipeline.analysis.tables import ADDRESS, Row, Some, Tables
 from pipeline.lake.arrow import arrow_type
@@ -96,7 +96,7 @@ _SIGHTINGS = f"""
 """A library around MongoDB's driver adds its name and version behind a bar, an extension a name only."""
 
 
-def clients(exchanges: pa.Table, states: pa.Table, commands: pa.Table, facts: Facts) -> pa.Table:
+def clients(exchanges: pa.Table, states: pa.Table, commands: pa.Table, facts: ClusterCatalog) -> pa.Table:
     """Rows of ``gold.clients`` from rows of ``silver.exchanges``, ``state_events`` and ``mongo_commands``."""
     return with_sightings(schema_of(CLIENTS).empty_table(), sightings(exchanges, states, commands), facts)
 
@@ -122,7 +122,7 @@ def sightings(exchanges: Some, states: Some, commands: Some) -> pa.Table:
     return pa.table({c.name: found.column(c.name).cast(arrow_type(c.type)) for c in SIGHTING})
 
 
-def with_sightings(held: pa.Table, seen: pa.Table, facts: Facts) -> pa.Table:
+def with_sightings(held: pa.Table, seen: pa.Table, facts: ClusterCatalog) -> pa.Table:
     """Rows of ``gold.clients``, those that it held and what was seen since together.
 
     Args:
@@ -145,7 +145,7 @@ def with_sightings(held: pa.Table, seen: pa.Table, facts: Facts) -> pa.Table:
     return table_of((_inventory_row(key, client) for key, client in sorted(after.items(), key=itemgetter(0))), CLIENTS)
 
 
-def _take(inventory: Inventory, row: Row, facts: Facts) -> None:
+def _take(inventory: Inventory, row: Row, facts: ClusterCatalog) -> None:
     """Add what was seen of a client: an api and version, or its software."""
     client = _put(inventory, (facts.cluster_at(row.server, row.first_us), row.client_id or "", row.client_ip), row)
     if row.software is not None:
@@ -163,7 +163,7 @@ def _put(inventory: Inventory, key: tuple[str, str, str], seen: Row | Client) ->
     return client
 
 
-def _resolved(inventory: Inventory, facts: Facts) -> Inventory:
+def _resolved(inventory: Inventory, facts: ClusterCatalog) -> Inventory:
     """The same, with the clusters whose id was learned since."""
     found: Inventory = {}
     for (cluster, client_id, address_), seen in inventory.items():

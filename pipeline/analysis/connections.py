@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from decoder.fields import parsed
 from decoder.model import CONNECTION
-from pipeline.analysis.copies.counted_connections import counted_by
-from pipeline.analysis.facts import FAR_AWAY_US
+from pipeline.analysis.cluster_catalog import FAR_AWAY_US
+from pipeline.analysis.duplicates.counted_connections import counted_by
 from pipeline.analysis.fit import schema_of, table_of
 from pipeline.analysis.icmp import name_of
 from pipeline.other_protocols import TLS

@@ -10,18 +10,18 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.analysis.catalog_tables import brokers, topics
 from pipeline.analysis.clients import clients
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.connections import connections
-from pipeline.analysis.copies.copies import all_copies, counted, waiting
-from pipeline.analysis.copies.translated import Statements
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.duplicates.duplicate_flows import all_copies, counted, waiting
+from pipeline.analysis.duplicates.translated import Statements
 from pipeline.analysis.fit import fit, schema_of
-from pipeline.analysis.holders.assignments import assignments
-from pipeline.analysis.holders.fetch_sessions import fetch_sessions
-from pipeline.analysis.holders.transactions import transactions
 from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.minutes import api_latency, mongo_minutes
-from pipeline.analysis.names import brokers, topics
+from pipeline.analysis.ownership.assignments import assignments
+from pipeline.analysis.ownership.fetch_sessions import fetch_sessions
+from pipeline.analysis.ownership.transactions import transactions
 from pipeline.analysis.pairing import completed, exchanges, halves_of, pending
 from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.rules.thresholds import RuleThresholds
@@ -68,7 +68,7 @@ class Derived:
 
     tables: Mapping[str, pa.Table]
     pending: pa.Table
-    facts: Facts
+    facts: ClusterCatalog
 
     def of(self, table: Table) -> pa.Table:
         """The rows of a table."""
@@ -102,10 +102,10 @@ class Gathered:
     commands: pa.Table
     handshakes: pa.Table
     gaps: pa.Table
-    facts: Facts
+    facts: ClusterCatalog
 
 
-def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Gathered:
+def gathered(paired: pa.Table, gaps: pa.Table, known: ClusterCatalog | None = None) -> Gathered:
     """What exchanges (as :func:`pipeline.analysis.pairing.exchanges` gives them) hold.
 
     Args:
@@ -116,7 +116,9 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: Facts | None = None) -> Ga
     complete = completed(paired)
     kafka = KafkaStatements.of(complete)
     facts = attempt(
-        "clusters and topic names", lambda: (known or Facts()).merged(kafka.facts()), lambda: known or Facts()
+        "clusters and topic names",
+        lambda: (known or ClusterCatalog()).merged(kafka.facts()),
+        lambda: known or ClusterCatalog(),
     )
     events, batches, states = (_made(TABLES[part], partial(kafka.table, part, facts)) for part in TABLES)
     shown = with_inferred(facts, events, kafka.subscriptions())

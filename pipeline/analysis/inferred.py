@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.inferred_clusters import inferred_clusters
 from pipeline.analysis.inferred_names import inferred_names
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import placed
 
 
-def with_inferred(facts: Facts, events: pa.Table, subscriptions: pa.Table) -> Facts:
+def with_inferred(facts: ClusterCatalog, events: pa.Table, subscriptions: pa.Table) -> ClusterCatalog:
     """These facts, with the clusters of servers and the names of topic ids that statements show.
 
     Args:

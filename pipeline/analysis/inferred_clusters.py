@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.facts import Facts, Seen, is_address
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen, is_address
 from pipeline.analysis.inferred_names import CLEAR, LEAST_EQUAL, few_alike
 from pipeline.analysis.tables import Tables
 
@@ -96,7 +96,7 @@ class _Link(NamedTuple):
     last_us: int
 
 
-def inferred_clusters(events: pa.Table, subscriptions: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
+def inferred_clusters(events: pa.Table, subscriptions: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
     """By server and cluster, the clusters of servers that do not state one, where nothing leaves a doubt.
 
     Where no server of a cluster is known by its id, the least address stands for it.
@@ -119,7 +119,7 @@ def inferred_clusters(events: pa.Table, subscriptions: pa.Table, facts: Facts) -
     return _together(links)
 
 
-def _members(subscriptions: pa.Table, facts: Facts) -> pa.Table:
+def _members(subscriptions: pa.Table, facts: ClusterCatalog) -> pa.Table:
     rows = subscriptions.to_pylist()
     return pa.table(
         {

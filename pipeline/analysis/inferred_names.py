@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.tables import Tables
 
 LEAST_EQUAL = 2
@@ -102,7 +102,7 @@ class _Pair(NamedTuple):
     last_us: int
 
 
-def inferred_names(events: pa.Table, subscriptions: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
+def inferred_names(events: pa.Table, subscriptions: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
     """Names of topic ids that facts do not name, by cluster and id, where nothing leaves a doubt.
 
     Args:
@@ -114,7 +114,7 @@ def inferred_names(events: pa.Table, subscriptions: pa.Table, facts: Facts) -> d
     return found | _by_subscriptions(subscriptions, facts.with_inferred(found))
 
 
-def _by_offsets(events: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
+def _by_offsets(events: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
     if not pc.any(pc.and_(pc.is_null(events.column("topic")), pc.is_valid(events.column("topic_id")))).as_py():
         return {}
     tables = Tables({"events": events})
@@ -130,7 +130,7 @@ def _by_offsets(events: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
     }
 
 
-def _by_subscriptions(subscriptions: pa.Table, facts: Facts) -> dict[tuple[str, str], Seen]:
+def _by_subscriptions(subscriptions: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
     """Of each assignment the name and the id that are left without those that are known, round by round."""
     offers = {one for one in _given(subscriptions, facts) if one.names and one.topic_ids - facts.names.keys()}
     found: dict[tuple[str, str], Seen] = {}
@@ -165,7 +165,7 @@ class _Offer(NamedTuple):
     last_us: int
 
 
-def _given(subscriptions: pa.Table, facts: Facts) -> Iterator[_Offer]:
+def _given(subscriptions: pa.Table, facts: ClusterCatalog) -> Iterator[_Offer]:
     """Each assignment beside what its member had subscribed to then."""
     if not subscriptions.num_rows:
         return

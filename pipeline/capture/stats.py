@@ -68,8 +68,8 @@ class OtherTalk(NamedTuple):
     """What is spoken with a server, if it is not Kafka or MongoDB on both sides.
 
     Attributes:
-        asks, answers: name of what the client and the server speak, see pipeline.capture.sessions.foreign; the title of
-            a protocol of ours, if one side speaks it.
+        asks, answers: name of what the client and the server speak, see pipeline.capture.sessions.foreign_protocols;
+            the title of a protocol of ours, if one side speaks it.
     """
 
     server_ip: str

@@ -29,7 +29,7 @@ from pipeline.terminal.console import Console, json_line, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipeline.analysis.facts import Facts
+    from pipeline.analysis.cluster_catalog import ClusterCatalog
     from pipeline.capture.stats import CaptureStats
     from pipeline.embedded.diagnosis import Diagnosis, Looked
 
@@ -311,13 +311,13 @@ def what_was_looked_at(found: Diagnosis) -> str:
     )
 
 
-def _clusters_inferred(facts: Facts) -> str:
+def _clusters_inferred(facts: ClusterCatalog) -> str:
     """Which servers belong to a cluster by inference."""
     servers = _some(server for (server, _), seen in facts.brokers.items() if seen.is_inferred)
     return f" No message names the cluster of {servers}: what clients read and commit shows it." if servers else ""
 
 
-def _names_inferred(facts: Facts) -> str:
+def _names_inferred(facts: ClusterCatalog) -> str:
     """Which topics have an id by inference."""
     names = _some(seen.value for seen in facts.topics.values() if seen.is_inferred)
     return f" No message states the topic id of {names}: equal offsets or a subscription show it." if names else ""

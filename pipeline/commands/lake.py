@@ -62,7 +62,7 @@ def stream(
     settings = writing_settings(conf, landing=landing, lake=lake)
     zone, place = required(settings, "landing"), required(settings, "lake")
     with needs_spark():
-        from pipeline.streaming.places import check_places  # noqa: PLC0415 - loads a part of Spark
+        from pipeline.streaming.preflight import check_places  # noqa: PLC0415 - loads a part of Spark
 
         check_places(zone, place)  # a typo is reported before a JVM starts, which takes ten seconds
     with spark_session("wirelake stream", settings) as spark, _logged(log_format) as (report, log):
@@ -225,9 +225,9 @@ def check(
 
 
 def demand_lake(place: str, needed: Table | None = None) -> None:
-    """Before a JVM starts: see pipeline.streaming.places.check_made."""
+    """Before a JVM starts: see pipeline.streaming.preflight.check_made."""
     with needs_spark():
-        from pipeline.streaming.places import check_made  # noqa: PLC0415 - loads a part of Spark
+        from pipeline.streaming.preflight import check_made  # noqa: PLC0415 - loads a part of Spark
     check_made(place, needed)
 
 

@@ -16,9 +16,9 @@ from pipeline.config.common_options import Lake
 from pipeline.errors import UserError
 from pipeline.humanize import pluralize
 from pipeline.metrics.log import Log
-from pipeline.notifying.post import NotSentError, check_url, post, receiver
-from pipeline.notifying.sent import Sent, default_file
-from pipeline.notifying.shapes import MESSAGES, Shape, ended, is_open
+from pipeline.notifying.http_post import NotSentError, check_url, post, receiver
+from pipeline.notifying.message_formats import MESSAGES, Shape, ended, is_open
+from pipeline.notifying.sent_state import Sent, default_file
 from pipeline.terminal.console import Console
 
 URL_VARIABLE = "WIRELAKE_NOTIFY_URL"

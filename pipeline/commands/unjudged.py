@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pipeline.capture.sessions.other_talk import misunderstandings
+from pipeline.capture.sessions.mismatch_text import misunderstandings
 from pipeline.errors import UserError
 from pipeline.humanize import pluralize
 from pipeline.tables import (

@@ -18,7 +18,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import SPARK_NAMES
 from pipeline.config.settings import SqlSettings
 from pipeline.dashboard.clusters import of_cluster
-from pipeline.dashboard.opened import Marks, marks_of, opened_table
+from pipeline.dashboard.open_tables import Marks, marks_of, opened_table
 from pipeline.dashboard.read_only import read_only
 from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder import Codec
-from pipeline.analysis.copies.copies import counted_sql
+from pipeline.analysis.connection_ends import UNSPOKEN, lives
 from pipeline.analysis.derive import Derived, Wanted, derive, findings_of
+from pipeline.analysis.duplicates.duplicate_flows import counted_sql
 from pipeline.analysis.fit import fit
 from pipeline.analysis.frames.decode import decode_batch
 from pipeline.analysis.frames.effort import pays_for_kernel
 from pipeline.analysis.frames.order import by_connection
 from pipeline.analysis.incidents.incidents import incidents_table, judged
-from pipeline.analysis.lives import UNSPOKEN, lives
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.safety.guard import InternalError, attempt, errors_table, noting
 from pipeline.analysis.tables import IS_LOSS, Tables

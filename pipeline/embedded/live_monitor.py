@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.model import CONNECTION
-from pipeline.analysis.copies.copies import counted
+from pipeline.analysis.duplicates.duplicate_flows import counted
+from pipeline.analysis.live_metrics.connections import EndNow, ends_now
+from pipeline.analysis.live_metrics.groups import GroupNow, groups_now
+from pipeline.analysis.live_metrics.traffic import TrafficNow, traffic_now
+from pipeline.analysis.live_metrics.window import Window
 from pipeline.analysis.safety.guard import InternalError, Noted, attempt
-from pipeline.analysis.standing.connections import EndNow, ends_now
-from pipeline.analysis.standing.groups import GroupNow, groups_now
-from pipeline.analysis.standing.traffic import TrafficNow, traffic_now
-from pipeline.analysis.standing.window import Window
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.incident_changes import IncidentKind
 from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 
 from pipeline.analysis.connections import are_in
 from pipeline.analysis.derive import Derived, Wanted, derive_from, findings_of, with_report
-from pipeline.analysis.gathering import MOST_EXCHANGES, MOST_FACTS, Gathering
+from pipeline.analysis.event_window import MOST_EXCHANGES, MOST_FACTS, EventWindow
 from pipeline.analysis.incidents.incidents import incidents_table, judged
-from pipeline.analysis.rules.changes import Kind, kind_of_change
+from pipeline.analysis.rules.finding_changes import Kind, kind_of_change
 from pipeline.analysis.rules.model import SEVERITIES
 from pipeline.analysis.rules.run import findings_table
 from pipeline.analysis.safety.guard import InternalError, Noted, noting
 from pipeline.config.settings import StreamSettings
-from pipeline.embedded.copied import Copied
 from pipeline.embedded.diagnosis import Diagnosis, decoded, looked_at
+from pipeline.embedded.duplicate_counts import DuplicateCounts
 from pipeline.embedded.finding_retention import MOST_PAST, MOST_PAST_OF_CAPTURE, MOST_REPORTED, remembered
 from pipeline.embedded.frame_numbers import PLACE_COLUMNS
 from pipeline.embedded.free_memory import release_unused
@@ -151,7 +151,7 @@ class StreamingDiagnoser:
         by_kernel: bool | None = True,
     ) -> None:
         self._settings = settings
-        self._gathering = Gathering(settings, MOST_EXCHANGES if most is None else most, stays=stays)
+        self._gathering = EventWindow(settings, MOST_EXCHANGES if most is None else most, stays=stays)
         self._by_kernel = by_kernel
         self._most_past = most_past
         self._reached: set[str] = set()
@@ -164,7 +164,7 @@ class StreamingDiagnoser:
         self._unreported_incidents: list[IncidentChange] = []
         self._derived: Derived | None = None
         self._errors = Noted()
-        self._copied = Copied()
+        self._copied = DuplicateCounts()
         self._has_connections = False
         self.frames = 0
 
@@ -203,7 +203,7 @@ class StreamingDiagnoser:
         return self._derived
 
     @property
-    def gathering(self) -> Gathering:
+    def gathering(self) -> EventWindow:
         """What is kept, and how much ever came."""
         return self._gathering
 

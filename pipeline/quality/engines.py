@@ -26,7 +26,7 @@ from pipeline.errors import UserError
 from pipeline.lake.delta_reader import count_rows, schema_stated
 from pipeline.lake.drift import drifted
 from pipeline.lake.migration import migrations
-from pipeline.quality.landed import Zone, ZoneBySpark, ZoneHere
+from pipeline.quality.landing_files import Zone, ZoneBySpark, ZoneHere
 from pipeline.quality.model import Ask, QualityResult
 from pipeline.quality.reconcile import TO_DATE, asked_by_spark, asked_here, tables_here
 from pipeline.quality.rows_sql import in_duckdb

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.quality.landed import MANIFESTS
+from pipeline.quality.landing_files import MANIFESTS
 from pipeline.quality.model import Relation
 from pipeline.tables import FRAMES, GAPS, LANDING_FILES, STREAM_PROGRESS
 

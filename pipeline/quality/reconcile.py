@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pipeline.analysis.tables import SPARK_NAMES, Some, Tables
-from pipeline.quality.again import derived_again, sampled_hours
 from pipeline.quality.conformance import VERSION_ADVERTISED, versions
 from pipeline.quality.model import COUNTS, NOT_JUDGED, Ask, Expected, Plain, QualityResult, Relation, Report, Rests, Run
+from pipeline.quality.rederive import derived_again, sampled_hours
 from pipeline.quality.relations import view_of
 from pipeline.streaming.operations.maintenance import newest_day
 from pipeline.streaming.storage.lake import Lake, read_table

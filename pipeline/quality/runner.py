@@ -19,11 +19,10 @@ from rich.text import Text
 from pipeline.analysis.fit import schema_of
 from pipeline.config.settings import MaintenanceSettings
 from pipeline.errors import no_lake
-from pipeline.quality.again import READS
 from pipeline.quality.conformance import VERSION_READS
 from pipeline.quality.docs import write_docs
 from pipeline.quality.engines import BySpark, Engine, InProcess
-from pipeline.quality.landed import MANIFESTS, read_manifests
+from pipeline.quality.landing_files import MANIFESTS, read_manifests
 from pipeline.quality.model import NOT_JUDGED, Plain, QualityResult, Report, Run, critical_failures
 from pipeline.quality.reconcile import (
     WAITS,
@@ -32,6 +31,7 @@ from pipeline.quality.reconcile import (
     reconcile_again,
     reconcile_versions,
 )
+from pipeline.quality.rederive import READS
 from pipeline.quality.relations import RELATIONS
 from pipeline.quality.rows_sql import command, rows_sql
 from pipeline.quality.settled import waits_for, whole_since

@@ -52,7 +52,7 @@ from pipeline.streaming.operations.requests import (
     perform,
     serve,
 )
-from pipeline.streaming.places import check_made, check_places
+from pipeline.streaming.preflight import check_made, check_places
 from pipeline.streaming.queries import Progress, Queries, StreamSummary, errors_as
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoints

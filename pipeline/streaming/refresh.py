@@ -13,8 +13,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.facts import Facts
-from pipeline.analysis.news import (
+from pipeline.analysis.changes import (
     ABOUTS,
     ASSIGNED,
     COMMANDS,
@@ -28,6 +27,7 @@ from pipeline.analysis.news import (
     TRANSACTIONS,
     News,
 )
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
@@ -116,7 +116,7 @@ def write_gold(rows: LakeIO, news: News, settings: StreamSettings, ahead: Realti
     return Counted(sum(count for count, _ in news.values()), findings)
 
 
-def _refresh_traffic(rows: LakeIO, facts: Facts, found: _News) -> None:
+def _refresh_traffic(rows: LakeIO, facts: ClusterCatalog, found: _News) -> None:
     """Who connected, who asked what, and how long it took."""
     if (since := found.since([CONNECTED])) is not None:
         _refresh(CONNECTIONS, refresh_connections, rows, since)
@@ -128,7 +128,7 @@ def _refresh_traffic(rows: LakeIO, facts: Facts, found: _News) -> None:
         _refresh(CLIENTS, refresh_clients, rows, facts, since)
 
 
-def _refresh_holders(rows: LakeIO, facts: Facts, found: _News, settings: StreamSettings) -> None:
+def _refresh_holders(rows: LakeIO, facts: ClusterCatalog, found: _News, settings: StreamSettings) -> None:
     """Who held partitions: members of groups, transactions, fetch sessions."""
     if NAMES in found.first_us:
         _refresh(ASSIGNMENTS, drop_provisional, rows, facts)
@@ -140,7 +140,7 @@ def _refresh_holders(rows: LakeIO, facts: Facts, found: _News, settings: StreamS
         _refresh(FETCH_SESSIONS, refresh_fetch_sessions, rows, day_of(since))
 
 
-def _refresh_offsets(rows: LakeIO, facts: Facts, found: _News, settings: StreamSettings) -> None:
+def _refresh_offsets(rows: LakeIO, facts: ClusterCatalog, found: _News, settings: StreamSettings) -> None:
     """Where partitions and groups were."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
         _refresh(OFFSET_TIMELINE, refresh_timeline, rows, facts, since, settings.lag_lookback)

@@ -23,8 +23,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.derive import Gathered
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.streaming_diagnoser import StreamingDiagnoser
@@ -212,7 +212,7 @@ def _most_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _together(pieces: Sequence[dict[str, pa.Table]], facts: Facts) -> Gathered:
+def _together(pieces: Sequence[dict[str, pa.Table]], facts: ClusterCatalog) -> Gathered:
     tables = {part: pa.concat_tables([piece[part] for piece in pieces]).combine_chunks() for part in PARTS}
     return Gathered(pending=fit(pa.table({}), EXCHANGES_WITH_BODIES), facts=facts, **tables)
 

@@ -26,7 +26,7 @@ class Comparison:
 
     @property
     def equal(self) -> int:
-        """Facts that both sides have."""
+        """ClusterCatalog that both sides have."""
         return self.compared - len(self.missing)
 
     @classmethod

@@ -15,7 +15,7 @@ from decoder.field_hash import FieldHash
 from decoder.model import Direction, FrameFlags, PayloadPolicy, RawFrame
 from decoder.mongodb.codec.summary import summarise
 from decoder.mongodb.codec.wire import HEADER_BYTES
-from decoder.mongodb.facts import Half, command_facts, handshake
+from decoder.mongodb.extractors import Half, command_facts, handshake
 from decoder.mongodb.stream.pairing import MongoPairer
 from decoder.mongodb.stream.peek import possible_header
 from decoder.redact import redact

@@ -13,7 +13,7 @@ from pipeline.dashboard.queries import clients, latency, mongodb, quality
 from pipeline.dashboard.queries.overview import findings, health, incidents, losses, names, proof, trends
 from pipeline.dashboard.queries.progress import groups, offsets, partitions, shares, transactions
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, extent
-from pipeline.dashboard.queries.traffic import exchanges, searching, sequence, steps
+from pipeline.dashboard.queries.traffic import exchange_search, exchanges, sequence, steps
 from pipeline.dashboard.sql import connect
 from pipeline.dashboard.views import views
 
@@ -86,9 +86,9 @@ def _ask_of_trouble(asked: Callable[..., Any], scope: Scope) -> None:
 
 
 def _ask_of_traffic(asked: Callable[..., Any], scope: Scope) -> None:
-    found = asked(searching.search, scope, searching.Search())
-    asked(searching.search, scope, searching.Search(error=searching.ANY_ERROR))
-    asked(searching.search, scope, searching.Search(topic="orders", partition=0))
+    found = asked(exchange_search.search, scope, exchange_search.Search())
+    asked(exchange_search.search, scope, exchange_search.Search(error=exchange_search.ANY_ERROR))
+    asked(exchange_search.search, scope, exchange_search.Search(topic="orders", partition=0))
     for row in (found.rows if found is not None else [])[:_MOST]:
         asked(exchanges.one, row["exchange_id"], row["ts"])
         around = asked(sequence.around, row["connection_id"], row["ts"])

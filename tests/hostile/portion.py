@@ -29,7 +29,7 @@ from decoder.kafka.records.iteration import read_records
 from decoder.kafka.records.text import java_text
 from decoder.kafka.redaction.frames import RECORDS
 from decoder.model import FrameFlags
-from decoder.mongodb.facts import Half, command_facts, handshake
+from decoder.mongodb.extractors import Half, command_facts, handshake
 from decoder.redact import redact
 from tests.decoder.kafka.kernel.asked import Asked, differences, read
 from tests.decoder.kafka.kernel.same_records import column_facts, plain_facts

@@ -28,7 +28,7 @@ _ALLOWED = {
     "pipeline/analysis/rules/closed_midway.py": "only Fetch of Kafka has a limit of the client that closes connections",
     "pipeline/analysis/rules/churning.py": "what a short connection was for: apis of Kafka say",
     "pipeline/analysis/rules/run.py": "nothing names the clusters of others: their servers have ends of their own",
-    "pipeline/analysis/standing/traffic.py": "apis of Kafka, commands of MongoDB, side by side",
+    "pipeline/analysis/live_metrics/traffic.py": "apis of Kafka, commands of MongoDB, side by side",
     "pipeline/analysis/statements/exchanges.py": "what exchanges say of offsets and groups, and of commands",
     "pipeline/capture/runs/block_agent.py": "the fast path of Kafka",
     "pipeline/capture/runs/large_frames.py": "the fast path of Kafka, for a frame alone",
@@ -51,7 +51,7 @@ _ALLOWED = {
     "pipeline/quality/relations.py": "only its exchanges are commands",
     "pipeline/quality/suites.py": "what the agent stores of OP_COMPRESSED",
     "pipeline/streaming/silver/stated.py": "as analysis/statements",
-    "pipeline/dashboard/queries/traffic/parties.py": "coordinators, which answer for groups, are Kafka's",
+    "pipeline/dashboard/queries/traffic/conversation.py": "coordinators, which answer for groups, are Kafka's",
     "pipeline/dashboard/web/page/groups.py": _OF_KAFKA,
     "pipeline/quality/conformance.py": "what Kafka's protocol promises",
 }

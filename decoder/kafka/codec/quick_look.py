@@ -2,7 +2,7 @@
 
 Of a frame without credentials and records, also whether it is nothing else: most are; the others are for
 :mod:`decoder.kafka.redaction.frames`, which takes ten times as long. What
-:func:`decoder.kafka.kernel.seal.find_records` does for many frames, for one, in a process without compiled code.
+:func:`decoder.kafka.kernel.redact.find_records` does for many frames, for one, in a process without compiled code.
 """
 
 from __future__ import annotations

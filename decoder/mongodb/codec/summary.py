@@ -60,7 +60,7 @@ def summarise(data: bytes, direction: Direction, flags: int = 0) -> Summary | No
     """The front of a message, by as few looks at its bytes as will do; None if there is not even a header.
 
     Never raises. Of a message that decodes (Codec.decode gives ``ok``) it gives the same as header and body do, by
-    decoder.mongodb.facts.command_facts; of any other what can be read. Arguments as for Codec.decode.
+    decoder.mongodb.extractors.command_facts; of any other what can be read. Arguments as for Codec.decode.
     """
     if len(data) < HEADER_BYTES:
         return None

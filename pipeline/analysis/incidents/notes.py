@@ -17,7 +17,7 @@ KINDS = (NOTE, MUTE, UNMUTE, RESOLVE, REOPEN)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NoteState:
     """How an incident stands by what people noted of it.
 
     Attributes:
@@ -33,10 +33,10 @@ class Standing:
     texts: Sequence[Mapping[str, Any]] = field(default=())
 
 
-NOTHING = Standing()
+NOTHING = NoteState()
 
 
-def standings(rows: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, Standing]:
+def note_states(rows: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, NoteState]:
     """By incident id how each is.
 
     Args:
@@ -46,15 +46,15 @@ def standings(rows: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, Sta
     of: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: row["noted_at"]):
         of.setdefault(row["incident_id"], []).append(row)
-    return {incident_id: _standing(noted, now) for incident_id, noted in of.items()}
+    return {incident_id: _note_state(noted, now) for incident_id, noted in of.items()}
 
 
-def _standing(noted: Sequence[Mapping[str, Any]], now: datetime) -> Standing:
+def _note_state(noted: Sequence[Mapping[str, Any]], now: datetime) -> NoteState:
     mutes = [row for row in noted if row["kind"] in (MUTE, UNMUTE)]
     ends = [row for row in noted if row["kind"] in (RESOLVE, REOPEN)]
     muted = mutes[-1] if mutes and mutes[-1]["kind"] == MUTE else None
     is_muted = muted is not None and (muted["muted_until"] is None or muted["muted_until"] > now)
-    return Standing(
+    return NoteState(
         is_muted,
         muted["muted_until"] if muted is not None and is_muted else None,
         ends[-1]["noted_at"] if ends and ends[-1]["kind"] == RESOLVE else None,
@@ -72,13 +72,13 @@ def as_noted(
     Args:
         incidents: the rows.
         notes: rows of ``ops.incident_notes``.
-        now: see standings.
+        now: see note_states.
     """
-    known = standings(notes, now)
-    return [as_it_stands(row, known.get(row["incident_id"], NOTHING)) for row in incidents]
+    known = note_states(notes, now)
+    return [with_notes(row, known.get(row["incident_id"], NOTHING)) for row in incidents]
 
 
-def as_it_stands(incident: Mapping[str, Any], standing: Standing) -> dict[str, Any]:
+def with_notes(incident: Mapping[str, Any], note_state: NoteState) -> dict[str, Any]:
     """A row of ``gold.incidents`` likewise, by its state."""
-    is_over = standing.resolved_at is not None and incident["last_ts"] <= standing.resolved_at
-    return {**incident, "is_muted": standing.is_muted, **({"state": "resolved"} if is_over else {})}
+    is_over = note_state.resolved_at is not None and incident["last_ts"] <= note_state.resolved_at
+    return {**incident, "is_muted": note_state.is_muted, **({"state": "resolved"} if is_over else {})}

@@ -17,7 +17,7 @@ from pipeline.analysis.rules.case.case import ADVICE, AGAIN, Case, arg, begun, l
 from pipeline.analysis.rules.case.entities import Known
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, WASTES, Texts, brokers, named_groups, sufferers, text_of
 from pipeline.analysis.rules.case.tree import SAME, Tree
-from pipeline.analysis.rules.kafka.behind import less_markers
+from pipeline.analysis.rules.kafka.records_behind import less_markers
 from pipeline.analysis.rules.kafka.twins import in_full
 from pipeline.analysis.rules.model import SEVERITIES, STATE_WORDS
 from pipeline.analysis.rules.rule import Rule, rule_named

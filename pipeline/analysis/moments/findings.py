@@ -7,17 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pipeline.analysis.moments.folding import chosen, folded
-from pipeline.analysis.moments.model import Moment
-from pipeline.analysis.moments.reading import MOST_OF_A_SUBJECT, Read, read
-from pipeline.analysis.moments.wanted import (
-    BEFORE_US,
-    Wanted,
-    connections_of,
-    evidence_of,
-    place_of,
-    transaction_of,
-)
-from pipeline.analysis.moments.words import (
+from pipeline.analysis.moments.format import (
     LOST,
     Name,
     going_back,
@@ -29,8 +19,18 @@ from pipeline.analysis.moments.words import (
     of_state,
     with_wait,
 )
+from pipeline.analysis.moments.model import Moment
+from pipeline.analysis.moments.reading import MOST_OF_A_SUBJECT, Read, read
+from pipeline.analysis.moments.wanted import (
+    BEFORE_US,
+    Wanted,
+    connections_of,
+    evidence_of,
+    place_of,
+    transaction_of,
+)
+from pipeline.analysis.rules.format import host_of
 from pipeline.analysis.rules.model import Finding
-from pipeline.analysis.rules.people import host_of
 from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from pipeline.analysis.moments.format import COMMITS
 from pipeline.analysis.moments.wanted import Place, Span, Wanted
-from pipeline.analysis.moments.words import COMMITS
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 
 K = TypeVar("K")

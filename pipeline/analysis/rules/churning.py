@@ -20,9 +20,9 @@ from decoder.model import SPEAKS
 from pipeline.analysis.rules.capture.connections.connection_failed import cut_off
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.closed_midway import closed_midway
-from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import LOGINS
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
 from pipeline.humanize import clock, pluralize, seconds
 

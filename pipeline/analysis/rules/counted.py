@@ -8,8 +8,8 @@ from typing import Any
 
 from pipeline.analysis.codes.advice import BY_CODE
 from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.format import times
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import times
 from pipeline.analysis.rules.rule import Rule, rule_named
 from pipeline.humanize import clock, first_of
 

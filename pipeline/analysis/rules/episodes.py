@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.episode import NAMES_KEPT, Episode, Shown
 from pipeline.analysis.rules.kafka.symptoms import (
     INTRODUCED,
@@ -17,7 +17,7 @@ from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.rules.thresholds import RuleThresholds
 
 
-def collect_episodes(found: Iterable[Shown], facts: Facts, settings: RuleThresholds) -> list[Episode]:
+def collect_episodes(found: Iterable[Shown], facts: ClusterCatalog, settings: RuleThresholds) -> list[Episode]:
     """All episodes, those of one subject in order of time.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.episode import Shown
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.tables import Tables
@@ -34,7 +34,7 @@ class Ground:
     """
 
     tables: Tables
-    facts: Facts
+    facts: ClusterCatalog
     settings: Any
     share: Share
     ends: dict[str, int]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import orjson
 
 from decoder.fields import as_int64
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.moments.model import Moment, text_of
 from pipeline.analysis.tables import Tables
 
@@ -53,7 +53,7 @@ class Sources:
     """
 
     tables: Tables
-    facts: Facts = field(default_factory=Facts)
+    facts: ClusterCatalog = field(default_factory=ClusterCatalog)
     resolved_after_us: int = 60_000_000
     ends: Mapping[str, int] = field(default_factory=dict)
     server_ends: Mapping[str, int] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from decoder.protocols import protocols
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.fit import table_of
 from pipeline.analysis.moments.findings import with_moments
 from pipeline.analysis.moments.folding import continued
@@ -52,7 +52,7 @@ class Found:
     failed: frozenset[str] = frozenset()
 
 
-def find_all(tables: Tables, facts: Facts, settings: Any) -> Found:
+def find_all(tables: Tables, facts: ClusterCatalog, settings: Any) -> Found:
     """Apply every rule. One that raises is noted (pipeline.analysis.safety.guard) and left out; the others are applied.
 
     Args:
@@ -115,7 +115,7 @@ def _judged(tables: Tables) -> Callable[[type[Rule]], bool]:
     return is_judged
 
 
-def _sources(tables: Tables, facts: Facts, settings: Any, failed: set[str]) -> Sources:
+def _sources(tables: Tables, facts: ClusterCatalog, settings: Any, failed: set[str]) -> Sources:
     """What rules share; if a part of it fails, no rule has seen all that it should: all are ``failed``."""
 
     def shared(what: str, work: Callable[[], T], nothing: type[T]) -> T:

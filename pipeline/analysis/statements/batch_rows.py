@@ -22,7 +22,7 @@ RECORD_BATCHES = Level(
     texts=("status", "compressionType", "timestampType", "controlType"),
     flags=("isTransactional", "isControlBatch", "crcValid"),
 )  # fmt: skip
-"""See :func:`decoder.kafka.facts.exchanges.record_batch_rows`."""
+"""See :func:`decoder.kafka.extractors.exchanges.record_batch_rows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class BatchesOf:
 
     @property
     def spans(self) -> Numbers:
-        """How many offsets each takes, see :func:`decoder.kafka.facts.offsets.offset_span`."""
+        """How many offsets each takes, see :func:`decoder.kafka.extractors.offsets.offset_span`."""
         first, last = numbers(self.rows, "baseOffset").natural, numbers(self.rows, "lastOffset").natural
         count = numbers(self.rows, "recordsCount").count
         by_offsets = numbers(self.rows, "magic").equal(2) & first.known & last.known

@@ -1,4 +1,4 @@
-"""What many OffsetCommit and Heartbeat exchanges state, in columns: as :mod:`decoder.kafka.facts` reads it of one."""
+"""What many OffsetCommit and Heartbeat exchanges state, in columns; :mod:`decoder.kafka.extractors` reads one."""
 
 from __future__ import annotations
 

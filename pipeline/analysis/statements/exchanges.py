@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decoder.kafka.facts.exchanges import FACT_FIELDS
+from decoder.kafka.extractors.exchanges import FACT_FIELDS
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.analysis.columns.nullable import chosen, whole_array
-from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.statements import mongodb
 from pipeline.analysis.statements.kafka import BODIES, CONTEXT, FACT, PARTS, in_one_column, kind_of, statements
@@ -152,7 +152,7 @@ class KafkaStatements:
         rows = self._parts.get("subscription")
         return _NOTHING.empty_table().select(list(CONTEXT)) if rows is None else rows
 
-    def table(self, part: str, facts: Facts) -> pa.Table:
+    def table(self, part: str, facts: ClusterCatalog) -> pa.Table:
         """Rows of ``silver.offset_events`` (event), ``record_batches`` (batch) or ``state_events`` (state)."""
         rows, table = self._parts.get(part), TABLES[part]
         if rows is None or not rows.num_rows:
@@ -170,7 +170,7 @@ def _part(rows: pa.Table, name: str) -> pa.Table:
     return pa.table({**{key: found.column(key) for key in CONTEXT}, **columns})
 
 
-def placed(rows: pa.Table, facts: Facts) -> pa.Table:
+def placed(rows: pa.Table, facts: ClusterCatalog) -> pa.Table:
     """Rows of these tables with their clusters, and names of topics given by id, as known now."""
     if not rows.num_rows:
         return rows
@@ -183,7 +183,7 @@ def placed(rows: pa.Table, facts: Facts) -> pa.Table:
     return found
 
 
-def _clusters(rows: pa.Table, facts: Facts) -> pa.Array:
+def _clusters(rows: pa.Table, facts: ClusterCatalog) -> pa.Array:
     """The cluster of each server at the time of its row: few servers, and hardly one that had several."""
     servers = rows.column("server").combine_chunks().dictionary_encode(null_encoding="encode")
     times, which = int_values(rows.column("ts").combine_chunks()), int_values(servers.indices)

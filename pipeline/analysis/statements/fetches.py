@@ -1,4 +1,4 @@
-"""What many Fetch exchanges state, in columns: as :mod:`decoder.kafka.facts` reads it of one."""
+"""What many Fetch exchanges state, in columns: as :mod:`decoder.kafka.extractors` reads it of one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from decoder.columns import Bools, Ints
-from decoder.kafka.facts.offsets import ISOLATION
+from decoder.kafka.extractors.offsets import ISOLATION
 from decoder.kernel.leaves import Level, Rows, leaves
 from pipeline.analysis.columns.nullable import Numbers, at_places, chosen, error_names, together
 from pipeline.analysis.statements.batch_rows import RECORD_BATCHES, BatchesOf
@@ -160,7 +160,7 @@ def _read(batches: BatchesOf) -> tuple[Numbers, Numbers, Ints]:
 
 
 def _session(request: Rows, response: Rows) -> tuple[Numbers, Numbers]:
-    """Session and epoch, see :func:`decoder.kafka.facts.offsets.session_of`."""
+    """Session and epoch, see :func:`decoder.kafka.extractors.offsets.session_of`."""
     asked, begun = (_not_zero(numbers(rows, "sessionId")) for rows in (request, response))
     epoch = numbers(request, "sessionEpoch")
     begins, goes_on = epoch.equal(0), epoch.known & (epoch.values > 0)

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from decoder.columns import Bools, Ints
 from decoder.fields import elements, parsed
-from decoder.kafka.facts import exchanges, offsets, state
-from decoder.kafka.facts.statement import Repeated
+from decoder.kafka.extractors import exchanges, offsets, state
+from decoder.kafka.extractors.statement import Repeated
 from pipeline.analysis.columns.compiled import pays
 from pipeline.analysis.columns.nullable import Numbers, spans_of
 from pipeline.analysis.safety.guard import TooMuchToJudge, contain, report

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from decoder.fields import integer, parsed
-from decoder.mongodb.facts import Half, command_facts, handshake
+from decoder.mongodb.extractors import Half, command_facts, handshake
 from pipeline.analysis.safety.guard import contain
 from pipeline.lake.arrow import arrow_array, arrow_type
 from pipeline.tables import Table

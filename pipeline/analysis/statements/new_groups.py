@@ -16,8 +16,8 @@ from typing import Any
 from decoder.fields import Json, integer, items, struct, text, texts
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR
-from decoder.kafka.facts.state import topics_of
-from decoder.kafka.facts.statement import Repeated, StateEvent, Statements, changed, each, numbered
+from decoder.kafka.extractors.state import topics_of
+from decoder.kafka.extractors.statement import Repeated, StateEvent, Statements, changed, each, numbered
 from pipeline.analysis.safety.guard import TooMuchToJudge
 
 SHARE, STREAMS = int(ApiKey.SHARE_GROUP_HEARTBEAT), int(ApiKey.STREAMS_GROUP_HEARTBEAT)

@@ -1,4 +1,4 @@
-"""What many Produce exchanges state, in columns: as :mod:`decoder.kafka.facts` reads it of one."""
+"""What many Produce exchanges state, in columns: as :mod:`decoder.kafka.extractors` reads it of one."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decoder.kafka.facts.state import GROUP_KINDS
+from decoder.kafka.extractors.state import GROUP_KINDS
 from pipeline.analysis.hours import GROUP_KNOWN_US, HOUR_US, first_hour_sql, hour_sql
 
 _HOST = "host_of(client)"

@@ -14,10 +14,10 @@ from datetime import timedelta
 import pyarrow as pa
 
 from decoder.columns import Ints
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.columns.compiled import pays
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.columns.numbering import order_of
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import DAY_US, first_hour_sql
 from pipeline.analysis.safety.guard import contain
@@ -121,7 +121,9 @@ _FIRST = ORDER.index("exchange_id")
 """Columns of ``ORDER`` that distinguish most rows."""
 
 
-def ended(events: pa.Table, states: pa.Table, facts: Facts, since_us: int = 0, until_us: int = _FOR_EVER) -> pa.Table:
+def ended(
+    events: pa.Table, states: pa.Table, facts: ClusterCatalog, since_us: int = 0, until_us: int = _FOR_EVER
+) -> pa.Table:
     """At the end of each transaction a row, of the columns ``ENDED``, for each offset that it commits or drops.
 
     Args:
@@ -148,7 +150,7 @@ def timeline(
     events: pa.Table,
     states: pa.Table,
     batches: pa.Table,
-    facts: Facts,
+    facts: ClusterCatalog,
     lookback: timedelta,
     *,
     since_us: int = 0,
@@ -251,7 +253,7 @@ def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
     return fit(found, OFFSET_SNAPSHOTS)
 
 
-def _renewed(facts: Facts) -> pa.Table:
+def _renewed(facts: ClusterCatalog) -> pa.Table:
     columns = ("cluster", "name", "id", "number", "from_us", "until_us")
     types = (pa.string(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.int64())
     rows = facts.renewed_topics

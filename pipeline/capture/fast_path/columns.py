@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from decoder.model import Frame
-from pipeline.capture.fast_path.idle import UNKNOWN
 from pipeline.capture.fast_path.lane_kernel import gather, put_exchange_ids
+from pipeline.capture.fast_path.response_silence import UNKNOWN
 from pipeline.capture.sessions.sides import Labels
 from pipeline.lake.arrow import arrow_schema
 from pipeline.tables import LANDING_COLUMNS

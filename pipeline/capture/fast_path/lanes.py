@@ -21,11 +21,11 @@ from decoder.work import METER
 from pipeline.capture.fast_path.block import BLOCK_PACKETS, Block
 from pipeline.capture.fast_path.columns import Rows, frames_of, rows_by_id, table_of
 from pipeline.capture.fast_path.flows import Flows
-from pipeline.capture.fast_path.idle import UNKNOWN, idle_times
 from pipeline.capture.fast_path.lane_counts import begin_counts, end_counts
 from pipeline.capture.fast_path.lane_kernel import AGAIN, COUNTED, STALLED_SINCE, TAKEN, ZEROS, follow, gather
 from pipeline.capture.fast_path.lane_state import Harvest, Ints, Lane, Past, Work
 from pipeline.capture.fast_path.packet_kernel import Segments
+from pipeline.capture.fast_path.response_silence import UNKNOWN, idle_times
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.sessions.sides import Labels
 from pipeline.capture.tcp.budgets import FRAME_UNITS, HELD_UNITS

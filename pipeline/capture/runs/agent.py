@@ -18,8 +18,8 @@ from pipeline.capture.packets.packet import Aside, Packet
 from pipeline.capture.runs.handing_over import agent_state, count_connection
 from pipeline.capture.runs.large_frames import is_clean_by_kernel
 from pipeline.capture.runs.memory import LOOK_AT_STRANGERS_EVERY, Memory
+from pipeline.capture.sessions.connection_rows import Lives
 from pipeline.capture.sessions.decryption import Decryption
-from pipeline.capture.sessions.lives import Lives
 from pipeline.capture.sessions.pending_requests import PendingRequests
 from pipeline.capture.sessions.session import Session
 from pipeline.capture.sessions.unanswered_connections import UnansweredConnections

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from decoder.kafka.schema.table import api_names
 from decoder.mongodb.codec.wire import OPCODES
-from pipeline.capture.sessions.other_talk import misunderstandings, other_protocols
+from pipeline.capture.sessions.mismatch_text import misunderstandings, other_protocols
 from pipeline.capture.stats import CLOSINGS, NOTICES, CaptureStats, order
 from pipeline.humanize import pluralize
 from pipeline.terminal.console import Console, json_line

@@ -11,7 +11,7 @@ from decoder.model import FrameFlags
 from decoder.protocol import WireProtocol
 from decoder.work import METER
 from pipeline.capture.network.link import Endpoint
-from pipeline.capture.sessions.foreign import NOTHING, UNKNOWN, answer_of_another, kind_of
+from pipeline.capture.sessions.foreign_protocols import NOTHING, UNKNOWN, answer_of_another, kind_of
 from pipeline.capture.sessions.proxy_protocol import Client, ProxyHeader, may_begin_header, read_proxy_header
 from pipeline.capture.sessions.tls import (
     alert_of,

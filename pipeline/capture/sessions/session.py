@@ -11,7 +11,7 @@ from decoder.kafka.stream.pairing import KafkaPairer
 from decoder.model import SPEAKS, Frame, FrameFlags, Gap, PayloadPolicy, RawFrame
 from decoder.protocol import Framed, Pairer, WireProtocol
 from decoder.stream.resync import LENGTH_BYTES
-from pipeline.capture.sessions.foreign import LOOKED_AT_BYTES, answer_of_another
+from pipeline.capture.sessions.foreign_protocols import LOOKED_AT_BYTES, answer_of_another
 from pipeline.capture.sessions.labels import labels_of
 from pipeline.capture.sessions.proxy_protocol import Client
 from pipeline.capture.sessions.recognition import Recognised, Recognition

@@ -18,7 +18,7 @@ from textual.widgets.option_list import Option
 
 from pipeline.commands.open.growing import Growing
 from pipeline.commands.open.layout import Drawn, drawn, fitted
-from pipeline.commands.open.rooms import Rooms
+from pipeline.commands.open.screens import Rooms
 from pipeline.commands.open.source import Source
 from pipeline.commands.open.view import Row, Start, Target, View
 from pipeline.errors import UserError

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.commands.open.apart import Apart
+from pipeline.commands.open.background import Apart
 from pipeline.commands.open.source import Reading, Source, is_held, judge_into, open_source, opened
 from pipeline.config.settings import Settings
 

@@ -30,7 +30,7 @@ from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.queries.progress.groups import Group
 from pipeline.dashboard.queries.progress.partitions import Place, trouble
 from pipeline.dashboard.queries.scope import Scope
-from pipeline.dashboard.queries.traffic.searching import ANY_ERROR, Search
+from pipeline.dashboard.queries.traffic.exchange_search import ANY_ERROR, Search
 from pipeline.dashboard.web.format import seen
 from pipeline.humanize import duration, number, pluralize
 

@@ -20,12 +20,12 @@ from pipeline.commands.open.view import (
     prose,
     sentence,
 )
+from pipeline.dashboard.queries.traffic.exchange_search import Found, Search
 from pipeline.dashboard.queries.traffic.exchanges import latency_in_words
-from pipeline.dashboard.queries.traffic.searching import Found, Search
 from pipeline.dashboard.queries.traffic.sequence import Around
 from pipeline.dashboard.queries.traffic.steps import Connection, Step
 from pipeline.dashboard.web.format import clock, moment
-from pipeline.dashboard.web.parts.tcp_words import tcp_in_words
+from pipeline.dashboard.web.parts.tcp_text import tcp_in_words
 from pipeline.humanize import duration, number, pluralize, size
 
 _EXCHANGES = (

@@ -61,7 +61,7 @@ def open(  # noqa: A001 - the name of the command
         )
     from pipeline.commands.open.app import Walk  # noqa: PLC0415 - loads Textual, an extra
     from pipeline.commands.open.growing import Growing  # noqa: PLC0415 - loads DuckDB and Arrow
-    from pipeline.commands.open.rooms import Rooms  # noqa: PLC0415
+    from pipeline.commands.open.screens import Rooms  # noqa: PLC0415
     from pipeline.commands.open.source import Reading  # noqa: PLC0415
     from pipeline.commands.unjudged import warn_of_errors  # noqa: PLC0415
     from pipeline.config.settings import load_settings  # noqa: PLC0415

@@ -14,7 +14,7 @@ from pipeline.dashboard.queries.progress.held import Hold
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.progress.partitions import Place, trouble
 from pipeline.dashboard.queries.progress.rebalances import Rebalance
-from pipeline.dashboard.queries.traffic.searching import Search
+from pipeline.dashboard.queries.traffic.exchange_search import Search
 from pipeline.dashboard.web.format import moment, seen
 from pipeline.humanize import duration, number, pluralize, size
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pipeline.dashboard.queries.progress.groups import Group
 from pipeline.dashboard.queries.progress.partitions import Place
-from pipeline.dashboard.queries.traffic.searching import Search
+from pipeline.dashboard.queries.traffic.exchange_search import Search
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.analysis.live_metrics.groups import GroupNow
+from pipeline.analysis.live_metrics.traffic import ApiNow, CommandNow
 from pipeline.analysis.safety.guard import attempt
-from pipeline.analysis.standing.groups import GroupNow
-from pipeline.analysis.standing.traffic import ApiNow, CommandNow
 from pipeline.commands.incidents import STYLES
 from pipeline.commands.top.amounts import rate, span, volume
 from pipeline.commands.top.sections import WIDEST, Section, sections

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pipeline.analysis.live_metrics.connections import EndNow
+from pipeline.analysis.live_metrics.groups import GroupNow
+from pipeline.analysis.live_metrics.traffic import ApiNow, ClientNow, CommandNow
 from pipeline.analysis.safety.guard import attempt
-from pipeline.analysis.standing.connections import EndNow
-from pipeline.analysis.standing.groups import GroupNow
-from pipeline.analysis.standing.traffic import ApiNow, ClientNow, CommandNow
 from pipeline.commands.top.amounts import UNKNOWN, amount, history, latency, rate, span, trend, volume
 from pipeline.commands.top.sort import Order, Sort
 from pipeline.embedded.live_monitor import Snapshot

@@ -17,7 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from pipeline.analysis.bodies import with_bodies_sql
-from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL
+from pipeline.analysis.live_metrics.lag import LAG_SECONDS_SQL, LAG_SQL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
-from pipeline.analysis.news import CONNECTED, TRANSACTIONS
+from pipeline.analysis.changes import CONNECTED, TRANSACTIONS
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames, write_decoded
 from pipeline.streaming.storage.change_log import note_news

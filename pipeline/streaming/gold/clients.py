@@ -6,7 +6,7 @@ The inventory is small: what was seen of clients is gathered wherever rows are r
 from __future__ import annotations
 
 from pipeline.analysis.clients import SIGHTING, sightings, with_sightings
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.streaming.storage.lake_io import LakeIO, same_rows
 from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import CLIENTS, EXCHANGES, MONGO_COMMANDS, STATE_EVENTS
@@ -17,7 +17,7 @@ _OF_EXCHANGES = (
 )  # fmt: skip
 
 
-def refresh_clients(rows: LakeIO, facts: Facts, since_us: int) -> None:
+def refresh_clients(rows: LakeIO, facts: ClusterCatalog, since_us: int) -> None:
     """Take in what clients stated from ``since_us`` (µs since the epoch) on."""
     seen = rows.derive(
         lambda tables: sightings(tables["exchanges"], tables["states"], tables["commands"]),

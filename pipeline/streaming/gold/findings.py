@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.analysis.copies.copies import counted, counted_sql, waiting_sql
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.derive import WAITING_SQL, with_topics
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.duplicates.duplicate_flows import counted, counted_sql, waiting_sql
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import first_hour, span_us
 from pipeline.analysis.rules.kafka.exchange_symptoms import SymptomThresholds, without_bodies
@@ -42,7 +42,7 @@ from pipeline.tables import (
 
 
 def refresh_findings(
-    rows: LakeIO, facts: Facts, settings: SymptomThresholds, first_us: int, ahead: RealtimeFindings
+    rows: LakeIO, facts: ClusterCatalog, settings: SymptomThresholds, first_us: int, ahead: RealtimeFindings
 ) -> int:
     """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
@@ -77,7 +77,7 @@ _FEW = 1_000_000
 """Rows of all these that are read at once: half a gigabyte, for some fifty queries go over them."""
 
 
-def _find_all(rows: LakeIO, facts: Facts, settings: SymptomThresholds, since_us: int) -> Found:
+def _find_all(rows: LakeIO, facts: ClusterCatalog, settings: SymptomThresholds, since_us: int) -> Found:
     """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on.
 
     A lake on this machine is read without Spark: at once if that is little, else file by file as rules ask, for a day

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.derive import Gathered, derive_from, findings_of
+from pipeline.analysis.event_window import TABLES, EventWindow
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.gathering import TABLES, Gathering
 from pipeline.analysis.incidents.incidents import Grouped, grouped, incidents_table, judged
-from pipeline.analysis.rules.changes import kind_of_change
+from pipeline.analysis.rules.finding_changes import kind_of_change
 from pipeline.analysis.rules.run import Found, finding_rows, findings_table
 from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
@@ -59,7 +59,7 @@ class RealtimeFindings:
     def __init__(self, settings: StreamSettings) -> None:
         self.ongoing_incidents: Mapping[tuple[str, str], int] | None = None
         self._settings = settings
-        self._recent: Gathering | None = None
+        self._recent: EventWindow | None = None
         self._writing = threading.Lock()
         self._late: set[str] = set()  # found since the refresh under way began to read, or the last one
         self._early: set[str] = set()  # found before: that refresh judges them
@@ -149,7 +149,7 @@ class RealtimeFindings:
             (one["rule"], one["severity"]) for one in judgement.incidents if one["state"] == "ongoing"
         )
 
-    def _begun(self, rows: LakeIO, new: Gathered) -> Gathering:
+    def _begun(self, rows: LakeIO, new: Gathered) -> EventWindow:
         """With what silver holds of the time shortly before, if it is little."""
         first_us = pc.min(new.exchanges.column("ts").cast(pa.int64())).as_py()
         since_us = first_us - _BACK_US
@@ -160,7 +160,7 @@ class RealtimeFindings:
         else:
             pieces = exchanges_with_bodies(rows, wanted["exchanges"], held["exchanges"])
             held["exchanges"] = together(pieces)
-        recent = Gathering(self._settings, MOST_EXCHANGES, since_us)
+        recent = EventWindow(self._settings, MOST_EXCHANGES, since_us)
         recent.take(replace(new, **held))
         return recent
 

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from decoder.kafka.facts.state import GROUP_KINDS
-from pipeline.analysis.facts import Facts
+from decoder.kafka.extractors.state import GROUP_KINDS
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.hours import DAY_US, GROUP_KNOWN_US, HOUR_US, LATE_US, first_hour, hour_of, span_us
 from pipeline.analysis.timeline.rows import ENDED, ended, last_known, timeline
 from pipeline.streaming.gold.timeline_here import CONTROL, NAMING, TRANSACTION_ENDS, events_by_slot, of_hour, of_window
@@ -47,7 +47,7 @@ ROWS_AT_ONCE = 300_000
 
 
 def refresh_timeline(
-    rows: LakeIO, facts: Facts, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
+    rows: LakeIO, facts: ClusterCatalog, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
 ) -> None:
     """Recompute the hours that news can change.
 
@@ -113,7 +113,7 @@ def _events_by_slot(rows: LakeIO, first: int) -> list[tuple[int, int]]:
     return sorted((row.slot, row.events) for row in counted.collect())
 
 
-def _in_groups(rows: LakeIO, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
+def _in_groups(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
     """The window from ``begin`` to ``end`` by workers, partition by partition.
 
     What ends with a transaction comes first, by those; who names groups is known to all. A partition's events of the

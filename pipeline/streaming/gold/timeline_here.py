@@ -10,8 +10,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from decoder.kafka.facts.state import GROUP_KINDS
-from pipeline.analysis.facts import Facts
+from decoder.kafka.extractors.state import GROUP_KINDS
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import GROUP_KNOWN_US, HOUR_US, LATE_US, hour_of, span_us
 from pipeline.analysis.tables import Tables
@@ -67,7 +67,7 @@ def events_by_slot(rows: LakeIO, first: int) -> list[tuple[int, int]]:
     ]
 
 
-def of_window(rows: LakeIO, facts: Facts, begin: int, end: int | None, lookback: timedelta) -> pa.Table:
+def of_window(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None, lookback: timedelta) -> pa.Table:
     """Rows of the timeline from ``begin`` to ``end`` (µs since the epoch, exclusive; None: open).
 
     A window may end amid an hour; what an hour knows is looked up until it ends.

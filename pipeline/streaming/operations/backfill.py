@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.changes import of_all
 from pipeline.analysis.fit import fit
-from pipeline.analysis.news import of_all
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.operations.requests import RefusedError

@@ -20,8 +20,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.changes import of_all
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.news import of_all
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.operations.requests import check_names
 from pipeline.streaming.refresh import write_gold

@@ -1,7 +1,7 @@
 """Who was given which partition in which generation: ``silver.state_events`` → ``silver.assignments``.
 
 The days that have news are taken in again; rows that are there already are merged with theirs
-(:mod:`pipeline.analysis.holders.assignments`), so that the result does not depend on how often a day is taken in.
+(:mod:`pipeline.analysis.ownership.assignments`), so that the result does not depend on how often a day is taken in.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from datetime import date
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.facts import Facts
-from pipeline.analysis.holders.assignments import KINDS, assignments
+from pipeline.analysis.cluster_catalog import ClusterCatalog
+from pipeline.analysis.ownership.assignments import KINDS, assignments
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import delete_rows
 from pipeline.streaming.storage.table_scan import TableScan
@@ -41,7 +41,7 @@ def refresh_assignments(rows: LakeIO, first: date) -> None:
     rows.merge(changed, ASSIGNMENTS, _SAME, {"generation": generations})
 
 
-def drop_provisional(rows: LakeIO, facts: Facts) -> None:
+def drop_provisional(rows: LakeIO, facts: ClusterCatalog) -> None:
     """Delete rows of a server whose cluster was learned since: their statements come again under the cluster's id."""
     if rows.is_empty(ASSIGNMENTS):
         return

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.changes import News, news_of, of_all, together
 from pipeline.analysis.derive import Gathered
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.news import News, news_of, of_all, together
 from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.accumulators import Accumulator
 
 from pipeline.analysis.bundle import DERIVED, Bundle, bundle_of, paired_certainly
-from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.pairing import newest
 from pipeline.config.settings import StreamSettings
@@ -48,7 +48,7 @@ class BundleWriter:
         known: the names that the bundles were made by.
     """
 
-    def __init__(self, lake: Lake, known: Facts) -> None:
+    def __init__(self, lake: Lake, known: ClusterCatalog) -> None:
         self._known = known
         self._open = ExitStack()
         self._writers = {
@@ -141,7 +141,7 @@ class BundleFiles:
 def derived(
     groups: Sequence[Sequence[str]],
     lake: Lake,
-    known: Facts,
+    known: ClusterCatalog,
     settings: StreamSettings,
     failures: Accumulator[Failures],
     number: int,

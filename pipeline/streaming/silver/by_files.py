@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.bundle import bundle_of
-from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.safety.guard import attempt
@@ -62,7 +62,7 @@ def writes_files(lake: Lake) -> bool:
 
 
 def find_by_files(
-    rows: LakeIO, files: Sequence[NewFile], waiting: pa.Table, known: Facts, settings: StreamSettings
+    rows: LakeIO, files: Sequence[NewFile], waiting: pa.Table, known: ClusterCatalog, settings: StreamSettings
 ) -> Found | None:
     """What new files and the halves that waited hold; None: there is too much that the driver would have to pair.
 
@@ -99,7 +99,7 @@ def find_by_files(
 
 
 def _by_tasks(
-    rows: LakeIO, files: Sequence[NewFile], known: Facts, settings: StreamSettings
+    rows: LakeIO, files: Sequence[NewFile], known: ClusterCatalog, settings: StreamSettings
 ) -> list[tuple[object, ...]]:
     paths = paths_here(files)
     # One for each core: more would divide more pairs.
@@ -111,12 +111,12 @@ def _by_tasks(
     return [tuple(line) for line in in_tasks(rows.spark, len(groups), work, OUTPUT)]
 
 
-def _stated(rows: LakeIO, both: BundleFiles, known: Facts, handshakes: pa.Table | None) -> Stated:
+def _stated(rows: LakeIO, both: BundleFiles, known: ClusterCatalog, handshakes: pa.Table | None) -> Stated:
     noted = both.noted("facts")
     facts = [] if noted is None else [Fact(*row.values()) for row in noted.to_pylist()]
     commands = both.written(MONGO_COMMANDS)
 
-    def events(now: Facts) -> list[tuple[Table, Written]]:
+    def events(now: ClusterCatalog) -> list[tuple[Table, Written]]:
         written = [(table, some) for table in TABLES.values() if (some := both.written(table)).files]
         if not now.servers_changed(known) and not now.names_learned(known):
             return written
@@ -130,11 +130,11 @@ def _stated(rows: LakeIO, both: BundleFiles, known: Facts, handshakes: pa.Table 
     )
 
 
-def _placed(facts: Facts, some: pa.Table) -> pa.Table:
+def _placed(facts: ClusterCatalog, some: pa.Table) -> pa.Table:
     return attempt(STEP, partial(placed, some, facts), lambda: some)
 
 
-def _with_inferred(known: Facts, both: BundleFiles) -> Facts:
+def _with_inferred(known: ClusterCatalog, both: BundleFiles) -> ClusterCatalog:
     """These facts, with the clusters and names that the first of many statements show."""
     unnamed, servers, subscriptions = (both.noted(name) for name in ("unnamed", "servers", "subscriptions"))
     new_ids = set() if unnamed is None else set(unnamed.column("topic_id").to_pylist()) - known.names.keys()

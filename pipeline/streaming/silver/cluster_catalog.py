@@ -1,4 +1,4 @@
-"""The facts of :mod:`pipeline.analysis.facts` in the lake: ``silver.brokers`` and ``silver.topics``."""
+"""The facts of :mod:`pipeline.analysis.cluster_catalog` in the lake: ``silver.brokers`` and ``silver.topics``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.facts import Facts
-from pipeline.analysis.names import brokers, known_facts, topics
-from pipeline.analysis.news import of_all
+from pipeline.analysis.catalog_tables import brokers, known_facts, topics
+from pipeline.analysis.changes import of_all
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.change_log import note_news, renamed_since
 from pipeline.streaming.storage.lake import Lake, holds, read_table, snapshot
@@ -21,7 +21,7 @@ from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import BROKERS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TOPICS, Table
 
 
-def load_facts(rows: LakeIO) -> Facts:
+def load_facts(rows: LakeIO) -> ClusterCatalog:
     """The facts that ``silver.brokers`` and ``silver.topics`` hold; read only if they have changed."""
     versions = _versions(rows.spark, rows.lake)
     facts = _NEWEST.get(versions)
@@ -30,7 +30,7 @@ def load_facts(rows: LakeIO) -> Facts:
     return _remembered(versions, known_facts(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS))))
 
 
-def save_facts(rows: LakeIO, facts: Facts, before: Facts) -> None:
+def save_facts(rows: LakeIO, facts: ClusterCatalog, before: ClusterCatalog) -> None:
     """Write what differs from ``before``."""
     writes = []
     if facts.brokers != before.brokers:
@@ -45,7 +45,7 @@ def save_facts(rows: LakeIO, facts: Facts, before: Facts) -> None:
 _Versions = tuple[tuple[str, int], ...]
 """Of each of the two tables its id, which a recreated table does not share, and the number of its newest commit."""
 
-_NEWEST: dict[_Versions, Facts] = {}
+_NEWEST: dict[_Versions, ClusterCatalog] = {}
 """What the tables held when they were last read or written. Every batch of every query asks; answers seldom change."""
 
 
@@ -54,13 +54,13 @@ def _versions(spark: SparkSession, lake: Lake) -> _Versions:
     return tuple((state.metadata().id(), state.version()) for state in now)
 
 
-def _remembered(versions: _Versions, facts: Facts) -> Facts:
+def _remembered(versions: _Versions, facts: ClusterCatalog) -> ClusterCatalog:
     _NEWEST.clear()
     _NEWEST[versions] = facts
     return facts
 
 
-def rename_earlier(rows: LakeIO, facts: Facts, before: Facts) -> None:
+def rename_earlier(rows: LakeIO, facts: ClusterCatalog, before: ClusterCatalog) -> None:
     """Give rows written earlier the cluster or topic name that was learned since.
 
     Run before the new facts are saved: a crash in between repeats it, and nothing else needs to remember.
@@ -110,7 +110,7 @@ def _rename_clusters(spark: SparkSession, lake: Lake, table: Table, spans: DataF
     )  # fmt: skip
 
 
-def _span_rows(spark: SparkSession, facts: Facts, servers: Iterable[str]) -> DataFrame:
+def _span_rows(spark: SparkSession, facts: ClusterCatalog, servers: Iterable[str]) -> DataFrame:
     """The spans of ``servers`` as rows ``span_server``, ``from_ts``, ``until_ts``, ``span_cluster``."""
     frame = spark.createDataFrame(
         facts.spans(servers), "span_server string, from_us bigint, until_us bigint, span_cluster string"

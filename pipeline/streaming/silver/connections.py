@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.analysis.connections import connections
-from pipeline.analysis.copies.counted_connections import OF_COUNTED, counted_by
+from pipeline.analysis.duplicates.counted_connections import OF_COUNTED, counted_by
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.tables import Tables
 from pipeline.streaming.storage.change_log import first_us

@@ -1,4 +1,4 @@
-"""Which copy of a connection counts: ``silver.duplicate_flows`` lists the others, by :mod:`pipeline.analysis.copies`.
+"""Writes ``silver.duplicate_flows``, which lists copies of connections (:mod:`pipeline.analysis.duplicates`).
 
 Silver keeps all that landed; what is derived from silver takes of each hour one copy. Two agents that saw a connection
 begin know it by its ``flow_id``. Whether connections with other addresses carry the same packets is looked at in two
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.copies.alike import ALIKE, OF_ALIKE, SKEW_US, alike, candidates, empty
-from pipeline.analysis.copies.copies import OF_EXCHANGES, copies
-from pipeline.analysis.copies.numbers import NUMBERS_SQL, OF_NUMBERS, SAME_NUMBERS, same_numbers
-from pipeline.analysis.copies.translated import OF_SAME, SAME, Statements, is_any_same, of_connections, same_flows
+from pipeline.analysis.duplicates.alike import ALIKE, OF_ALIKE, SKEW_US, alike, candidates, empty
+from pipeline.analysis.duplicates.duplicate_flows import OF_EXCHANGES, copies
+from pipeline.analysis.duplicates.numbers import NUMBERS_SQL, OF_NUMBERS, SAME_NUMBERS, same_numbers
+from pipeline.analysis.duplicates.translated import OF_SAME, SAME, Statements, is_any_same, of_connections, same_flows
 from pipeline.analysis.fit import fit
 from pipeline.analysis.hours import HOUR_US, hour_of
 from pipeline.streaming.storage.lake_io import LakeIO, same_rows

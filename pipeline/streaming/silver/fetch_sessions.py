@@ -12,7 +12,7 @@ from datetime import date, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.analysis.holders.fetch_sessions import KINDS, fetch_sessions
+from pipeline.analysis.ownership.fetch_sessions import KINDS, fetch_sessions
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import FETCH_SESSIONS, OFFSET_EVENTS, STATE_EVENTS

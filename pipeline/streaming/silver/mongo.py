@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.news import COMMANDS, News, news_of, together
+from pipeline.analysis.changes import COMMANDS, News, news_of, together
 from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import renamed, with_handshakes
 from pipeline.analysis.statements.mongodb import FROM_HANDSHAKE, REMEMBERED_DAYS

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructField, StructType
 
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.analysis.derive import Gathered, gathered
-from pipeline.analysis.facts import Fact, Facts
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.inferred import with_inferred
 from pipeline.analysis.statements.exchanges import TABLES, KafkaStatements, mongodb_statements, statement_rows
@@ -55,13 +55,13 @@ class Stated:
         handshakes: rows of ``silver.mongo_handshakes``; None likewise.
     """
 
-    facts: Callable[[Facts], Facts]
-    events: Callable[[Facts], Sequence[tuple[Table, Appended]]]
+    facts: Callable[[ClusterCatalog], ClusterCatalog]
+    events: Callable[[ClusterCatalog], Sequence[tuple[Table, Appended]]]
     commands: Appended | None
     handshakes: Made | None
 
 
-def gathered_here(complete: pa.Table, known: Facts) -> Gathered:
+def gathered_here(complete: pa.Table, known: ClusterCatalog) -> Gathered:
     """What rows of ``silver.exchanges`` hold that are in memory, with what was known before."""
     return gathered(complete, schema_of(GAPS).empty_table(), known)
 
@@ -88,7 +88,7 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
         stating = map_tables(rows.where("fact IS NOT NULL"), _facts, struct_type(_FACT), STEP)
         facts = [Fact(*row) for row in stating.collect()] if counted.fact else []
 
-        def events(known: Facts) -> list[tuple[Table, Made]]:
+        def events(known: ClusterCatalog) -> list[tuple[Table, Made]]:
             return [
                 (table, map_tables(rows, _table_of(part, known), struct_type(table.columns), STEP))
                 for part, table in TABLES.items()
@@ -115,7 +115,7 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
         rows.unpersist()
 
 
-def _with_inferred(known: Facts, rows: DataFrame) -> Facts:
+def _with_inferred(known: ClusterCatalog, rows: DataFrame) -> ClusterCatalog:
     """These facts, with the clusters and names that the first of many statements show."""
     names = F.array(*map(F.lit, known.names)).cast("array<string>")
     servers = F.array(*map(F.lit, sorted({server for server, _ in known.brokers}))).cast("array<string>")
@@ -142,11 +142,11 @@ def _facts(rows: pa.Table) -> pa.Table:
 
 
 def facts_table(facts: Iterable[Fact]) -> pa.Table:
-    """Facts as rows with their attributes."""
+    """ClusterCatalog as rows with their attributes."""
     found = [astuple(fact) for fact in facts]
     names = [column.name for column in _FACT]
     return pa.Table.from_pylist([dict(zip(names, fact, strict=True)) for fact in found], arrow_schema(_FACT))
 
 
-def _table_of(part: str, known: Facts) -> Callable[[pa.Table], pa.Table]:
+def _table_of(part: str, known: ClusterCatalog) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: KafkaStatements.in_columns(rows).table(part, known)

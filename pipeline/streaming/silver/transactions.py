@@ -1,15 +1,16 @@
 """What became of each transaction: statements of silver → ``silver.transactions``.
 
 A refresh follows every producer again from the time of the first news or, where a transaction was under way then, from
-its beginning (:mod:`pipeline.analysis.holders.transactions`). So the result does not depend on how the stream was cut.
+its beginning (:mod:`pipeline.analysis.ownership.transactions`). So the result does not depend on how the stream was
+cut.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from pipeline.analysis.holders.transactions import begun, transactions
 from pipeline.analysis.hours import span_us
+from pipeline.analysis.ownership.transactions import begun, transactions
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import day_of
 from pipeline.streaming.storage.table_scan import TableScan

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from pipeline.analysis.changes import News, of_all, together
 from pipeline.analysis.fit import table_of
-from pipeline.analysis.news import News, of_all, together
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.streaming.storage.table_scan import TableScan

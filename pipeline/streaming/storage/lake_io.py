@@ -18,7 +18,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.copies.copies import counted, counted_sql
+from pipeline.analysis.duplicates.duplicate_flows import counted, counted_sql
 from pipeline.analysis.fit import fit as fit_arrow
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.tables import InFiles, Row, Some, Tables

@@ -12,7 +12,7 @@ from typing import Any
 from decoder import Codec, Frame
 from decoder.field_hash import FieldHash
 from decoder.model import FrameFlags, PayloadPolicy
-from decoder.mongodb.facts import CommandFacts, Half, command_facts
+from decoder.mongodb.extractors import CommandFacts, Half, command_facts
 from pipeline.capture.runs.one_capture import frames_of
 
 CODEC = Codec()

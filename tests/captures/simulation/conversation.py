@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.model import CONNECTION
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.derive import gathered
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.pairing import exchanges
 from pipeline.analysis.rules.kafka.exchange_symptoms import without_bodies
 from pipeline.config.settings import StreamSettings
@@ -46,7 +46,7 @@ class Conversation:
     times: dict[str, Micros]
     grown: dict[str, Micros]
     generations: dict[str, Micros]
-    facts: Facts
+    facts: ClusterCatalog
 
     @classmethod
     def of(cls, recording: Recording, settings: StreamSettings) -> Conversation:

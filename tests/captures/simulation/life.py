@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.facts import Fact
+from pipeline.analysis.cluster_catalog import Fact
 from tests.captures.simulation.conversation import NAMES, PARTS, Conversation
 from tests.captures.simulation.pace import Micros, Pace
 

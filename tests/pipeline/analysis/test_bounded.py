@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from decoder.kafka.facts.transactions import TxnEvent, follow
-from pipeline.analysis.facts import Facts, Seen
-from pipeline.analysis.holders.assignments import assignments
-from pipeline.analysis.holders.transactions import transactions
+from decoder.kafka.extractors.transactions import TxnEvent, follow
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.incidents import grouping
 from pipeline.analysis.incidents.grouping import trees_of
+from pipeline.analysis.ownership.assignments import assignments
+from pipeline.analysis.ownership.transactions import transactions
 from pipeline.analysis.rules.kafka.share_groups.share_groups import suspects
 from pipeline.analysis.rules.kafka.share_groups.share_states import Delivery, SharePlace
 from pipeline.analysis.rules.model import Finding
@@ -42,7 +42,7 @@ def test_an_address_is_of_the_cluster_that_the_definition_says(seed: int) -> Non
     for number in range(source.randrange(1, 9)):
         first = source.randrange(1, 20)
         sightings.append(Seen(f"c{number}", first, first + source.randrange(8)))
-    facts = Facts({("server:1", seen.value): seen for seen in sightings})
+    facts = ClusterCatalog({("server:1", seen.value): seen for seen in sightings})
     times = list(range(32))
     expected = [cluster_at(sightings, us) for us in times]
     assert facts.clusters_at(("server:1", us) for us in times) == expected
@@ -55,7 +55,7 @@ def test_events_without_an_id_are_of_the_topic_of_their_time(seed: int) -> None:
     source = random.Random(seed)
     start_us = int(T0.timestamp() * 1e6)
     firsts = [start_us + source.randrange(6) * 1_000_000 for _ in range(source.randrange(1, 5))]
-    facts = Facts({}, {("c", f"id{n}"): Seen("t", us, us) for n, us in enumerate(firsts)})
+    facts = ClusterCatalog({}, {("c", f"id{n}"): Seen("t", us, us) for n, us in enumerate(firsts)})
     rows = []
     for number in range(12):
         topic_id = source.choice([None, None, *(f"id{n}" for n in range(len(firsts) + 1))])

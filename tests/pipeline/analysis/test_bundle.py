@@ -9,8 +9,8 @@ import pytest
 
 from decoder.model import FrameFlags
 from pipeline.analysis.bundle import DERIVED, bundle_of, paired_certainly
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.derive import gathered
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.pairing import completed, exchanges, halves_of, newest, pending
 from pipeline.analysis.statements.exchanges import placed
@@ -67,8 +67,8 @@ def test_what_parts_state_is_what_the_whole_states_once_names_are_known(recordin
     wanted = gathered(whole, schema_of(GAPS).empty_table())
     complete = completed(whole)
     middle = complete.num_rows // 2
-    bundles = [bundle_of(some, Facts()) for some in (complete.slice(0, middle), complete.slice(middle))]
-    facts = Facts().merged(fact for one in bundles for fact in one.facts)
+    bundles = [bundle_of(some, ClusterCatalog()) for some in (complete.slice(0, middle), complete.slice(middle))]
+    facts = ClusterCatalog().merged(fact for one in bundles for fact in one.facts)
     assert set(bundles[0].rows) == {one.full_name for one in DERIVED}
     found = {name: pa.concat_tables([one.rows[name] for one in bundles]) for name in bundles[0].rows}
     assert _sorted(found[EXCHANGES.full_name]) == _sorted(fit(wanted.exchanges, EXCHANGES))
@@ -96,4 +96,4 @@ def test_only_a_mark_of_the_agent_makes_a_lonely_half_certain() -> None:
 def test_an_empty_part_holds_nothing() -> None:
     complete, left = paired_certainly(table([]), SETTINGS)
     assert complete.num_rows == left.num_rows == 0
-    assert not any(rows.num_rows for rows in bundle_of(complete, Facts()).rows.values())
+    assert not any(rows.num_rows for rows in bundle_of(complete, ClusterCatalog()).rows.values())

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline.analysis.catalog_tables import brokers, known_facts, topics
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact, Seen
 from pipeline.analysis.derive import derive
-from pipeline.analysis.facts import Fact, Facts, Seen
 from pipeline.analysis.inferred_clusters import inferred_clusters
-from pipeline.analysis.names import brokers, known_facts, topics
 from pipeline.analysis.statements.exchanges import KafkaStatements, placed
 from pipeline.commands.findings import what_was_looked_at
 from pipeline.config.settings import StreamSettings
@@ -42,8 +42,8 @@ def committed(at: int, server: str = COORDINATOR, **values: Any) -> Row:
     return said("committed", server, at, offset=at, **{"client": "10.0.0.9:4001", **values})
 
 
-def clusters(*rows: Row, beats: pa.Table | None = None, facts: Facts | None = None) -> dict[str, str]:
-    facts = facts or Facts()
+def clusters(*rows: Row, beats: pa.Table | None = None, facts: ClusterCatalog | None = None) -> dict[str, str]:
+    facts = facts or ClusterCatalog()
     events = placed(arrow(OFFSET_EVENTS, rows), facts)
     members = KafkaStatements.of(exchanges_of() if beats is None else beats).subscriptions()
     found = inferred_clusters(events, members, facts)
@@ -51,7 +51,7 @@ def clusters(*rows: Row, beats: pa.Table | None = None, facts: Facts | None = No
     return {server: seen.value for (server, _), seen in found.items()}
 
 
-STATED = Facts({(LEADER, "C"): Seen("C", 0, 9)})
+STATED = ClusterCatalog({(LEADER, "C"): Seen("C", 0, 9)})
 
 
 def test_a_client_commits_at_its_coordinator_what_it_reads_at_the_leader() -> None:
@@ -71,7 +71,7 @@ def test_leaders_and_coordinators_of_several_partitions_are_one_cluster() -> Non
 def test_who_reads_the_same_at_two_clusters_is_in_doubt() -> None:
     rows = [fetched(5), fetched(5, OTHER), committed(50), committed(60, "10.0.0.4:9092")]
     assert clusters(*rows) == {}
-    known = Facts({(LEADER, "C"): Seen("C", 0, 9), (OTHER, "D"): Seen("D", 0, 9)})
+    known = ClusterCatalog({(LEADER, "C"): Seen("C", 0, 9), (OTHER, "D"): Seen("D", 0, 9)})
     mirrored = [fetched(5), fetched(5, OTHER, partition=1), committed(9), committed(9, partition=1)]
     assert clusters(*mirrored, facts=known) == {}, "its other brokers are of two clusters"
 
@@ -95,7 +95,7 @@ def test_topic_ids_are_unique() -> None:
 
 
 def test_what_is_stated_replaces_what_was_inferred() -> None:
-    inferred = Facts(topics={(OTHER, "id"): Seen("orders", 1, 2)}).with_inferred_clusters(
+    inferred = ClusterCatalog(topics={(OTHER, "id"): Seen("orders", 1, 2)}).with_inferred_clusters(
         {(server, LEADER): Seen(LEADER, 1, 9, is_inferred=True) for server in (OTHER, COORDINATOR)}
     )
     assert inferred.cluster_at(OTHER, 5) == inferred.cluster_at(LEADER, 5) == LEADER

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.derive import derive, findings_of
-from pipeline.analysis.facts import Facts, Seen
 from pipeline.analysis.inferred_names import inferred_names
 from pipeline.analysis.statements.exchanges import KafkaStatements
 from pipeline.analysis.statements.kafka import PARTS
@@ -41,13 +41,13 @@ def produced(topic: str, end: int, at: float = 0) -> dict[str, Any]:
     return row(OFFSET_EVENTS, topic=topic, ts=T0 + timedelta(seconds=at), **known)
 
 
-def names(*rows: dict[str, Any], facts: Facts | None = None) -> dict[str, str]:
+def names(*rows: dict[str, Any], facts: ClusterCatalog | None = None) -> dict[str, str]:
     return _inferred(arrow(OFFSET_EVENTS, rows), exchanges_of(), facts)
 
 
-def _inferred(events: pa.Table, beats: pa.Table, facts: Facts | None) -> dict[str, str]:
+def _inferred(events: pa.Table, beats: pa.Table, facts: ClusterCatalog | None) -> dict[str, str]:
     subscriptions = KafkaStatements.of(beats).subscriptions()
-    found = inferred_names(events, subscriptions, facts or Facts())
+    found = inferred_names(events, subscriptions, facts or ClusterCatalog())
     assert all(seen.is_inferred for seen in found.values())
     return {topic_id: seen.value for (_, topic_id), seen in found.items()}
 
@@ -79,14 +79,14 @@ def test_two_that_have_the_same_offsets_are_in_doubt() -> None:
 
 def test_a_name_that_another_id_has_is_not_given_again() -> None:
     rows = [one for offset in (7, 9) for one in (fetched("id", offset), committed("orders", offset))]
-    stated = Facts(topics={("C", "old"): Seen("orders", 0, 0)})
+    stated = ClusterCatalog(topics={("C", "old"): Seen("orders", 0, 0)})
     assert names(*rows, facts=stated) == {}
-    assert names(*rows, facts=Facts(topics={("D", "old"): Seen("orders", 0, 0)})) == {"id": "orders"}
+    assert names(*rows, facts=ClusterCatalog(topics={("D", "old"): Seen("orders", 0, 0)})) == {"id": "orders"}
 
 
 def test_what_is_stated_replaces_what_was_inferred() -> None:
-    inferred = Facts().with_inferred({("C", "id"): Seen("orders", 5, 9, is_inferred=True)})
-    stated = Facts(topics={("C", "id"): Seen("bills", 7, 8)})
+    inferred = ClusterCatalog().with_inferred({("C", "id"): Seen("orders", 5, 9, is_inferred=True)})
+    stated = ClusterCatalog(topics={("C", "id"): Seen("bills", 7, 8)})
     (seen,) = stated.with_inferred(inferred.topics).topics.values()
     assert (seen.value, seen.first_us, seen.last_us, seen.is_inferred) == ("bills", 5, 9, False)
 
@@ -111,11 +111,11 @@ def exchanges_of(*beats: dict[str, Any]) -> pa.Table:
     return arrow(EXCHANGES_WITH_BODIES, beats)
 
 
-def by_beats(*beats: dict[str, Any], facts: Facts | None = None) -> dict[str, str]:
+def by_beats(*beats: dict[str, Any], facts: ClusterCatalog | None = None) -> dict[str, str]:
     return _inferred(arrow(OFFSET_EVENTS, []), exchanges_of(*beats), facts)
 
 
-STATED = Facts(topics={("k:9092", "b-id"): Seen("b", 0, 0)})
+STATED = ClusterCatalog(topics={("k:9092", "b-id"): Seen("b", 0, 0)})
 
 
 def test_the_one_name_of_a_member_is_that_of_the_one_id_it_is_given() -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.errors import UserError
-from pipeline.streaming.places import check_made
+from pipeline.streaming.preflight import check_made
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.lock import local_lock
 from pipeline.tables import FINDINGS, FRAMES, WRITTEN_BY_DIAGNOSE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.analysis.standing.groups import GroupNow
+from pipeline.analysis.live_metrics.groups import GroupNow
 from pipeline.commands.demo import SAMPLES
 from pipeline.commands.top.screen import Shown
 from pipeline.config.settings import StreamSettings

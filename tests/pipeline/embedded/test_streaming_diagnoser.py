@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.analysis.derive import derive_from
-from pipeline.analysis.gathering import TABLES, Gathering
+from pipeline.analysis.event_window import TABLES, EventWindow
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import Diagnosis, decoded, diagnose
 from pipeline.embedded.finding_retention import remembered
@@ -202,7 +202,7 @@ def renamed(rows: pa.Table, columns: tuple[str, ...], number: int) -> pa.Table:
 @pytest.mark.slow
 def test_all_that_is_kept_has_a_bound_and_each_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of all kinds, not exchanges alone; requests that wait; connections."""
-    monkeypatch.setattr("pipeline.analysis.gathering.ROWS_AN_EXCHANGE", 2)
+    monkeypatch.setattr("pipeline.analysis.event_window.ROWS_AN_EXCHANGE", 2)
     rows = landed(PCAPS["stuck_commit"])
     frames, no_gaps = rows.frames.slice(0, 900), rows.gaps.slice(0, 0)
     requests = frames.filter(pc.equal(frames.column("direction"), "request"))
@@ -223,7 +223,7 @@ def test_all_that_is_kept_has_a_bound_and_each_is_told_once(monkeypatch: pytest.
 @pytest.mark.slow
 def test_bodies_stay_only_where_a_rule_looks_into_them() -> None:
     rows = landed(PCAPS["stuck_commit"])
-    gathering = Gathering(STREAM)
+    gathering = EventWindow(STREAM)
     gathering.add(decoded(rows.frames), rows.gaps)
     kept = derive_from(gathering.kept, STREAM).of(EXCHANGES_WITH_BODIES)
     full = whole(PCAPS["stuck_commit"]).derived.of(EXCHANGES_WITH_BODIES)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.errors import UserError
 from pipeline.lake.delta_reader import open_table, read_table, schema_stated
-from pipeline.streaming.places import check_made, check_places
+from pipeline.streaming.preflight import check_made, check_places
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.lake import Lake, LakeError, create_tables
 from pipeline.tables import FINDINGS, FRAMES, LAYOUT, LAYOUT_PROPERTY, TABLES, Table

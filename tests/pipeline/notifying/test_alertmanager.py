@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.notifying.shapes import Shape
+from pipeline.notifying.message_formats import Shape
 from tests.brokers.process import Server, free_ports
 from tests.go_programs import go_program
 from tests.pipeline.dashboard.web.addresses import sample_lake

@@ -17,10 +17,10 @@ from pipeline.commands import notify as command
 from pipeline.embedded.incident_changes import IncidentChange
 from pipeline.errors import UserError
 from pipeline.metrics.log import Log
-from pipeline.notifying import post as posting
-from pipeline.notifying.post import NotSentError, check_url, post, receiver
-from pipeline.notifying.sent import MOST_WAITING, Sent
-from pipeline.notifying.shapes import COLUMNS, Shape, as_json, as_slack, ended, is_open
+from pipeline.notifying import http_post as posting
+from pipeline.notifying.http_post import NotSentError, check_url, post, receiver
+from pipeline.notifying.message_formats import COLUMNS, Shape, as_json, as_slack, ended, is_open
+from pipeline.notifying.sent_state import MOST_WAITING, Sent
 from pipeline.tables import INCIDENTS
 from pipeline.terminal.console import Console
 from tests.pipeline.notifying.receiver import Receiver, receiving

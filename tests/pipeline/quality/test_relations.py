@@ -17,7 +17,7 @@ from pipeline.analysis.fit import schema_of
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
-from pipeline.quality.landed import MANIFESTS
+from pipeline.quality.landing_files import MANIFESTS
 from pipeline.quality.model import Relation, Run
 from pipeline.quality.reconcile import asked_by_spark, asked_here, compared, reconcile, tables_here
 from pipeline.quality.relations import LONGEST_PAUSE_TIMES, RELATIONS, VOLUME_SHARE

@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pipeline.analysis.facts import Facts
-from pipeline.analysis.news import of_all
+from pipeline.analysis.changes import of_all
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.kafka import groundwork
 from pipeline.analysis.safety.guard import noting
 from pipeline.analysis.statements import kafka
@@ -115,11 +115,11 @@ def test_a_look_ahead_that_fails_leaves_it_to_the_refresh(
     looking = realtime_findings.RealtimeFindings(StreamSettings())
     monkeypatch.setattr(realtime_findings, "findings_of", fails)
     with noting() as noted:
-        looking.look(of_lake, gathered_here(exchanges, Facts()))
+        looking.look(of_lake, gathered_here(exchanges, ClusterCatalog()))
     assert [(error.step, error.error) for error in noted.errors] == [("findings ahead of the refresh", "ValueError")]
     monkeypatch.undo()
     with noting() as noted:
-        looking.look(of_lake, gathered_here(exchanges, Facts()))
+        looking.look(of_lake, gathered_here(exchanges, ClusterCatalog()))
     assert noted.errors == ()
 
 

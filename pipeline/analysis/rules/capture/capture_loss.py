@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decoder.model import SPEAKS
 from pipeline.analysis.claims.capture import CAPTURE_LOSS
-from pipeline.analysis.rules.capture.words import BOTH_WAYS, FILE, INTERFACE, MORE_ROOM, NOT_READ, STRANGERS, WHOLE
+from pipeline.analysis.rules.capture.texts import BOTH_WAYS, FILE, INTERFACE, MORE_ROOM, NOT_READ, STRANGERS, WHOLE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts, nobody, own_clients
 from pipeline.analysis.rules.model import Finding, Sources

@@ -17,8 +17,8 @@ from pipeline.analysis.rules.capture.connections.handshakes import speak_tls
 from pipeline.analysis.rules.capture.connections.shapes import seen
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, not_why, own_clients, server
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import OF_SERVER, Rule
 from pipeline.analysis.rules.thresholds import UNANSWERED_TIMES, Count, RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row

@@ -13,12 +13,12 @@ from pipeline.analysis.rules.callers import Caller, host_of_address
 from pipeline.analysis.rules.case.bundle import Bundle
 from pipeline.analysis.rules.case.entities import PARTITION, Known
 from pipeline.analysis.rules.case.tree import Tree
-from pipeline.analysis.rules.kafka.behind import MARKERS
-from pipeline.analysis.rules.kafka.positions.unread_words import SILENT, UNCOMMITTED
+from pipeline.analysis.rules.format import wait_or_waits
+from pipeline.analysis.rules.kafka.positions.unread_texts import SILENT, UNCOMMITTED
+from pipeline.analysis.rules.kafka.records_behind import MARKERS
 from pipeline.analysis.rules.kafka.speaking import LIBRARY
 from pipeline.analysis.rules.kafka.twins import PROCESS, in_full, is_of
 from pipeline.analysis.rules.model import NAMELESS, SEVERITIES
-from pipeline.analysis.rules.people import wait_or_waits
 from pipeline.humanize import listed, pluralize
 
 _SHOWN = 3

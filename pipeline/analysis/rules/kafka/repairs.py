@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.schema.table import api_names
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.episode import Shown
 from pipeline.analysis.rules.kafka.commits.commit_rejected import CommitRejected
 from pipeline.analysis.rules.kafka.refusals import NAMING, THING, about_of
@@ -176,7 +176,7 @@ _NEXT_BESIDE = """
 """What counts for such a one: its own success, or that of a connection which succeeds first after its last refusal."""
 
 
-def named(found: Iterable[Shown], facts: Facts) -> list[Shown]:
+def named(found: Iterable[Shown], facts: ClusterCatalog) -> list[Shown]:
     """The same symptoms with names of topics where only their id was on the wire."""
     names = facts.names
     return [
@@ -215,7 +215,11 @@ def _connection(one: Shown) -> str | None:
 
 
 def with_repairs(
-    found: Sequence[Shown], tables: Tables, facts: Facts, ends: Mapping[str, int], settings: CommitRejected.Thresholds
+    found: Sequence[Shown],
+    tables: Tables,
+    facts: ClusterCatalog,
+    ends: Mapping[str, int],
+    settings: CommitRejected.Thresholds,
 ) -> list[Shown]:
     """The same symptoms, each with its ``healed_us``.
 

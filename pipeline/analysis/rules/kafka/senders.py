@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.callers import callers_in
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import NAMELESS, Finding
-from pipeline.analysis.rules.people import who
 
 _OF_GROUPS = frozenset({
     ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decoder.fields import Json, integer, items, natural, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import NO_ERROR, error_name
-from decoder.kafka.facts.offsets import At, fetch_responses, listed_partitions, produce_requests, produce_responses
+from decoder.kafka.extractors.offsets import At, fetch_responses, listed_partitions, produce_requests, produce_responses
 from decoder.kafka.schema.releases import refused_by
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.kafka.refusals import refusals, subject_of

@@ -20,9 +20,9 @@ from pipeline.analysis.codes.mongodb.table import MONGODB
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT
 from pipeline.analysis.rules.case.texts import LOSES
-from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import NAMESPACE, READS_STREAMS, STREAM_LOST
+from pipeline.analysis.rules.recurrence import last_of_each
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables

@@ -1,7 +1,7 @@
 """Rule ``mongo_command_failed``: a command fails again and again, a login is refused, a driver refuses a server.
 
 Evidence: symptoms of single commands, by namespace and command, and their share of what was sent
-(:mod:`pipeline.analysis.rules.mongodb.shares`).
+(:mod:`pipeline.analysis.rules.mongodb.failure_rates`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.command_texts import command, namespace, share
 from pipeline.analysis.rules.mongodb.elsewhere import CURSOR_NOT_FOUND, ELSEWHERE_ADVICE, opened_elsewhere
+from pipeline.analysis.rules.mongodb.failure_rates import Share as ShareOfSent
+from pipeline.analysis.rules.mongodb.failure_rates import codes_of, counted, failed_words, judged, shares_of
 from pipeline.analysis.rules.mongodb.old_servers import ADVICE, AREA, old_servers
 from pipeline.analysis.rules.mongodb.refused import is_login, refused_login, waits_ms
-from pipeline.analysis.rules.mongodb.shares import Share as ShareOfSent
-from pipeline.analysis.rules.mongodb.shares import codes_of, counted, failed_words, judged, shares_of
 from pipeline.analysis.rules.mongodb.thresholds import MONGO_FAILURE_RUN, MONGO_FAILURE_SHARE
 from pipeline.analysis.rules.rule import OF_NAMESPACE, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import AUTH_FAILED_TIMES, Count, RuleThresholds, Share

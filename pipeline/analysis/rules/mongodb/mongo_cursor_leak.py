@@ -19,9 +19,9 @@ from pipeline.analysis.codes.mongodb.drivers import closes_cursors
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, HOST
 from pipeline.analysis.rules.case.texts import SEEN, WASTES, Texts, advised, nobody
-from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import LEAK, NAMESPACE
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import OF_CLIENT, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import IS_LOSS, Row, Tables

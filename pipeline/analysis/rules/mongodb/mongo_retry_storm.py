@@ -1,7 +1,7 @@
 """Rule ``mongo_retry_storm``: clients repeat writes all the time.
 
 Evidence: symptoms of single commands, by namespace and command, and their share of what was sent
-(:mod:`pipeline.analysis.rules.mongodb.shares`).
+(:mod:`pipeline.analysis.rules.mongodb.failure_rates`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.command_texts import command, share
 from pipeline.analysis.rules.mongodb.commands import REPEATED
-from pipeline.analysis.rules.mongodb.shares import Share as ShareOfSent
-from pipeline.analysis.rules.mongodb.shares import (
+from pipeline.analysis.rules.mongodb.failure_rates import Share as ShareOfSent
+from pipeline.analysis.rules.mongodb.failure_rates import (
     codes_of,
     commands_of,
     counted,

@@ -21,7 +21,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import APPLICATION, SUBJECT
-from pipeline.analysis.rules.mongodb.shares import add_spans, many_of
+from pipeline.analysis.rules.mongodb.failure_rates import add_spans, many_of
 from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.analysis.codes.mongodb.drivers import least_wire_version, mongodb_of
+from pipeline.analysis.rules.format import times, who
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.mongodb.commands import FAILED
-from pipeline.analysis.rules.people import times, who
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import Row
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import duckdb
 
+from pipeline.analysis.live_metrics.lag import lag_now
 from pipeline.analysis.safety.guard import attempt
-from pipeline.analysis.standing.lag import lag_now
 from pipeline.dashboard.queries.progress.partitions import IS_STABLE_STATED
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows, rows_if_there, widened
 

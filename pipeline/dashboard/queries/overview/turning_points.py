@@ -14,11 +14,11 @@ import duckdb
 
 from pipeline.analysis.incidents.story import lines_of
 from pipeline.analysis.rules.case.entities import details_of
-from pipeline.analysis.rules.people import host_of
+from pipeline.analysis.rules.format import host_of
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, rows_if_there
+from pipeline.dashboard.queries.traffic.conversation import ORDINARY, Conversation, Event, conversation, shown
 from pipeline.dashboard.queries.traffic.exchanges import by_ids
-from pipeline.dashboard.queries.traffic.parties import ORDINARY, Conversation, Event, conversation, shown
 
 _MOST_EVENTS = 2000
 _BEFORE = timedelta(seconds=2)

@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 
 from pipeline.analysis.fit import schema_of
-from pipeline.analysis.standing.groups import GroupNow, groups_now
-from pipeline.analysis.standing.window import Window
+from pipeline.analysis.live_metrics.groups import GroupNow, groups_now
+from pipeline.analysis.live_metrics.window import Window
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, as_of, ask, ask_rows, rows_if_there
 from pipeline.tables import STATE_EVENTS
 

@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.live_metrics.lag import LAG_SECONDS_SQL, LAG_SQL
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
-from pipeline.analysis.standing.lag import LAG_SECONDS_SQL, LAG_SQL
 from pipeline.analysis.tables import numbers
 from pipeline.dashboard.queries.progress.members import (
     OTHERS,

@@ -147,7 +147,7 @@ def lag(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, A
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PartitionLag:
     """How far a group is behind, on one partition or on all of them together.
 
     Attributes:
@@ -167,7 +167,7 @@ class Standing:
 
 def standing(
     connection: duckdb.DuckDBPyConnection, scope: Scope, cluster: str, group_id: str, place: Place | None = None
-) -> Standing:
+) -> PartitionLag:
     """How far a group is behind at the end of the span, as ``consumer_lag`` has it: the sum of its partitions.
 
     Args:
@@ -181,7 +181,7 @@ def standing(
         partition=place.partition if place else None,
     )  # fmt: skip
     lags = [row["lag"] for row in rows if row["lag"] is not None]
-    return Standing(
+    return PartitionLag(
         len(rows),
         sum(lags) if lags else None,
         sum(row["offsets_without_records"] or 0 for row in rows if row["lag"]),

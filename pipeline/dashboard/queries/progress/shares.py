@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.names import known_facts
+from pipeline.analysis.catalog_tables import known_facts
 from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
     REJECT,

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pipeline.dashboard.queries.clients import MOST, clients, counts, verdicts
 from pipeline.dashboard.web.page_context import PageContext, run
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.dashboard.web.pictures.clients_picture import MOST as MOST_SHOWN

@@ -17,7 +17,7 @@ from pipeline.dashboard.web.format import code
 from pipeline.dashboard.web.page_context import PageContext, choose, fixed, link, part, run, say_absent
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
-from pipeline.dashboard.web.parts.standing import lag_in_words
+from pipeline.dashboard.web.parts.lag_text import lag_in_words
 from pipeline.dashboard.web.parts.table import table
 from pipeline.humanize import duration, pluralize
 

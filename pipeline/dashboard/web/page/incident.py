@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import altair as alt
 import streamlit as st
 
-from pipeline.analysis.incidents.notes import NOTHING, Standing, as_it_stands, standings
+from pipeline.analysis.incidents.notes import NOTHING, NoteState, note_states, with_notes
 from pipeline.dashboard.queries.overview.incidents import IncidentFinding, findings_of, incident, incidents, previous
 from pipeline.dashboard.queries.overview.losses import Losses
 from pipeline.dashboard.queries.overview.proof import ConnectionSeen, Proof, parts_of_group, proof
@@ -19,20 +19,20 @@ from pipeline.dashboard.queries.overview.turning_points import turning_points
 from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.progress.shares import SharesSeen
-from pipeline.dashboard.queries.traffic.parties import Conversation
+from pipeline.dashboard.queries.traffic.conversation import Conversation
 from pipeline.dashboard.web.format import code, moment, of_one_zone, plain, prose, seen
 from pipeline.dashboard.web.page_context import PageContext, draw_text, fixed, go, lake_place, link, part, run
-from pipeline.dashboard.web.parts.copying import Copies, draw_copy
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.copy_incident import Copies, draw_copy
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import sequence_address
 from pipeline.dashboard.web.parts.finding_list import draw_findings
 from pipeline.dashboard.web.parts.group_drawn import draw_group, draw_shares
+from pipeline.dashboard.web.parts.incident_notes import draw_noted, draw_noting
 from pipeline.dashboard.web.parts.incidents import draw_now, draw_state
-from pipeline.dashboard.web.parts.noting import draw_noted, draw_noting
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
 from pipeline.dashboard.web.parts.rule_thresholds import draw_thresholds
 from pipeline.dashboard.web.parts.story import draw_story
-from pipeline.dashboard.web.pictures import parties_picture
+from pipeline.dashboard.web.pictures import conversation_picture
 from pipeline.dashboard.web.pictures.causes_picture import OPEN, causes_picture, has_branches, in_words, nodes
 from pipeline.dashboard.web.pictures.losses_picture import in_words as losses_in_words
 from pipeline.dashboard.web.pictures.losses_picture import losses_picture
@@ -68,10 +68,10 @@ def draw(here: PageContext) -> None:
         return
     row = of_one_zone(row)
     findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
-    standing = standings(read_notes(lake_place()), datetime.now(timezone.utc)).get(row["incident_id"], NOTHING)
-    row = as_it_stands(row, standing)
-    copies = _head(row, findings, standing)
-    draw_noted(standing)
+    note_state = note_states(read_notes(lake_place()), datetime.now(timezone.utc)).get(row["incident_id"], NOTHING)
+    row = with_notes(row, note_state)
+    copies = _head(row, findings, note_state)
+    draw_noted(note_state)
     draw_text(row["impact"])
     draw_now(row)
     part(lambda: draw_story(row))
@@ -88,7 +88,7 @@ def draw(here: PageContext) -> None:
     part(lambda: draw_thresholds(row["rules"], row["incident_id"]))
 
 
-def _head(row: dict[str, Any], findings: list[IncidentFinding], standing: Standing) -> Copies:
+def _head(row: dict[str, Any], findings: list[IncidentFinding], note_state: NoteState) -> Copies:
     """The headline, also as the browser's title; beside what is known of its state what is copied."""
     st.set_page_config(page_title=f"{printable(row['headline'])} · Wirelake")
     st.html(f"<style>{_STYLE}</style>")
@@ -98,7 +98,7 @@ def _head(row: dict[str, Any], findings: list[IncidentFinding], standing: Standi
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             draw_state(row)
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
-            draw_noting(row["incident_id"], standing, is_over=row["state"] == "resolved")
+            draw_noting(row["incident_id"], note_state, is_over=row["state"] == "resolved")
             return draw_copy(row, findings, _address(row))
 
 
@@ -136,22 +136,26 @@ def _conversation(
     if not shown.messages or (is_shown and len(shown.parties) < 3):
         return
     st.header("Who sent what", anchor=False)
-    words = parties_picture.in_words(shown)
+    words = conversation_picture.in_words(shown)
     st.caption(
         f"{plain(words)} Time runs down, not to scale; shaded: the lines above. Click a message to open its exchange."
     )
     dark = is_dark()
-    chart = parties_picture.parties_picture(shown, dark=dark)
+    chart = conversation_picture.parties_picture(shown, dark=dark)
     event = draw_chart(
-        chart, key=f"parties {row['incident_id']}", on_select="rerun", selection_mode=parties_picture.OPEN, alt=words
+        chart,
+        key=f"parties {row['incident_id']}",
+        on_select="rerun",
+        selection_mode=conversation_picture.OPEN,
+        alt=words,
     )
-    if (clicked := event["selection"].get(parties_picture.OPEN)) and clicked[0]["exchange_id"]:
+    if (clicked := event["selection"].get(conversation_picture.OPEN)) and clicked[0]["exchange_id"]:
         go("exchanges", exchange=clicked[0]["exchange_id"])
     copies.add("Who sent what", partial(_file_of, shown, dark=dark), f"{row['incident_id']}-messages")
 
 
 def _file_of(shown: Conversation, *, dark: bool) -> alt.VConcatChart:
-    chart = parties_picture.parties_picture(shown, dark=dark, can_open=False)
+    chart = conversation_picture.parties_picture(shown, dark=dark, can_open=False)
     chart.config = alt.Undefined
     return below_each_other([chart], dark=dark, width=_FILE_WIDTH)
 

@@ -14,7 +14,7 @@ from pipeline.dashboard.queries.latency import Asked, Row
 from pipeline.dashboard.queries.scope import Scope
 from pipeline.dashboard.web.format import between, code
 from pipeline.dashboard.web.page_context import PageContext, choose, part, run, say_absent
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.table import table
 from pipeline.dashboard.web.pictures import latency_picture

@@ -10,7 +10,7 @@ from pipeline.dashboard.queries import latency, mongodb
 from pipeline.dashboard.queries.latency import Asked
 from pipeline.dashboard.web.format import between
 from pipeline.dashboard.web.page_context import PageContext, part, run
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.table import table
 from pipeline.dashboard.web.pictures import latency_picture

@@ -23,8 +23,8 @@ from pipeline.dashboard.web.page_context import (
     say_absent,
 )
 from pipeline.dashboard.web.parts.grid import Column
+from pipeline.dashboard.web.parts.lag_text import lag_in_words
 from pipeline.dashboard.web.parts.offsets_drawn import draw_offsets, link_commits
-from pipeline.dashboard.web.parts.standing import lag_in_words
 from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import number, pluralize
 

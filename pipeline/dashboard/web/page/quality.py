@@ -9,7 +9,7 @@ import streamlit as st
 from pipeline.dashboard.queries import quality
 from pipeline.dashboard.web.format import code, moment
 from pipeline.dashboard.web.page_context import PageContext, lake_place, run
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.table import table
 from pipeline.dashboard.web.pictures.quality_picture import in_words, quality_picture

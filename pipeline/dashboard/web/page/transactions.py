@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pipeline.analysis.rules.kafka.behind import less_markers
+from pipeline.analysis.rules.kafka.records_behind import less_markers
 from pipeline.dashboard.queries.progress import transactions
 from pipeline.dashboard.web.format import clock, code, moment
 from pipeline.dashboard.web.page_context import PageContext, link, part, run, say_absent

@@ -10,7 +10,7 @@ from pipeline.dashboard.queries.progress.groups import GroupSeen
 from pipeline.dashboard.queries.progress.shares import SharesSeen
 from pipeline.dashboard.web.format import plain, seen
 from pipeline.dashboard.web.page_context import go
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.pictures import group_picture, share_picture
 from pipeline.dashboard.web.pictures.picture import milliseconds
 from pipeline.dashboard.web.scripts.own import TOGETHER, follow_pointer

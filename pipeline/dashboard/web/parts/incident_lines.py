@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from pipeline.analysis.rules.kafka.behind import less_markers, less_others
+from pipeline.analysis.rules.kafka.records_behind import less_markers, less_others
 from pipeline.analysis.rules.model import STATE_WORDS
 from pipeline.dashboard.queries.overview.trends import Trend
 from pipeline.dashboard.web.format import between, moment, plain
 from pipeline.dashboard.web.page_context import draw_text
-from pipeline.dashboard.web.parts.drawn import is_dark
+from pipeline.dashboard.web.parts.draw_chart import is_dark
 from pipeline.dashboard.web.parts.incidents import COLOURS, ICONS, draw_links, draw_now, draw_people
 from pipeline.dashboard.web.parts.story import draw_lines
 from pipeline.dashboard.web.pictures.trend_picture import trend_picture

@@ -10,7 +10,7 @@ from pipeline.dashboard.queries.progress.offsets import Offsets
 from pipeline.dashboard.queries.scope import Scope, narrowed
 from pipeline.dashboard.web.format import plain, seen
 from pipeline.dashboard.web.page_context import fixed, go, link, look_at
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.pictures.offsets_picture import IN_TRANSACTION, OPEN, ZOOM, in_words, offsets_picture
 from pipeline.dashboard.web.scripts.own import leave_brushes_unread
 

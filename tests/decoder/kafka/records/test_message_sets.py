@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from decoder import Codec, Frame, FrameFlags
 from decoder.field_hash import FieldHash
 from decoder.kafka.bulk import KafkaBulk
-from decoder.kafka.facts.exchanges import record_batch_rows
-from decoder.kafka.facts.offsets import offset_events
+from decoder.kafka.extractors.exchanges import record_batch_rows
+from decoder.kafka.extractors.offsets import offset_events
 from decoder.kafka.records.message_sets import EXTENT
 from decoder.redact import redact
 from pipeline.capture.runs.one_capture import frames_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from decoder import Codec, Frame, FrameFlags
 from decoder.field_hash import FieldHash
-from decoder.kafka.facts.exchanges import record_batch_rows
-from decoder.kafka.facts.offsets import offset_events
+from decoder.kafka.extractors.exchanges import record_batch_rows
+from decoder.kafka.extractors.offsets import offset_events
 from decoder.kafka.kernel import bodies as kernel
 from decoder.redact import redact
 from tests.decoder.kafka.batches import CONTROL, batch, control, damaged, message, record, wrapper

@@ -13,9 +13,9 @@ from bson import Int64
 from decoder.model import FrameFlags
 from decoder.mongodb.codec.status import KNOWN_TEXTS
 from decoder.mongodb.errors import reply_errors
-from decoder.mongodb.facts import CommandFacts, Half, command_facts
+from decoder.mongodb.extractors import CommandFacts, Half, command_facts
 from decoder.mongodb.stream.peek import peek_request
-from decoder.mongodb.words import MongoDescriber
+from decoder.mongodb.summaries import MongoDescriber
 from tests.canaries import seen_in
 from tests.decoder.mongodb.build import (
     COMPRESSORS,

@@ -21,7 +21,7 @@ from pipeline.analysis.fit import schema_of, table_of
 from pipeline.analysis.incidents.incidents import judged
 from pipeline.analysis.incidents.report import CERTAIN
 from pipeline.analysis.pairing import exchanges
-from pipeline.analysis.rules.capture.words import INTERFACE
+from pipeline.analysis.rules.capture.texts import INTERFACE
 from pipeline.analysis.rules.case.entities import Known
 from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.safety.guard import noting

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.incidents.notes import as_noted, standings
+from pipeline.analysis.incidents.notes import as_noted, note_states
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
@@ -64,6 +64,6 @@ def test_notes_of_other_incidents_change_nothing() -> None:
 
 def test_texts_stand_with_the_newest_first() -> None:
     notes = [note("note", -3, text="second"), note("mute", -9, text="first"), note("resolve", -1)]
-    standing = standings(notes, NOW)["i"]
-    assert [row["text"] for row in standing.texts] == ["second", "first"]
-    assert standing.resolved_at == NOW - timedelta(minutes=1)
+    note_state = note_states(notes, NOW)["i"]
+    assert [row["text"] for row in note_state.texts] == ["second", "first"]
+    assert note_state.resolved_at == NOW - timedelta(minutes=1)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.episodes import collect_episodes
@@ -70,7 +70,7 @@ SYMPTOMS = [
     symptom(1, INTRODUCED, "shared-tx", "c", "other"),
     symptom(90, "fenced_producer", "shared-tx", "INVALID_PRODUCER_EPOCH"),
 ]
-ONE_CLUSTER = Facts(brokers={(f"b:{n}", "b:1"): Seen("b:1", 0, 1) for n in range(12)})
+ONE_CLUSTER = ClusterCatalog(brokers={(f"b:{n}", "b:1"): Seen("b:1", 0, 1) for n in range(12)})
 TRAFFIC = [
     Traffic("b:1", "b:1", "c", "h", 1, "Fetch", 3, 1000, 0, T0_US, T0_US, 500_000, "e"),
     Traffic("b:1", "b:1", "c", "h", 0, "Produce", 0, 1000, 0, T0_US, T0_US, 500, "e"),
@@ -188,7 +188,7 @@ def test_recurrences_of_several_hosts_at_one_time_are_one() -> None:
         for turn in range(4)
         for n in range(4)
     ]
-    (last,) = counted.last_of_each(collect_episodes(shown, Facts(), SETTINGS))
+    (last,) = counted.last_of_each(collect_episodes(shown, ClusterCatalog(), SETTINGS))
     assert (last.times, len(last.before)) == (4, 3)
     assert last.before[0] == (T0_US, T0_US + 3_000_000)
     assert counted.again(last) == " It came 3 times before, first at 12:00:00 UTC."
@@ -196,14 +196,14 @@ def test_recurrences_of_several_hosts_at_one_time_are_one() -> None:
 
 def test_a_member_that_asks_each_five_minutes_is_counted_by_its_connection() -> None:
     rows = [symptom(310 * n, "zombie_member", "g/c", "UNKNOWN_MEMBER_ID") for n in range(3)]
-    (one,) = collect_episodes([row._replace(client="h:1") for row in rows], Facts(), SETTINGS)
+    (one,) = collect_episodes([row._replace(client="h:1") for row in rows], ClusterCatalog(), SETTINGS)
     assert (one.times, one.run_us) == (3, 620_000_000)
-    ended = collect_episodes([row._replace(client=f"h:{n}") for n, row in enumerate(rows)], Facts(), SETTINGS)
+    ended = collect_episodes([row._replace(client=f"h:{n}") for n, row in enumerate(rows)], ClusterCatalog(), SETTINGS)
     assert [each.times for each in ended] == [1, 1, 1]
 
 
 def test_a_coordinator_that_moves_goes_on_with_the_episode() -> None:
-    facts = Facts(brokers={(server, "C"): Seen("C", 0, 1) for server in ("b:1", "b:2")})
+    facts = ClusterCatalog(brokers={(server, "C"): Seen("C", 0, 1) for server in ("b:1", "b:2")})
     shown = [symptom(n, "commit_rejected", "g/c", "ILLEGAL_GENERATION", server=f"b:{n % 2 + 1}") for n in range(6)]
     (one,) = collect_episodes(shown, facts, SETTINGS)
     assert (one.cluster, one.times, one.server, one.servers) == ("C", 6, "b:2", ("b:1", "b:2"))
@@ -220,7 +220,7 @@ def test_all_hosts_that_showed_it_at_the_time_are_named(found: Found) -> None:
 )
 def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, busiest: int) -> None:
     shown = [symptom(n * every, "fetch_session_churn", "canary", "opened") for n in range(310)]
-    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    episodes = {"fetch_session_churn": collect_episodes(shown, ClusterCatalog(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n * every, "canary") for n in range(310)]), episodes=episodes, ends=ENDS)
     (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert (found.severity, found.details["busiest"]) == (severity, busiest)
@@ -229,7 +229,7 @@ def test_fetch_sessions_are_costly_by_their_rate(every: float, severity: str, bu
 
 def test_a_client_that_gets_no_session_waits_for_the_brokers_cache() -> None:
     shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION) for n in range(12)]
-    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    episodes = {"fetch_session_churn": collect_episodes(shown, ClusterCatalog(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
     (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert "asked for a fetch session in vain" in found.summary
@@ -240,7 +240,7 @@ def test_a_client_that_gets_no_session_waits_for_the_brokers_cache() -> None:
 def test_a_broker_that_gives_nobody_a_session_may_keep_none(others: int, severity: str) -> None:
     shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION) for n in range(310)]
     shown += [symptom(n, "fetch_session_churn", "other", "opened") for n in range(others)]
-    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    episodes = {"fetch_session_churn": collect_episodes(shown, ClusterCatalog(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(310)]), episodes=episodes, ends=ENDS)
     (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert (found.severity, found.details["in_vain"]) == (severity, True)
@@ -248,7 +248,7 @@ def test_a_broker_that_gives_nobody_a_session_may_keep_none(others: int, severit
 
 def test_a_session_that_was_refused_once_is_not_why_others_are_opened() -> None:
     shown = [symptom(n, "fetch_session_churn", "canary", NO_SESSION if n == 5 else "opened") for n in range(12)]
-    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    episodes = {"fetch_session_churn": collect_episodes(shown, ClusterCatalog(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
     (found,) = FetchSessionChurn.detect(made, SETTINGS)
     assert "began a new fetch session" in found.summary
@@ -259,7 +259,7 @@ def test_a_client_that_churns_again_after_a_pause_is_told_by_its_last_time() -> 
         symptom(9000 * turn + n, "fetch_session_churn", "canary", "opened") for turn in range(2) for n in range(12)
     ]
     fetches = [fetch(9000 * turn + n, "canary") for turn in range(2) for n in range(12 + turn)]
-    episodes = {"fetch_session_churn": collect_episodes(shown, Facts(), SETTINGS)}
+    episodes = {"fetch_session_churn": collect_episodes(shown, ClusterCatalog(), SETTINGS)}
     (found,) = FetchSessionChurn.detect(replace(sources(exchanges=fetches), episodes=episodes, ends=ENDS), SETTINGS)
     assert (found.details["times"], found.details["recurrences"]) == (12, 1)
     assert "in 12 fetches" in found.summary
@@ -299,7 +299,9 @@ def test_a_topic_that_was_made_anew_twice_names_groups_that_stand_in_it() -> Non
         row(OFFSET_EVENTS, **made, group_id=group, exchange_id=group, ts=T0 + timedelta(microseconds=us))
         for group, us in (("old", 10), ("new", 300))
     ]
-    (found,) = TopicRecreated.detect(replace(sources(events=commits), facts=Facts(topics=lives), ends=ENDS), SETTINGS)
+    (found,) = TopicRecreated.detect(
+        replace(sources(events=commits), facts=ClusterCatalog(topics=lives), ends=ENDS), SETTINGS
+    )
     assert (found.rule, found.details["committed_since"]) == ("topic_recreated", ["new"])
     assert (found.details["recurrences"], found.details["first_of_all_us"]) == (1, T0_US + 50)
     assert "have not committed since" in found.advice

@@ -17,7 +17,7 @@ from rich.table import Table as Printed
 from pipeline.analysis.derive import derive, findings_of
 from pipeline.analysis.fit import fit
 from pipeline.analysis.rules.kafka.progress.burrow import BurrowState
-from pipeline.analysis.rules.kafka.progress.judging import judge
+from pipeline.analysis.rules.kafka.progress.evaluate import judge
 from pipeline.analysis.rules.kafka.progress.lagging import burrow_partition, group_points, points_of
 from pipeline.analysis.rules.kafka.progress.track import Point
 from pipeline.analysis.rules.rule import all_rules

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.codes.mongodb.table import MONGODB
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.episodes import collect_episodes
@@ -155,7 +155,7 @@ def played(rows: list[Row], exchanges: Sequence[Row] = ()) -> list[Finding]:
     made = sources(commands=rows, gaps=[row(GAPS, connection_id="lossy")], exchanges=exchanges)
     made = replace(made, ends=commands.ends(made.tables))
     episodes: dict[str, list[Episode]] = {}
-    for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), Facts(), SETTINGS):
+    for episode in collect_episodes(commands.command_symptoms(made.tables, SETTINGS), ClusterCatalog(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(made, episodes=episodes)
     rules = (MongoSlowCommand, MongoCommandFailed, MongoRetryStorm, MongoCursorLeak)

@@ -12,8 +12,8 @@ import pytest
 
 from pipeline.analysis import derive as derivations
 from pipeline.analysis import pairing
-from pipeline.analysis.holders import fetch_sessions, transactions
 from pipeline.analysis.incidents import incidents, report
+from pipeline.analysis.ownership import fetch_sessions, transactions
 from pipeline.analysis.rules import rule, run
 from pipeline.analysis.rules.kafka import groundwork
 from pipeline.analysis.safety import guard

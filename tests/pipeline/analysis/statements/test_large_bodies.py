@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from decoder.fields import parsed
-from decoder.kafka.facts.exchanges import cluster_addresses, cluster_id, topic_ids
-from pipeline.analysis.facts import Fact, Facts
+from decoder.kafka.extractors.exchanges import cluster_addresses, cluster_id, topic_ids
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.analysis.statements.exchanges import KafkaStatements, placed
 from pipeline.tables import EXCHANGES_WITH_BODIES, STATE_EVENTS
 from tests.pipeline.rows import T0, arrow, row
@@ -86,6 +86,6 @@ def test_a_large_body_that_is_no_json_states_nothing() -> None:
 def test_rows_without_a_server_have_no_cluster() -> None:
     times = [T0, T0, T0 + timedelta(days=1)]
     rows = [row(STATE_EVENTS, server=server, ts=ts, topic="t") for server in ("10.0.0.9:9092", None) for ts in times]
-    facts = Facts().merged([Fact("10.0.0.9:9092", "c", None, None, 0, 2**60)])
+    facts = ClusterCatalog().merged([Fact("10.0.0.9:9092", "c", None, None, 0, 2**60)])
     assert placed(arrow(STATE_EVENTS, rows), facts).column("cluster").to_pylist() == ["c"] * 3 + [None] * 3
     assert placed(arrow(STATE_EVENTS), facts).num_rows == 0

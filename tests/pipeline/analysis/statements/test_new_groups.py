@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.analysis.holders.assignments import assignments
+from pipeline.analysis.ownership.assignments import assignments
 from pipeline.analysis.safety.guard import TooMuchToJudge
 from pipeline.analysis.statements.new_groups import MOST_OF_A_MEMBER, SHARE, STREAMS, check_size, group_statements
 from pipeline.config.settings import StreamSettings

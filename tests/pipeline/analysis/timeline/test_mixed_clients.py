@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.derive import Derived, Gathered, derive_from, findings_of
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.rules.kafka.progress.points import group_points
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.tables import Tables
@@ -76,7 +76,7 @@ def _derived(held_from: int | None) -> Derived:
         for now in range(0, SECONDS, 3)
     ]  # fmt: skip
     nothing = {name: arrow(table) for name, table in _EMPTY.items()}
-    found = Gathered(events=events, states=arrow(STATE_EVENTS, named), facts=Facts(), **nothing)
+    found = Gathered(events=events, states=arrow(STATE_EVENTS, named), facts=ClusterCatalog(), **nothing)
     return derive_from(found, StreamSettings())
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from pipeline.capture.packets.packet import CaptureError
-from pipeline.commands.open.apart import Apart
 from pipeline.commands.open.app import Walk
+from pipeline.commands.open.background import Apart
 from pipeline.commands.open.growing import Growing
-from pipeline.commands.open.rooms import Rooms
+from pipeline.commands.open.screens import Rooms
 from pipeline.commands.open.source import Reading, judge_into, opened
 from pipeline.config.settings import Settings
 from pipeline.dashboard.queries.scope import ask

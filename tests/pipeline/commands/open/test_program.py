@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from pipeline.commands.open.app import KEYS, Help, Room, Walk
-from pipeline.commands.open.rooms import Rooms
+from pipeline.commands.open.screens import Rooms
 from pipeline.commands.open.source import Source
 from pipeline.dashboard.queries.scope import ask
 from pipeline.dashboard.sql import connect_tables

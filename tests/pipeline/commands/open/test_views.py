@@ -13,7 +13,7 @@ from pipeline.analysis.incidents.story import lines_of
 from pipeline.commands.incidents import incident_sentences
 from pipeline.commands.open.message_views import bytes_view, clock_of
 from pipeline.commands.open.progress_views import Event, event_rows, folded
-from pipeline.commands.open.rooms import Rooms
+from pipeline.commands.open.screens import Rooms
 from pipeline.commands.open.source import Reading, open_source
 from pipeline.commands.open.view import (
     Bytes,
@@ -32,7 +32,7 @@ from pipeline.dashboard.queries.overview.incidents import incidents
 from pipeline.dashboard.queries.progress.groups import Group
 from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import UnreadableError, ask_rows
-from pipeline.dashboard.queries.traffic.searching import Search
+from pipeline.dashboard.queries.traffic.exchange_search import Search
 from pipeline.errors import UserError
 from tests.paths import CAPTURES, ROOT
 from tests.pipeline.commands.open.walks import leading, opened, rows_of, shown, walk

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeline.commands.open.layout import drawn
-from pipeline.commands.open.rooms import Rooms
+from pipeline.commands.open.screens import Rooms
 from pipeline.commands.open.source import Reading, Source, open_source
 from pipeline.commands.open.view import Row, Target, View
 from pipeline.config.settings import Settings

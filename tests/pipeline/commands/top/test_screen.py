@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.style import Style
 
-from pipeline.analysis.standing.groups import GroupNow
-from pipeline.analysis.standing.traffic import ApiNow, ClientNow, TrafficNow
-from pipeline.analysis.standing.window import Window
+from pipeline.analysis.live_metrics.groups import GroupNow
+from pipeline.analysis.live_metrics.traffic import ApiNow, ClientNow, TrafficNow
+from pipeline.analysis.live_metrics.window import Window
 from pipeline.commands.top.amounts import amount, history, latency, rate, span, trend, volume
 from pipeline.commands.top.screen import KEYS, Shown, shares
 from pipeline.commands.top.sort import Order, Sort

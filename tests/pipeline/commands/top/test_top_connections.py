@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.analysis.standing.connections import EndNow, ends_now
-from pipeline.analysis.standing.window import Window
+from pipeline.analysis.live_metrics.connections import EndNow, ends_now
+from pipeline.analysis.live_metrics.window import Window
 from pipeline.cli import app
 from pipeline.tables import CONNECTIONS
 from tests.captures.connections.record import HERE

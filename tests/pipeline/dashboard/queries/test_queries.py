@@ -15,8 +15,8 @@ from pipeline.dashboard.queries.overview import findings
 from pipeline.dashboard.queries.progress import partitions, transactions
 from pipeline.dashboard.queries.progress.partitions import Place
 from pipeline.dashboard.queries.scope import BUCKETS, Extent, NotThereYetError, Scope, ask_rows, extent
-from pipeline.dashboard.queries.traffic import exchanges, searching
-from pipeline.dashboard.queries.traffic.searching import Search
+from pipeline.dashboard.queries.traffic import exchange_search, exchanges
+from pipeline.dashboard.queries.traffic.exchange_search import Search
 from pipeline.dashboard.sql import connect
 from pipeline.errors import UserError
 from pipeline.tables import (
@@ -75,7 +75,7 @@ def test_a_bucket_is_a_part_of_the_span() -> None:
 def test_values_are_bound_and_never_read_as_sql(lake: duckdb.DuckDBPyConnection) -> None:
     name = "x' OR 1 = 1 --"
     assert ask_rows(lake, "SELECT $name AS name", name=name) == [{"name": name}]
-    assert searching.search(lake, DAY, Search(client_id=name)).rows == []
+    assert exchange_search.search(lake, DAY, Search(client_id=name)).rows == []
 
 
 def test_findings_that_are_open_come_first_by_severity(lake: duckdb.DuckDBPyConnection) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.config.settings import StreamSettings
-from pipeline.dashboard.web.parts.tcp_words import tcp_in_words
+from pipeline.dashboard.web.parts.tcp_text import tcp_in_words
 from pipeline.embedded.diagnosis import diagnose
 from pipeline.embedded.inputs import read_inputs
 from pipeline.embedded.lake import write_lake

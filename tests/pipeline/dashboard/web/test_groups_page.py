@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.standing.groups import GroupNow
+from pipeline.analysis.live_metrics.groups import GroupNow
 from pipeline.dashboard.queries.progress.all_groups import state_of
 from tests.pipeline.dashboard.web.apps import frames, row_links, text_of
 from tests.pipeline.lakes import diagnosed_lake

@@ -13,7 +13,7 @@ from pipeline.dashboard.queries.overview.findings import counts, findings
 from pipeline.dashboard.queries.overview.health import Health, health
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident, incident_counts, incidents
 from pipeline.dashboard.queries.scope import Scope, extent
-from pipeline.dashboard.queries.traffic.searching import Search, search
+from pipeline.dashboard.queries.traffic.exchange_search import Search, search
 from pipeline.dashboard.sql import connect
 from tests.pipeline.dashboard.web.apps import PAGES, text_of
 from tests.pipeline.lakes import diagnosed_lake

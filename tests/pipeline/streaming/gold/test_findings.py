@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.names import known_facts
+from pipeline.analysis.catalog_tables import known_facts
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.gold import findings
 from pipeline.streaming.storage.lake import Lake

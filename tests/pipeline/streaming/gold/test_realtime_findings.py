@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.derive import Gathered, derive, findings_of
-from pipeline.analysis.facts import Facts
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.rules.run import Found, finding_rows
 from pipeline.config.settings import StreamSettings
@@ -43,7 +43,7 @@ def landed() -> Landed:
 @cache
 def batches() -> tuple[Gathered, ...]:
     """What the batches of a job write to silver."""
-    frames, facts = decoded(landed().frames).select(HALF_COLUMNS), Facts()
+    frames, facts = decoded(landed().frames).select(HALF_COLUMNS), ClusterCatalog()
     waiting, found = frames.slice(0, 0), []
     size = -(-frames.num_rows // PIECES)
     for number in range(PIECES):

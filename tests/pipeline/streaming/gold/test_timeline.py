@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.streaming.gold.timeline import refresh_timeline, windows
 from pipeline.streaming.storage.lake import Lake, read_table
 from pipeline.streaming.storage.lake_io import FEW_ROWS, LakeIO
@@ -164,7 +164,7 @@ def lines(
 ) -> dict[str, list[Any]]:
     """The timeline of each scenario, all refreshed at once."""
     lake = new_lake(spark, tmp_path_factory.mktemp("lake"))
-    facts = Facts()
+    facts = ClusterCatalog()
     for name, (events, states, batches) in SCENARIOS.items():
         put(lake, OFFSET_EVENTS, moved(events, name))
         put(lake, STATE_EVENTS, moved(states, name))
@@ -285,11 +285,11 @@ def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_
         put(lake, OFFSET_EVENTS, of_hour)
         put(lake, STATE_EVENTS, [beats[number]])
         put(lake, RECORD_BATCHES, markers if number == 2 else [])
-        refresh_timeline(LakeIO(spark, lake, few), Facts(), us(begins[number]), WEEK)
+        refresh_timeline(LakeIO(spark, lake, few), ClusterCatalog(), us(begins[number]), WEEK)
     put(whole, OFFSET_EVENTS, [e for of_hour in events for e in of_hour])
     put(whole, STATE_EVENTS, beats)
     put(whole, RECORD_BATCHES, markers)
-    refresh_timeline(LakeIO(spark, whole, few), Facts(), us(0), WEEK)
+    refresh_timeline(LakeIO(spark, whole, few), ClusterCatalog(), us(0), WEEK)
     assert content(spark, lake) == content(spark, whole)
     last = content(spark, lake)[-1]
     assert (last.committed_offset, last.high_watermark, last.lag) == (12, 13, 0)
@@ -299,13 +299,13 @@ def test_hours_one_by_one_give_the_same_as_all_at_once(spark: SparkSession, tmp_
     assert noted_hours(spark, lake) == {hours[1], hours[2]}
     for place, since in ((lake, second), (whole, 0)):
         put(place, OFFSET_EVENTS, [produced(second + 0.5, 12, 14)])
-        refresh_timeline(LakeIO(spark, place, few), Facts(), us(since), WEEK)
+        refresh_timeline(LakeIO(spark, place, few), ClusterCatalog(), us(since), WEEK)
     assert noted_hours(spark, lake) == {hours[1]}, "what was known in the third hour is another now"
-    refresh_timeline(LakeIO(spark, lake, few), Facts(), us(third), WEEK)
+    refresh_timeline(LakeIO(spark, lake, few), ClusterCatalog(), us(third), WEEK)
     assert content(spark, lake) == content(spark, whole)
     assert noted_hours(spark, lake) == {hours[1], hours[2]}
     DeltaTable.forPath(spark, lake.path(OFFSET_TIMELINE)).delete(F.col("ts") < F.lit(hours[2]))
-    refresh_timeline(LakeIO(spark, lake, few), Facts(), us(third), WEEK)
+    refresh_timeline(LakeIO(spark, lake, few), ClusterCatalog(), us(third), WEEK)
     of_third = [r for r in content(spark, whole) if r.ts >= hours[2].replace(tzinfo=None)]
     assert content(spark, lake) == of_third, "earlier hours were read again"
 
@@ -325,8 +325,8 @@ def test_windows_amid_an_hour_give_the_same_as_all_at_once(spark: SparkSession, 
         put(lake, OFFSET_EVENTS, events)
         put(lake, RECORD_BATCHES, markers)
         put(lake, STATE_EVENTS, states)
-    refresh_timeline(LakeIO(spark, whole), Facts(), us(0), WEEK)
-    refresh_timeline(LakeIO(spark, cut, few), Facts(), us(0), WEEK, rows_at_once=16)
+    refresh_timeline(LakeIO(spark, whole), ClusterCatalog(), us(0), WEEK)
+    refresh_timeline(LakeIO(spark, cut, few), ClusterCatalog(), us(0), WEEK, rows_at_once=16)
     assert content(spark, cut) == content(spark, whole)
     assert {r.group_id for r in content(spark, cut) if r.kind == "fetched"} == {"g"}, "also before the beat"
     assert any(r.lag_seconds and r.lag and r.lag < 24 for r in content(spark, whole))
@@ -348,12 +348,12 @@ def test_an_hour_knows_what_is_stated_until_five_minutes_after_it(
         fetched(end - 8, 0, 5, 5, client="10.0.0.7:1", client_id="later"),
     ]
     put(lake, OFFSET_EVENTS, [*events, produced(end - 7, 5, 6)])
-    refresh_timeline(LakeIO(spark, lake, few), Facts(), us(end - 10), WEEK)
+    refresh_timeline(LakeIO(spark, lake, few), ClusterCatalog(), us(end - 10), WEEK)
     assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("", None), ("g", 1), ("", None), ("", None)]
 
     put(lake, STATE_EVENTS, [beat(end + 299), beat(end + 301, client_id="later", client="10.0.0.7:2")])
     put(lake, RECORD_BATCHES, [marker(end + 299, 4)])
-    refresh_timeline(LakeIO(spark, lake, few), Facts(), us(end + 299), WEEK)
+    refresh_timeline(LakeIO(spark, lake, few), ClusterCatalog(), us(end + 299), WEEK)
     assert [(r.group_id, r.lag) for r in content(spark, lake)] == [("g", None), ("g", 0), ("", None), ("", None)]
 
 
@@ -363,7 +363,7 @@ def test_a_request_names_its_clients_group_for_six_hours_more(spark: SparkSessio
     hour = 3600.0
     put(lake, STATE_EVENTS, [beat(hour / 2)])
     put(lake, OFFSET_EVENTS, [fetched(n * hour + 600, n, n + 1, n + 1) for n in (-1, 0, 1, 6, 7)])
-    refresh_timeline(LakeIO(spark, lake, few), Facts(), us(-hour), WEEK)
+    refresh_timeline(LakeIO(spark, lake, few), ClusterCatalog(), us(-hour), WEEK)
     assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]
-    refresh_timeline(LakeIO(spark, lake, few), Facts(), us(6 * hour + 600), WEEK)
+    refresh_timeline(LakeIO(spark, lake, few), ClusterCatalog(), us(6 * hour + 600), WEEK)
     assert [r.group_id for r in content(spark, lake)] == ["", "g", "g", "g", ""]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.tables import Tables
 from pipeline.streaming.gold.clients import refresh_clients
 from pipeline.streaming.gold.minutes import refresh_latency, refresh_mongo_minutes
@@ -26,7 +26,7 @@ NOTHING: Any = None
 REFRESHES: dict[str, tuple[Callable[[LakeIO], object], Table]] = {
     "latency": (lambda rows: refresh_latency(rows, 0), API_LATENCY),
     "mongodb": (lambda rows: refresh_mongo_minutes(rows, 0), MONGO_MINUTES),
-    "clients": (lambda rows: refresh_clients(rows, Facts(), 0), CLIENTS),
+    "clients": (lambda rows: refresh_clients(rows, ClusterCatalog(), 0), CLIENTS),
 }
 
 

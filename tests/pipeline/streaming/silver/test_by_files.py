@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.fit import fit
 from pipeline.analysis.pairing import completed, exchanges
 from pipeline.capture.runs.reading import read_capture
@@ -171,7 +171,7 @@ def test_a_task_gives_the_same_in_pieces_and_leaves_halves_in_files(
 
     def run(folder: str) -> BundleFiles:
         lake = Lake.at(tmp_path / folder)
-        return BundleFiles(lake, derived([paths], lake, Facts(), settings, _Failures(), 0))
+        return BundleFiles(lake, derived([paths], lake, ClusterCatalog(), settings, _Failures(), 0))
 
     at_once = run("at-once")
     assert at_once.written(EXCHANGES).rows == completed(whole).num_rows

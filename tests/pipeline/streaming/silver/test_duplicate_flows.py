@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.analysis.copies.copies import copies
+from pipeline.analysis.duplicates.duplicate_flows import copies
 from pipeline.analysis.fit import schema_of
 from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings

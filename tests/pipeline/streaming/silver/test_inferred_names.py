@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
 from pipeline.streaming.silver.cluster_catalog import load_facts, rename_earlier, save_facts
@@ -31,7 +31,7 @@ def test_the_stream_infers_names(spark: SparkSession, tmp_path: Path, local_row_
 
     rows = LakeIO(spark, Lake.at(lake))
     before = load_facts(rows)
-    after = Facts(
+    after = ClusterCatalog(
         before.brokers, {key: Seen("works", seen.first_us, seen.last_us) for key, seen in before.topics.items()}
     )
     rename_earlier(rows, after, before)

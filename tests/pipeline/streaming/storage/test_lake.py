@@ -8,7 +8,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.facts import Fact, Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.batches import record_progress
 from pipeline.streaming.silver.cluster_catalog import load_facts, save_facts
@@ -55,12 +55,12 @@ def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Pat
         Fact("10.0.0.1:9092", "C", "first", "orders", 10, 20),
         Fact("10.0.0.1:9092", "C", "second", "orders", 25, 30),
     ]
-    facts = Facts().merged(statements)
+    facts = ClusterCatalog().merged(statements)
     save_facts(LakeIO(spark, lake), facts, load_facts(LakeIO(spark, lake)))
     assert load_facts(LakeIO(spark, lake)) == facts
-    assert load_facts(LakeIO(spark, other)) == Facts()
+    assert load_facts(LakeIO(spark, other)) == ClusterCatalog()
 
     DeltaTable.forPath(spark, lake.path(BROKERS)).delete()  # as somebody else would: the tables are read again
-    assert load_facts(LakeIO(spark, lake)) == Facts({}, facts.topics)
+    assert load_facts(LakeIO(spark, lake)) == ClusterCatalog({}, facts.topics)
     DeltaTable.forPath(spark, lake.path(TOPICS)).delete("topic_id = 'first'")
-    assert load_facts(LakeIO(spark, lake)) == Facts({}, {("C", "second"): facts.topics["C", "second"]})
+    assert load_facts(LakeIO(spark, lake)) == ClusterCatalog({}, {("C", "second"): facts.topics["C", "second"]})

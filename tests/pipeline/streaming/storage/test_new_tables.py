@@ -117,7 +117,7 @@ def test_rows_since_a_time_are_replaced(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_news_are_read_from_where_they_were_noted(spark: SparkSession, tmp_path: Path) -> None:
-    from pipeline.analysis.news import of_all  # noqa: PLC0415
+    from pipeline.analysis.changes import of_all  # noqa: PLC0415
     from pipeline.streaming.storage.change_log import note_all, note_news, read_news  # noqa: PLC0415
 
     lake = Lake.at(tmp_path)

@@ -12,8 +12,8 @@ import orjson
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row, Tables, address, numbers
 from pipeline.humanize import clock, pluralize, some
 

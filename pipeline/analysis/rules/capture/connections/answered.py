@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.capture.connections.instead import Connected
+from pipeline.analysis.rules.capture.connections.fallback import Connected
 from pipeline.analysis.rules.capture.connections.shapes import Seen
 from pipeline.analysis.rules.model import Sources
 from pipeline.analysis.tables import ADDRESS, numbers

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections.limits import is_cut
 from pipeline.analysis.rules.capture.connections.opening import FLOOD as FLOOD_SYNS
 from pipeline.analysis.rules.capture.connections.shapes import (

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections import one_host
 from pipeline.analysis.rules.capture.connections.shapes import (
     MOST_SHOWN,
@@ -17,8 +17,8 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     times_of,
 )
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.humanize import clock, pluralize, seconds, some
 

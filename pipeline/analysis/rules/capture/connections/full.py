@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS, Row
 from pipeline.humanize import clock, pluralize, seconds
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, times_of
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.humanize import brief, clock, pluralize, seconds, some

@@ -17,8 +17,8 @@ from pipeline.analysis.rules.capture.connections.advertised import (
 )
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import Row, Tables, address
 from pipeline.humanize import clock, pluralize, some
 

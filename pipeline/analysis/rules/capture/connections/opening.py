@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections.other_address import at_other_address
 from pipeline.analysis.rules.capture.connections.other_family import by_other_family
 from pipeline.analysis.rules.capture.connections.shapes import (
@@ -19,8 +19,8 @@ from pipeline.analysis.rules.capture.connections.shapes import (
     times_of,
 )
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
-from pipeline.analysis.rules.coming_again import apart, earlier
 from pipeline.analysis.rules.model import Sources
+from pipeline.analysis.rules.recurrence import apart, earlier
 from pipeline.analysis.tables import ADDRESS
 from pipeline.humanize import clock, pluralize, seconds, some
 

@@ -12,9 +12,9 @@ import heapq
 from collections.abc import Sequence
 from typing import Final
 
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections.answered import answered
-from pipeline.analysis.rules.capture.connections.instead import LATE_US, Instead, sooner_than_chance
+from pipeline.analysis.rules.capture.connections.fallback import LATE_US, Instead, sooner_than_chance
 from pipeline.analysis.rules.capture.connections.other_family import answers_not, attempts, details_of
 from pipeline.analysis.rules.capture.connections.shapes import Seen, Trouble, number_of, times_of
 from pipeline.analysis.rules.model import Sources

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections.answered import answered
-from pipeline.analysis.rules.capture.connections.instead import LATE_US, Instead, instead
+from pipeline.analysis.rules.capture.connections.fallback import LATE_US, Instead, instead
 from pipeline.analysis.rules.capture.connections.shapes import (
     MOST_SHOWN,
     Seen,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from pipeline.analysis.lives import Life, all_lives, once
+from pipeline.analysis.connection_ends import Life, all_lives, once
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.tables import ADDRESS, Row

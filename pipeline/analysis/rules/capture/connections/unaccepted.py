@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.lives import Life
+from pipeline.analysis.connection_ends import Life
 from pipeline.analysis.rules.capture.connections.shapes import MOST_SHOWN, Seen, Trouble, number_of
 from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThresholds
 from pipeline.analysis.rules.model import Sources

@@ -20,13 +20,13 @@ from pipeline.analysis.claims.kafka.brokers import LATENCY_OUTLIER
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, never, not_why, own_clients
-from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.kafka.links import SLOWED
 from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
 from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.recurrence import moments
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables

@@ -20,13 +20,13 @@ from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER, TOPIC
 from pipeline.analysis.rules.case.texts import STANDS
-from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.brokers.outages import BY, Attempt, Outage, Wave, finding, lasting_waves
 from pipeline.analysis.rules.kafka.links import SLOWED, STANDSTILL
 from pipeline.analysis.rules.kafka.refused_apis import refused_requests
 from pipeline.analysis.rules.kafka.thresholds import UNAVAILABLE_REFUSALS, UNAVAILABLE_SECONDS
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.recurrence import last_of_each
 from pipeline.analysis.rules.rule import OF_CLUSTER, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import Tables, numbers

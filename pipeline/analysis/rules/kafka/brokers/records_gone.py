@@ -19,12 +19,12 @@ from pipeline.analysis.claims.kafka.processes import RECORDS_GONE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import host_of, who
 from pipeline.analysis.rules.kafka.brokers.shorter import shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import host_of, who
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Row, Tables

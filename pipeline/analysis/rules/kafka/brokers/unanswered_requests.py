@@ -14,7 +14,6 @@ from pipeline.analysis.rules.capture.connections.thresholds import ConnectionThr
 from pipeline.analysis.rules.capture.other_protocol import IS_SILENT
 from pipeline.analysis.rules.case.entities import CLIENT, SERVER
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, never, not_why, own_clients
-from pipeline.analysis.rules.coming_again import moments
 from pipeline.analysis.rules.counted import clients, finding, last_of_each
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.links import RESENT
@@ -22,6 +21,7 @@ from pipeline.analysis.rules.kafka.member_texts import SLOW_BROKER
 from pipeline.analysis.rules.kafka.symptoms import LEFT_BEHIND, WAITING_APIS
 from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.recurrence import moments
 from pipeline.analysis.rules.rule import OF_SERVER, Link, Rule
 from pipeline.analysis.rules.thresholds import UNANSWERED_TIMES, Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row, Tables

@@ -13,7 +13,7 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import error_name
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.rules.episode import Episode
-from pipeline.analysis.rules.people import host_of, who
+from pipeline.analysis.rules.format import host_of, who
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, first_of, seconds
 

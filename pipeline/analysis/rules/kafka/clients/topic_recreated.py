@@ -12,11 +12,11 @@ from pipeline.analysis.rules.budget import budget_of
 from pipeline.analysis.rules.case.case import Case, arg
 from pipeline.analysis.rules.case.entities import TOPIC
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, topics
-from pipeline.analysis.rules.coming_again import earlier
 from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.once_over import OffsetRule
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import Tables

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from decoder.fields import integer, items, parsed
 from decoder.kafka.apis import ApiKey, KafkaError
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
 
@@ -42,7 +42,7 @@ class Traffic:
     evidence: str
 
 
-def collect_traffic(tables: Tables, facts: Facts) -> list[Traffic]:
+def collect_traffic(tables: Tables, facts: ClusterCatalog) -> list[Traffic]:
     """The Kafka traffic, in a fixed order."""
     rows = tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, api_key, api_name, api_version,
@@ -91,7 +91,7 @@ def fetches_during(tables: Tables, episodes: Sequence[Episode]) -> dict[Episode,
     return {episode: between(episode) for episode in episodes}
 
 
-def newest_versions(tables: Tables, facts: Facts) -> dict[str, dict[int, int]]:
+def newest_versions(tables: Tables, facts: ClusterCatalog) -> dict[str, dict[int, int]]:
     """By cluster and api key the newest version that a broker of it offers, as answers to ApiVersions state."""
     answers = tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, response_body, max(epoch_us(ts)) AS last_us

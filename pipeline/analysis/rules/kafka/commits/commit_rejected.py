@@ -20,11 +20,11 @@ from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, advised
 from pipeline.analysis.rules.counted import CountedRule, clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.kafka.by_code import by_code
 from pipeline.analysis.rules.kafka.links import STANDSTILL
 from pipeline.analysis.rules.kafka.refusal_texts import fix, now
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import Counting, Link
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import Tables

@@ -27,12 +27,12 @@ from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.case.case import Case, arg
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, names_of_each
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import times
 from pipeline.analysis.rules.kafka.links import BEHIND, STALE_OFFSET
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM
 from pipeline.analysis.rules.model import Finding, Sources, State, Who
-from pipeline.analysis.rules.people import times
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds
 from pipeline.analysis.tables import Row

@@ -8,7 +8,7 @@ from typing import Any
 
 from decoder.fields import Json, integer, items, natural, parsed, text
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
 
 ENTERS, LEAVES = "enters", "leaves"
@@ -61,7 +61,7 @@ class Step:
     reason: str | None = None
 
 
-def steps(tables: Tables, facts: Facts) -> Iterator[Step]:
+def steps(tables: Tables, facts: ClusterCatalog) -> Iterator[Step]:
     """All that were accepted, in the order of time."""
     for row in tables.each(_QUERY):
         request, response = parsed(row.request_body), parsed(row.response_body)

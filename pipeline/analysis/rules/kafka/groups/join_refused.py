@@ -24,13 +24,13 @@ from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import times, who
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.kafka.thresholds import JOIN_REFUSED_SECONDS
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.people import times, who
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.coming_again import last_of_each
+from pipeline.analysis.rules.format import times, who
 from pipeline.analysis.rules.kafka.groups.coming_and_going import LEAVES, Step
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.people import times, who
+from pipeline.analysis.rules.recurrence import last_of_each
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, some
 

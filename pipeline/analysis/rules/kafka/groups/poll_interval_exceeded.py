@@ -13,11 +13,11 @@ from pipeline.analysis.claims.kafka.members import POLL_INTERVAL_EXCEEDED
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import times, who
 from pipeline.analysis.rules.kafka.groups.poll_limits import Held, Left, bouts, exceeded, is_over
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.people import times, who
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.humanize import clock, pluralize, seconds, some

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
+from pipeline.analysis.rules.format import host_of, who
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.people import host_of, who
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import Row
 from pipeline.humanize import clock, pluralize

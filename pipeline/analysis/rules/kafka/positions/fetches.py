@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 
+from pipeline.analysis.rules.format import host_of
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
-from pipeline.analysis.rules.people import host_of
 from pipeline.analysis.tables import Row
 
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.kafka.behind import Behind
-from pipeline.analysis.rules.kafka.positions import loop_words as words
+from pipeline.analysis.rules.kafka.positions import loop_texts as words
 from pipeline.analysis.rules.kafka.positions.fetches import (
     Commits,
     Entries,
@@ -35,6 +34,7 @@ from pipeline.analysis.rules.kafka.positions.fetches import (
 from pipeline.analysis.rules.kafka.progress.points import markers_of
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_us, usual_us
 from pipeline.analysis.rules.kafka.progress.track import STALLED
+from pipeline.analysis.rules.kafka.records_behind import Behind
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.tables import Row, Tables
 

@@ -20,13 +20,13 @@ from pipeline.analysis.claims.kafka.commits import OFFSET_RESET
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import LOSES
-from pipeline.analysis.rules.coming_again import Span, apart, earlier
 from pipeline.analysis.rules.kafka.links import BEHIND
 from pipeline.analysis.rules.kafka.positions import beyond_end, lost_commits
-from pipeline.analysis.rules.kafka.positions import reset_words as words
+from pipeline.analysis.rules.kafka.positions import reset_texts as words
 from pipeline.analysis.rules.kafka.positions.resets import BEYOND, SHORTER, Reset, reset_of
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources, State
+from pipeline.analysis.rules.recurrence import Span, apart, earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from pipeline.analysis.rules.model import Finding, Sources, State
 from pipeline.analysis.tables import Row
 

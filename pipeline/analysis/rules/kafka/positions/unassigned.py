@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.format import who
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
 from pipeline.analysis.rules.kafka.positions.unseen import unseen
 from pipeline.analysis.rules.kafka.progress.track import DROPPED
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
 
 if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds

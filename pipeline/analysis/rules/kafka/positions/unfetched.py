@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.format import who
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
 from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_us
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, STOPPED
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
 
 if TYPE_CHECKING:
     from pipeline.analysis.rules.kafka.progress.thresholds import ProgressThresholds

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from decoder.fields import integers, items, parsed, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import error_name
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.format import who
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
 from pipeline.analysis.rules.kafka.positions.shown import COMMITS_OF_ANY, shown
 from pipeline.analysis.rules.kafka.positions.whole_groups import of_whole_groups
@@ -25,7 +26,6 @@ from pipeline.analysis.rules.kafka.progress.rhythm import gaps_us, usual_us
 from pipeline.analysis.rules.kafka.progress.track import DROPPED, REWOUND, STOPPED
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import Row, Tables, numbers
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.format import who
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from pipeline.analysis.rules.kafka.positions.reports import finding_of
 from pipeline.analysis.rules.kafka.positions.unfetched import written_since
 from pipeline.analysis.rules.kafka.progress.points import lives_of
 from pipeline.analysis.rules.kafka.progress.track import DROPPED
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import ADDRESS
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.format import who
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from pipeline.analysis.rules.kafka.positions.reports import Place, finding_of
 from pipeline.analysis.rules.kafka.progress.track import STOPPED
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.tables import Row, Tables, numbers
 from pipeline.humanize import some
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from decoder.fields import natural, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
+from pipeline.analysis.rules.format import host_of
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.rules.people import host_of
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, Row, Tables, numbers
 
 _PUT_OUT = numbers(

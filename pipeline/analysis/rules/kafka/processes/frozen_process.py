@@ -12,11 +12,11 @@ from pipeline.analysis.claims.kafka.processes import FROZEN_PROCESS
 from pipeline.analysis.rules.case.case import Case, arg, begun
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, WHY_IS_NOT, Texts, advised, groups
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import host_of, who
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.kafka.processes.frozen import Halt, halts, may_be
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import host_of, who
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.humanize import clock, pluralize, seconds

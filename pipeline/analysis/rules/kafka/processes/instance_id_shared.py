@@ -18,17 +18,17 @@ from decoder.fields import Json, integer, items, parsed, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.errors import NO_ERROR, error_name
 from pipeline.analysis.claims.kafka.processes import INSTANCE_ID_SHARED
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, groups
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import host_of, times
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
 from pipeline.analysis.rules.kafka.thresholds import JOIN_REFUSED_SECONDS, ZOMBIE_TIMES
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources
-from pipeline.analysis.rules.people import host_of, times
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, Row, Tables, numbers
@@ -208,7 +208,7 @@ Instance = tuple[str, str, str]
 """Cluster, group, instance id."""
 
 
-def uses(tables: Tables, facts: Facts) -> dict[Instance, list[Use]]:
+def uses(tables: Tables, facts: ClusterCatalog) -> dict[Instance, list[Use]]:
     """All requests in the name of each instance id, in the order of time."""
     found: defaultdict[Instance, list[Use]] = defaultdict(list)
     of_member: dict[tuple[str, str], str] = {}

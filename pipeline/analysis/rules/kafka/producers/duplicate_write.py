@@ -19,9 +19,9 @@ from decoder.kafka.apis import KafkaError
 from pipeline.analysis.claims.kafka.producers import DUPLICATE_WRITE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES
-from pipeline.analysis.rules.coming_again import last_of_each
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
+from pipeline.analysis.rules.recurrence import last_of_each
 from pipeline.analysis.rules.rule import OF_CLIENT, Rule
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables

@@ -17,9 +17,9 @@ from pipeline.analysis.rules.case.entities import CLIENT, TRANSACTION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, own_clients
 from pipeline.analysis.rules.counted import clients, finding, last_of_each, names, when
 from pipeline.analysis.rules.episode import Episode
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.kafka.symptoms import INTRODUCED
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import Counting, Link, Rule
 from pipeline.analysis.rules.thresholds import RESOLVED_AFTER_SECONDS, RuleThresholds, Seconds
 from pipeline.analysis.tables import Tables

@@ -21,7 +21,6 @@ from pipeline.analysis.claims.kafka.producers import HANGING_TRANSACTION
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, TRANSACTION
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts
-from pipeline.analysis.rules.coming_again import last_of_each
 from pipeline.analysis.rules.kafka.links import OPEN_TRANSACTION
 from pipeline.analysis.rules.kafka.listening import Listening
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
@@ -35,6 +34,7 @@ from pipeline.analysis.rules.kafka.producers.transaction_texts import (
     transaction,
 )
 from pipeline.analysis.rules.model import Finding, Sources, State
+from pipeline.analysis.rules.recurrence import last_of_each
 from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule
 from pipeline.analysis.rules.thresholds import Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.kafka.behind import Behind
+from pipeline.analysis.rules.kafka.records_behind import Behind
 from pipeline.analysis.tables import Row, Tables
 
 

@@ -26,9 +26,9 @@ from pipeline.analysis.codes.model import CodeFacts
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import CLIENT, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
+from pipeline.analysis.rules.format import times, wait_or_waits, who
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.people import times, wait_or_waits, who
 from pipeline.analysis.rules.rule import OF_CLIENT, Link, Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row

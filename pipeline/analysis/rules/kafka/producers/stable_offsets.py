@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.analysis.rules.kafka.behind import Behind, offsets_or_records
+from pipeline.analysis.rules.format import times, wait_or_waits
 from pipeline.analysis.rules.kafka.producers.aborting import by_hand
 from pipeline.analysis.rules.kafka.producers.holding import Producer, add_stalls, committers, producers, withheld
 from pipeline.analysis.rules.kafka.producers.starved import readers, starved_readers
 from pipeline.analysis.rules.kafka.progress.rhythm import usual_us
+from pipeline.analysis.rules.kafka.records_behind import Behind, offsets_or_records
 from pipeline.analysis.rules.model import Finding, Sources, State
-from pipeline.analysis.rules.people import times, wait_or_waits
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, pluralize, seconds
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.analysis.rules.kafka.behind import Behind, offsets_or_records
+from pipeline.analysis.rules.kafka.records_behind import Behind, offsets_or_records
 from pipeline.analysis.rules.model import NAMELESS
 from pipeline.analysis.tables import Row, Tables
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.claims.kafka.commits import COMMIT_REGRESSED
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
-from pipeline.analysis.rules.kafka.progress import lagging, track, words
+from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice
 from pipeline.analysis.rules.rule import Rule
 from pipeline.humanize import pluralize
@@ -28,7 +28,7 @@ class CommitRegressed(Rule):
     severities = ("warning", "info")
     reads = ("timeline", "exchanges")
     found_by = (lagging.find,)
-    advice = words.ADVICE[track.COMMIT_REGRESSED]
+    advice = texts.ADVICE[track.COMMIT_REGRESSED]
     urgency = LOSES
     texts = Texts(
         headline=_regressed,

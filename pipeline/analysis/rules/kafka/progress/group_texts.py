@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.texts import SEEN, WHY_IS_NOT, Say, advised
-from pipeline.analysis.rules.kafka.positions import unread_words
+from pipeline.analysis.rules.kafka.positions import unread_texts
 
 MEMBERS = "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --group"
 REVOKED = f"Finish or drop a partition's work when it is revoked ({WHEN_REVOKED}), and commit only what is assigned"
@@ -33,5 +33,5 @@ def or_reads(text: str) -> Say:
 
 def shape_why(case: Case) -> str:
     """What a case of a shape of its own rests on."""
-    seen = f"{SEEN}{unread_words.seen(case.details)}."
-    return seen if case.details["shape"] == unread_words.NEVER_COMMITS else f"{seen} {WHY_IS_NOT}"
+    seen = f"{SEEN}{unread_texts.seen(case.details)}."
+    return seen if case.details["shape"] == unread_texts.NEVER_COMMITS else f"{seen} {WHY_IS_NOT}"

@@ -7,7 +7,7 @@ from pydantic import Field
 from pipeline.analysis.claims.kafka.commits import LAG_GROWING
 from pipeline.analysis.rules.case.case import Case, waiting
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, never
-from pipeline.analysis.rules.kafka.progress import lagging, track, words
+from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import members
 from pipeline.analysis.rules.rule import Rule
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
@@ -43,7 +43,7 @@ class LagGrowing(Rule):
     severities = ("warning",)
     reads = ("timeline", "exchanges")
     found_by = (lagging.find,)
-    advice = words.ADVICE[track.LAG_GROWING]
+    advice = texts.ADVICE[track.LAG_GROWING]
     urgency = LOSES + 5
     texts = Texts(
         headline=_lag,

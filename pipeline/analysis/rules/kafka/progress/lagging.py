@@ -1,7 +1,7 @@
 """Rules about groups that do not get on: they lag more and more, stop, stall, go back, or leave out a partition.
 
 One query cuts ``gold.offset_timeline`` into short spans of time and hands each group's spans of one topic to
-:mod:`pipeline.analysis.rules.kafka.progress.judging`. Beside each finding is what Burrow would report at its end.
+:mod:`pipeline.analysis.rules.kafka.progress.evaluate`. Beside each finding is what Burrow would report at its end.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.kafka.positions.beyond_end import Place, beyond_ends
 from pipeline.analysis.rules.kafka.positions.lost_commits import lost_commits
-from pipeline.analysis.rules.kafka.progress import burrow, track, words
-from pipeline.analysis.rules.kafka.progress.judging import judge_lives
+from pipeline.analysis.rules.kafka.progress import burrow, texts, track
+from pipeline.analysis.rules.kafka.progress.evaluate import judge_lives
 from pipeline.analysis.rules.kafka.progress.points import group_points, lives_of, markers_of, points_of, without_falls
 from pipeline.analysis.rules.kafka.progress.track import Point, Trouble
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State
-from pipeline.analysis.rules.people import who
 from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.tables import ADDRESS, Row, Tables
 from pipeline.humanize import clock, first_of
@@ -215,7 +215,7 @@ def _finding(row: _Found, state: State) -> Finding:
         rule=trouble.rule, severity=trouble.severity or rule_named(trouble.rule).severities[0],
         subject=f"{row.group_id}/{place}", state=state, cluster=row.cluster, topic=row.topic, partition=partition,
         group_id=row.group_id, first_us=trouble.first_us, last_us=trouble.last_us,
-        summary=words.summary(row.group_id, row.topic, trouble), advice=words.advice(row.group_id, row.topic, trouble),
+        summary=texts.summary(row.group_id, row.topic, trouble), advice=texts.advice(row.group_id, row.topic, trouble),
         evidence=list(trouble.evidence),
         details={**trouble.figures, "enough_us": trouble.enough_us, **row.burrow},
     )  # fmt: skip

@@ -13,8 +13,8 @@ from pipeline.analysis.rules.case.case import Case, arg, not_committed, waiting
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
 from pipeline.analysis.rules.kafka.once_over import OffsetRule
-from pipeline.analysis.rules.kafka.positions import left_out, unassigned, unfetched, unread, unread_words
-from pipeline.analysis.rules.kafka.progress import lagging, track, words
+from pipeline.analysis.rules.kafka.positions import skipped_partitions, unassigned, unfetched, unread, unread_texts
+from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, or_reads
 from pipeline.analysis.rules.kafka.progress.stalled import READS
 from pipeline.analysis.rules.kafka.thresholds import (
@@ -33,7 +33,7 @@ _AT_RANDOM = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 
 def _dropped(case: Case) -> str:
     if case.details.get("shape"):
-        return unread_words.headline(case.group, case.places, case.details)
+        return unread_texts.headline(case.group, case.places, case.details)
     waits = f"{waiting(case.records)} there" if case.records else "records wait there"
     owner = _owner(case)
     by = f"{owner} of group" if owner else "Group"
@@ -106,16 +106,16 @@ class PartitionDroppedFromCommits(OffsetRule):
     about = "commits"
     severities = ("critical", "warning")
     reads = (*READS, "events")
-    found_by = (lagging.find, left_out.find, unassigned.find, unfetched.find, unread.find)
+    found_by = (lagging.find, skipped_partitions.find, unassigned.find, unfetched.find, unread.find)
     advice = (
-        *words.ADVICE[track.DROPPED],
-        unread_words.ADVICE[unread_words.UNCOMMITTED],
-        unread_words.ADVICE[unread_words.OUT_OF_RANGE],
-        unread_words.ADVICE[unread_words.NEVER_FETCHED],
-        unread_words.ADVICE[unread_words.UNASSIGNED],
-        unread_words.ADVICE[unread_words.SINCE_REFUSED],
-        unread_words.ADVICE[unread_words.LEFT_OUT],
-        unread_words.ADVICE[unread_words.UNSEEN],
+        *texts.ADVICE[track.DROPPED],
+        unread_texts.ADVICE[unread_texts.UNCOMMITTED],
+        unread_texts.ADVICE[unread_texts.OUT_OF_RANGE],
+        unread_texts.ADVICE[unread_texts.NEVER_FETCHED],
+        unread_texts.ADVICE[unread_texts.UNASSIGNED],
+        unread_texts.ADVICE[unread_texts.SINCE_REFUSED],
+        unread_texts.ADVICE[unread_texts.LEFT_OUT],
+        unread_texts.ADVICE[unread_texts.UNSEEN],
     )
     urgency = STANDS
     texts = Texts(

@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
-from pipeline.analysis.facts import Facts
-from pipeline.analysis.holders.tasks import WITH_TOPICS
+from pipeline.analysis.cluster_catalog import ClusterCatalog
+from pipeline.analysis.ownership.tasks import WITH_TOPICS
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, LEAVES, Step
-from pipeline.analysis.rules.kafka.progress.life import Given, Life
+from pipeline.analysis.rules.kafka.progress.member_history import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import SPAN_US, Fall, Point
 from pipeline.analysis.rules.kinds import kinds
 from pipeline.analysis.rules.model import Sources
@@ -175,7 +175,9 @@ def lives(sources: Sources) -> dict[tuple[str, str], Life]:
 _of_group = attrgetter("cluster", "group_id")
 
 
-def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
+def _given(
+    tables: Tables, facts: ClusterCatalog
+) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
     rows = tables.rows(
         """
         WITH TASKS, seen AS (
@@ -215,7 +217,7 @@ def _given(tables: Tables, facts: Facts) -> tuple[dict[tuple[str, str], list[Giv
     return given, changes
 
 
-def _named(cluster: str, topic: str | None, topic_id: str | None, facts: Facts) -> str:
+def _named(cluster: str, topic: str | None, topic_id: str | None, facts: ClusterCatalog) -> str:
     if topic is None and topic_id and (known := facts.topics.get((cluster, topic_id))) is not None:
         topic = known.value
     return topic or topic_id or ""

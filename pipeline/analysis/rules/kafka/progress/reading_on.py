@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pipeline.analysis.rules.kafka.positions.unread_words import UNCOMMITTED
+from pipeline.analysis.rules.kafka.positions.unread_texts import UNCOMMITTED
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, gaps_us, patience_us, usual_us
 from pipeline.analysis.rules.kafka.progress.silence import micros, not_its_rhythm, silences_of
 from pipeline.analysis.rules.kafka.progress.topic import Ill, Rhythms, Topic

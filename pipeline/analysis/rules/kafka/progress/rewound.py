@@ -8,8 +8,8 @@ from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts
 from pipeline.analysis.rules.kafka.links import BEHIND
 from pipeline.analysis.rules.kafka.once_over import OffsetRule
-from pipeline.analysis.rules.kafka.positions import unread, unread_words
-from pipeline.analysis.rules.kafka.progress import lagging, track, words
+from pipeline.analysis.rules.kafka.positions import unread, unread_texts
+from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice, or_advised, or_reads
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS
 from pipeline.analysis.rules.rule import Link
@@ -19,7 +19,7 @@ from pipeline.humanize import pluralize
 
 def _rewound(case: Case) -> str:
     if case.details.get("shape"):
-        return unread_words.headline(case.group, case.places, case.details)
+        return unread_texts.headline(case.group, case.places, case.details)
     back = (
         f"{pluralize(case.records, 'record')} of {case.places} are read again" if case.records else "records come again"
     )
@@ -50,7 +50,7 @@ class Rewound(OffsetRule):
     severities = ("warning", "info")
     reads = ("timeline", "exchanges")
     found_by = (lagging.find, unread.find)
-    advice = (*words.ADVICE[track.REWOUND], unread_words.ADVICE[unread_words.NEVER_COMMITS])
+    advice = (*texts.ADVICE[track.REWOUND], unread_texts.ADVICE[unread_texts.NEVER_COMMITS])
     urgency = LOSES
     texts = Texts(
         headline=_rewound,

@@ -12,8 +12,8 @@ from pipeline.analysis.rules.case.case import Case, arg, waiting
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION, Known
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts
 from pipeline.analysis.rules.kafka.once_over import OffsetRule
-from pipeline.analysis.rules.kafka.positions import loop_words, looping
-from pipeline.analysis.rules.kafka.progress import lagging, track, words
+from pipeline.analysis.rules.kafka.positions import loop_texts, looping
+from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS, FETCHED_AGAIN_SECONDS, POLL_SECONDS
 from pipeline.analysis.rules.rule import Link
@@ -29,11 +29,11 @@ def _stalled(case: Case) -> str:
     offset = case.details.get("offset")
     if _loops(case):
         waits = f" ({waiting(case.records)})" if case.records else ""
-        came = "" if len(case.bundle.findings) > 1 else f" {loop_words.came(case.details)}"
+        came = "" if len(case.bundle.findings) > 1 else f" {loop_texts.came(case.details)}"
         alive = "commits but " if case.details.get("commits") else ""
         at = "one offset" if len(case.bundle.findings) > 1 else f"offset {offset}"
         does = f"{alive}does not move on {case.places}"
-        who = case.members if case.lead.group else f"{case.at}, {loop_words.NO_GROUP},"
+        who = case.members if case.lead.group else f"{case.at}, {loop_texts.NO_GROUP},"
         return f"{who} {does}: it fetches from {at} again and again{came}{waits}"
     at = f" at offset {offset}" if offset is not None and len(case.bundle.findings) == 1 else ""
     waits = f": {waiting(case.records)}" if case.records else ""
@@ -53,7 +53,7 @@ def _stalled_fix(case: Case) -> str:
 
 def _is_cut_off(case: Case) -> bool:
     """Whether what stops it is on the wire: its own limit, at which the broker cuts a record off."""
-    return case.details.get("again") == loop_words.CUT
+    return case.details.get("again") == loop_texts.CUT
 
 
 def _stalled_why(case: Case) -> str:
@@ -135,7 +135,7 @@ class Stalled(OffsetRule):
     )
     reads = (*READS, "events")
     found_by = (lagging.find, looping.find)
-    advice = (*words.ADVICE[track.STALLED], *dict.fromkeys((*loop_words.ADVICE.values(), *loop_words.ALONE.values())))
+    advice = (*texts.ADVICE[track.STALLED], *dict.fromkeys((*loop_texts.ADVICE.values(), *loop_texts.ALONE.values())))
     urgency = STANDS
     texts = Texts(
         headline=_stalled,

@@ -11,8 +11,8 @@ from pipeline.analysis.rules.case.case import Case, arg, not_committed, waiting
 from pipeline.analysis.rules.case.entities import GROUP, TOPIC
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, WHY_IS_NOT, Texts, never
 from pipeline.analysis.rules.kafka.once_over import OffsetRule
-from pipeline.analysis.rules.kafka.positions import unfetched, unread, unread_words
-from pipeline.analysis.rules.kafka.progress import lagging, track, words
+from pipeline.analysis.rules.kafka.positions import unfetched, unread, unread_texts
+from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members, shape_why
 from pipeline.analysis.rules.kafka.progress.stalled import READS
 from pipeline.analysis.rules.kafka.share_groups.share_groups import share_group_troubles
@@ -29,15 +29,15 @@ from pipeline.humanize import listed
 
 
 def _stopped(case: Case) -> str:
-    silent = [one.details for one in case.bundle.findings if unread_words.is_silent(one.details)]
+    silent = [one.details for one in case.bundle.findings if unread_texts.is_silent(one.details)]
     if silent:
         waits = f": {waiting(case.records)}" if case.records else ""
         is_whole = any(
             one.row.get("partition") is None and not one.details.get("members") for one in case.bundle.findings
         )
-        return unread_words.silent_since(case.group, case.places, silent, is_whole=is_whole) + waits
+        return unread_texts.silent_since(case.group, case.places, silent, is_whole=is_whole) + waits
     if case.details.get("shape"):
-        return unread_words.headline(case.group, case.places, case.details)
+        return unread_texts.headline(case.group, case.places, case.details)
     waits = waiting(case.records) if case.records else "records wait"
     if case.details.get("members"):
         places = case.details.get("places") or [case.places]
@@ -119,10 +119,10 @@ class Stopped(OffsetRule):
     reads = (*READS, "events")
     found_by = (lagging.find, unfetched.find, unread.find, share_group_troubles)
     advice = (
-        *words.ADVICE[track.STOPPED],
-        unread_words.ADVICE[unread_words.OFFSETS_REFUSED],
-        unread_words.ADVICE[unread_words.GROUP_UNCOMMITTED],
-        *(unread_words.ADVICE[advice] for advice in unread_words.SILENT.values()),
+        *texts.ADVICE[track.STOPPED],
+        unread_texts.ADVICE[unread_texts.OFFSETS_REFUSED],
+        unread_texts.ADVICE[unread_texts.GROUP_UNCOMMITTED],
+        *(unread_texts.ADVICE[advice] for advice in unread_texts.SILENT.values()),
     )
     urgency = STANDS
     texts = Texts(

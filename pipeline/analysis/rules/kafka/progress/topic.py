@@ -12,7 +12,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import pairwise
 
-from pipeline.analysis.rules.kafka.progress.life import Life
+from pipeline.analysis.rules.kafka.progress.member_history import Life
 from pipeline.analysis.rules.kafka.progress.rhythm import Usual, usual_us
 from pipeline.analysis.rules.kafka.progress.steps import Steps
 from pipeline.analysis.rules.kafka.progress.track import Point, Track

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from pipeline.analysis.rules.kafka.behind import Behind
+from pipeline.analysis.rules.kafka.records_behind import Behind
 
 RESET, SEEK, SURPRISE = "reset", "seek", "surprise"
 """How a group went back: a tool set it back; its own member did, and read from there before; neither."""

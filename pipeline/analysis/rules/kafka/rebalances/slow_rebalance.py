@@ -5,7 +5,8 @@ the longest rebalance timeout (``max.poll.interval.ms``) or, of a member that is
 Meanwhile those who wait have no assignment.
 Evidence: the first JoinGroup of a generation and its answer; the heartbeats of the one that is late, which are answered
 REBALANCE_IN_PROGRESS meanwhile, or its silence. While it lasts: those heartbeats, and joins that wait for their answer
-(:mod:`pipeline.analysis.rules.kafka.rebalances.held_up`); where the capture begins within it, those heartbeats alone.
+(:mod:`pipeline.analysis.rules.kafka.rebalances.unfinished`); where the capture begins within it, those heartbeats
+alone.
 The consumer protocol (KIP-848) has no such wait.
 """
 
@@ -25,12 +26,12 @@ from pipeline.analysis.libraries import COOPERATIVE
 from pipeline.analysis.rules.already import from_before
 from pipeline.analysis.rules.case.entities import GROUP
 from pipeline.analysis.rules.case.texts import SLOW
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import host_of, wait_or_waits, who
 from pipeline.analysis.rules.kafka.links import AWAY, PUT_OUT, STANDSTILL
-from pipeline.analysis.rules.kafka.rebalances.begun_rebalances import Begun, begun_rebalances
-from pipeline.analysis.rules.kafka.rebalances.held_up import HeldUp, held_up, members_of, waiting_joins
+from pipeline.analysis.rules.kafka.rebalances.before_capture import Begun, begun_rebalances
+from pipeline.analysis.rules.kafka.rebalances.unfinished import HeldUp, held_up, members_of, waiting_joins
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import host_of, wait_or_waits, who
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import SERVICE_US, Row

@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pipeline.analysis.libraries import OR_CONSUMER_PROTOCOL
-from pipeline.analysis.rules.coming_again import earlier
+from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
 from pipeline.analysis.rules.kafka.rebalances.storms import (
     BIRTHS,
@@ -27,7 +27,7 @@ from pipeline.analysis.rules.kafka.rebalances.storms import (
     runs_of,
 )
 from pipeline.analysis.rules.model import Finding, Sources
-from pipeline.analysis.rules.people import who
+from pipeline.analysis.rules.recurrence import earlier
 from pipeline.humanize import clock, pluralize, seconds
 
 if TYPE_CHECKING:

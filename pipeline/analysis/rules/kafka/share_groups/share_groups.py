@@ -15,11 +15,10 @@ from itertools import accumulate, pairwise
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.analysis.rules.coming_again import Span, apart, last_of_each
 from pipeline.analysis.rules.kafka.groups.poison_lives import NAME as POISON_RECORD
 from pipeline.analysis.rules.kafka.progress.rhythm import KNOWN_RHYTHM, patience_of
+from pipeline.analysis.rules.kafka.progress.texts import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.kafka.progress.track import STOPPED
-from pipeline.analysis.rules.kafka.progress.words import SHARE_HANGING, SHARE_LEFT, SHARE_SILENT
 from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
     REJECT,
@@ -32,6 +31,7 @@ from pipeline.analysis.rules.kafka.share_groups.share_states import (
     start_offsets,
 )
 from pipeline.analysis.rules.model import Finding, Sources
+from pipeline.analysis.rules.recurrence import Span, apart, last_of_each
 from pipeline.analysis.safety.work import affordable, check_work
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import clock, pluralize, seconds

@@ -11,12 +11,12 @@ import streamlit as st
 from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident
 from pipeline.dashboard.queries.traffic import exchanges
-from pipeline.dashboard.queries.traffic.searching import Search, search, without_one
+from pipeline.dashboard.queries.traffic.exchange_search import Search, search, without_one
 from pipeline.dashboard.web.format import code, moment, of_one_zone
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, link_exactly, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
-from pipeline.dashboard.web.parts.narrowing import ADDRESS_KEYS, LABELS, controls, facets
+from pipeline.dashboard.web.parts.filters import ADDRESS_KEYS, LABELS, controls, facets
 from pipeline.dashboard.web.parts.one_exchange import show_exchange
 from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import number, pluralize

@@ -14,11 +14,11 @@ from pipeline.dashboard.queries.traffic.sequence import Around, around
 from pipeline.dashboard.queries.traffic.steps import sequence
 from pipeline.dashboard.web.format import code, plain, seen
 from pipeline.dashboard.web.page_context import PageContext, go, link, run
-from pipeline.dashboard.web.parts.drawn import draw_chart, is_dark
+from pipeline.dashboard.web.parts.draw_chart import draw_chart, is_dark
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
 from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.table import Address, table
-from pipeline.dashboard.web.parts.tcp_words import tcp_in_words
+from pipeline.dashboard.web.parts.tcp_text import tcp_in_words
 from pipeline.dashboard.web.pictures.sequence_picture import OPEN, in_words, sequence_picture
 
 

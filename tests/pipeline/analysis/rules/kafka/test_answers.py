@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decoder.model import FrameFlags
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
 from pipeline.analysis.rules.settings import finding_settings
@@ -178,7 +178,9 @@ def judged(plays: Sequence[Sequence[Row]]) -> list[dict[str, Finding]]:
         for number, some in enumerate(plays)
         for one in some
     ]
-    findings = find_all(tables(exchanges=rows, gaps=[row(GAPS, connection_id="lossy")]), Facts(), SETTINGS).findings
+    findings = find_all(
+        tables(exchanges=rows, gaps=[row(GAPS, connection_id="lossy")]), ClusterCatalog(), SETTINGS
+    ).findings
     return [{f.rule: f for f in findings if f.cluster == f"10.0.9.{n}:9092"} for n in range(len(plays))]
 
 

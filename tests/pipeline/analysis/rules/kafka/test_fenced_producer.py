@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.incidents.incidents import grouped
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.run import find_all
@@ -39,7 +39,7 @@ def on(begin: int, end: int, by: tuple[str, str, str] = NEW) -> list[Row]:
 
 
 def judged(*rows: Row, max_evidence: int = 20) -> tuple[Finding, Row]:
-    found = find_all(tables(exchanges=rows), Facts(), finding_settings(max_evidence=max_evidence)).findings
+    found = find_all(tables(exchanges=rows), ClusterCatalog(), finding_settings(max_evidence=max_evidence)).findings
     (one,) = (finding for finding in found if finding.rule == "fenced_producer")
     (incident,) = grouped([one.row()]).incidents
     return one, incident

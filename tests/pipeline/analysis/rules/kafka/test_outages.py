@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decoder.kafka.apis import KafkaError
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.rules.kafka.brokers.coordinator_unavailable import CoordinatorUnavailable
 from pipeline.analysis.rules.kafka.brokers.outages import Attempt, outages, waves
 from pipeline.analysis.rules.kafka.brokers.partition_unavailable import PartitionUnavailable
@@ -54,7 +54,7 @@ def exchange(n: float, api_key: int, codes: list[int], request: Row, response: R
 
 
 def look(rule: Any, **rows: list[Row]) -> list[Finding]:
-    facts = Facts({(SERVER, "C"): Seen("C", 0, 0)})
+    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)})
     end = max(int(one["ts"].timestamp() * SECOND) for some in rows.values() for one in some)
     found: list[Finding] = rule.detect(
         Sources(tables(**rows), facts, ends={"C": end}, server_ends={SERVER: end}), SETTINGS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.episodes import collect_episodes
@@ -280,9 +280,9 @@ PLAYS = {
 def judged(play: Play) -> list[Finding]:
     made = sources(events=play.events, states=play.states, exchanges=play.exchanges)
     ends = {"b:1": T0_US + round(play.end_s * 1_000_000)}
-    marked = with_repairs(play.refused, made.tables, Facts(), ends, SETTINGS)
+    marked = with_repairs(play.refused, made.tables, ClusterCatalog(), ends, SETTINGS)
     episodes: dict[str, list[Episode]] = {}
-    for episode in collect_episodes(marked, Facts(), SETTINGS):
+    for episode in collect_episodes(marked, ClusterCatalog(), SETTINGS):
         episodes.setdefault(episode.rule, []).append(episode)
     made = replace(made, episodes=episodes, ends=ends)
     counting = [rule for rule in all_rules() if issubclass(rule, counted.CountedRule)]
@@ -310,6 +310,6 @@ def test_the_wave_of_an_election_is_one_finding() -> None:
 
 
 def test_a_topic_of_which_the_wire_has_the_id_alone_is_named() -> None:
-    facts = Facts(topics={("C", "AAAA"): Seen("orders", 0, 1)})
+    facts = ClusterCatalog(topics={("C", "AAAA"): Seen("orders", 0, 1)})
     (one,) = named([refusal("stale_metadata", 0, "AAAA-0/app", "X", topic="AAAA")], facts)
     assert (one.topic, one.subject) == ("orders", "orders-0/app")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.kafka.clients.traffic import newest_versions
 from pipeline.tables import EXCHANGES_WITH_BODIES
 from tests.pipeline.analysis.sources import tables
@@ -19,7 +19,7 @@ def offered(*answers: object) -> dict[int, int]:
             response_body=json.dumps(answer, separators=(",", ":")))
         for number, answer in enumerate(answers)
     ]  # fmt: skip
-    (versions,) = newest_versions(tables(exchanges=exchanges), Facts()).values()
+    (versions,) = newest_versions(tables(exchanges=exchanges), ClusterCatalog()).values()
     return versions
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.rules.kafka.producers.duplicate_write import DuplicateWrite
 from pipeline.analysis.rules.kafka.producers.hanging_transaction import HangingTransaction
 from pipeline.analysis.rules.model import Finding, Sources
@@ -28,7 +28,7 @@ def us(n: float) -> int:
 
 
 def look(rule: Any, end: float, **rows: list[Row]) -> list[Finding]:
-    facts = Facts({(SERVER, "C"): Seen("C", 0, 0)})
+    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)})
     found: list[Finding] = rule.detect(Sources(tables(**rows), facts, ends={"C": us(end)}), SETTINGS)
     return found
 
@@ -194,7 +194,7 @@ def test_a_coordinator_that_was_not_heard_may_have_ended_it() -> None:
     others = [{**taken(n, "tx-9"), "server_ip": "10.0.0.2"} for n in range(10, 1800, 60)]
     sources = Sources(
         tables(transactions=[transaction(0, 1), *FAST], exchanges=[taken(0), *others]),
-        Facts({(SERVER, "C"): Seen("C", 0, 0), ("10.0.0.2:9092", "C"): Seen("C", 0, 0)}),
+        ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0), ("10.0.0.2:9092", "C"): Seen("C", 0, 0)}),
         ends={"C": us(1790)}, server_ends={SERVER: us(0), "10.0.0.2:9092": us(1790)},
     )  # fmt: skip
     (found,) = HangingTransaction.detect(sources, SETTINGS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.episode import Shown
 from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.clients.kip896_incompatible_client import Kip896IncompatibleClient
@@ -37,7 +37,7 @@ def found(
     stated = {"kind": "software", "client_id": "app", "client": "10.0.0.1:5", "software_name": software[0]}
     states = [row(STATE_EVENTS, **stated, software_version=software[1])]
     login = Shown("b:1", "app", "10.0.0.1", 0, "e", MECHANISM, "app", mechanism, None, None, None, 0.0)
-    episodes = {MECHANISM: collect_episodes([login], Facts(), SETTINGS)}
+    episodes = {MECHANISM: collect_episodes([login], ClusterCatalog(), SETTINGS)}
     made = replace(sources(states=states), traffic=[ASKS, *traffic], newest=NEWEST, episodes=episodes)
     return list(Kip896IncompatibleClient.detect(made, SETTINGS))
 

@@ -9,9 +9,9 @@ import pytest
 
 from pipeline.dashboard.queries.overview.further_names import at_offset, errors_seen, members_like, rules_like
 from pipeline.dashboard.queries.scope import Scope, extent
+from pipeline.dashboard.queries.traffic.exchange_search import Search, without_one
 from pipeline.dashboard.queries.traffic.exchanges import one
 from pipeline.dashboard.queries.traffic.neighbours import neighbours
-from pipeline.dashboard.queries.traffic.searching import Search, without_one
 from pipeline.dashboard.sql import connect
 from tests.pipeline.lakes import diagnosed_lake
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.kafka.positions import loop_words
+from pipeline.analysis.rules.kafka.positions import loop_texts
 from tests.decoder.kafka.batches import control, message
 from tests.pipeline.analysis.rules.kafka.positions.loops import (
     AT,
@@ -30,11 +30,11 @@ def details(stage: Stage) -> dict[str, Any]:
 
 
 ANSWERS: dict[str, Answer] = {
-    loop_words.SAME: records_again,
-    loop_words.NOTHING: lambda end: b"",
-    loop_words.EMPTY: lambda end: records(AT - 5, 0, last_delta=20),
-    loop_words.BELOW: lambda end: records(AT - 15, 0, last_delta=10),
-    loop_words.MARKERS: lambda end: control(1, base_offset=AT),
+    loop_texts.SAME: records_again,
+    loop_texts.NOTHING: lambda end: b"",
+    loop_texts.EMPTY: lambda end: records(AT - 5, 0, last_delta=20),
+    loop_texts.BELOW: lambda end: records(AT - 15, 0, last_delta=10),
+    loop_texts.MARKERS: lambda end: control(1, base_offset=AT),
 }
 
 
@@ -48,39 +48,39 @@ def test_what_comes_back_names_the_cause(shape: str) -> None:
 
 def test_a_message_that_is_cut_off() -> None:
     found = details(loops(lambda end: message(None, b"x" * 20_000, offset=AT)[:10_240], version=2))
-    assert (found["again"], found["size"]) == (loop_words.CUT, 10_240)
+    assert (found["again"], found["size"]) == (loop_texts.CUT, 10_240)
 
 
 def test_a_fetch_session_names_the_partition_only_where_something_is_new() -> None:
-    for shape in (loop_words.SAME, loop_words.NOTHING):
+    for shape in (loop_texts.SAME, loop_texts.NOTHING):
         assert details(loops(ANSWERS[shape], session=True))["again"] == shape
 
 
 def test_it_need_not_commit() -> None:
-    found = details(loops(ANSWERS[loop_words.SAME], committing=False))
+    found = details(loops(ANSWERS[loop_texts.SAME], committing=False))
     assert found["commits"] == 0
 
 
 def test_once_it_goes_on_it_is_over() -> None:
-    row = loops(ANSWERS[loop_words.SAME], after=20).findings()[STALLED]
+    row = loops(ANSWERS[loop_texts.SAME], after=20).findings()[STALLED]
     assert (row["state"], row["severity"]) == ("resolved", "warning")
     assert "it continued" in row["summary"]
 
 
 def test_it_is_not_over_while_the_commit_stands_there() -> None:
     """Commits come each five seconds: none yet since it fetched further."""
-    row = loops(ANSWERS[loop_words.SAME], after=3).findings()[STALLED]
+    row = loops(ANSWERS[loop_texts.SAME], after=3).findings()[STALLED]
     assert (row["state"], row["severity"]) == ("ongoing", "critical")
     assert f"fetched further, but the group has not committed beyond {AT} since" in row["summary"]
 
 
 def test_without_commits_the_position_shows_that_it_is_over() -> None:
-    row = loops(ANSWERS[loop_words.SAME], after=3, committing=False).findings()[STALLED]
+    row = loops(ANSWERS[loop_texts.SAME], after=3, committing=False).findings()[STALLED]
     assert row["state"] == "resolved"
 
 
 def test_a_commit_beyond_by_another_member_ends_it() -> None:
-    stage = loops(ANSWERS[loop_words.SAME])
+    stage = loops(ANSWERS[loop_texts.SAME])
     stage.commit(WELL + ILL + 0.5, Client("other", GROUP, 43_000, "other-1", 2), {0: AT + 5})
     assert stage.findings()[STALLED]["state"] == "resolved"
 
@@ -101,15 +101,15 @@ def test_a_seek_back_after_each_failure() -> None:
             stage.commit(second + 0.7, worker, {0: min(end, AT)})
         stage.heartbeat(second + 0.8, worker)
     found = stage.findings()
-    assert found[STALLED]["details"]["again"] == loop_words.SEEKS_BACK
+    assert found[STALLED]["details"]["again"] == loop_texts.SEEKS_BACK
     assert "a restart does not help" in found[STALLED]["advice"]
     assert ("stuck_commit", STALLED[1]) not in found
 
 
 HEALTHY: dict[str, dict[str, Any]] = {
-    "an open transaction holds it": {"answer": ANSWERS[loop_words.NOTHING], "level": 1, "stable": True},
-    "a few tries": {"answer": ANSWERS[loop_words.SAME], "ill": 10, "after": 20},
-    "a new process each time": {"answer": ANSWERS[loop_words.SAME], "new_each": 8},
+    "an open transaction holds it": {"answer": ANSWERS[loop_texts.NOTHING], "level": 1, "stable": True},
+    "a few tries": {"answer": ANSWERS[loop_texts.SAME], "ill": 10, "after": 20},
+    "a new process each time": {"answer": ANSWERS[loop_texts.SAME], "new_each": 8},
 }
 
 

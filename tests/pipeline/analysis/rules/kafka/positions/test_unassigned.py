@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from tests.pipeline.analysis.rules.kafka.positions.stage import Stage
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import GROUP, unassigned
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.rules.kafka.positions import unread_words as words
+from pipeline.analysis.rules.kafka.positions import unread_texts as words
 from tests.pipeline.analysis.rules.kafka.positions.stage import Stage
 from tests.pipeline.analysis.rules.kafka.positions.unread_stages import GROUP, owned, since_refused
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeline.analysis.rules.kafka.progress.judging import judge
+from pipeline.analysis.rules.kafka.progress.evaluate import judge
 from pipeline.analysis.rules.kafka.progress.track import Fall, Point, Trouble
 from pipeline.analysis.rules.settings import finding_settings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.analysis.rules.kafka.progress import words
-from pipeline.analysis.rules.kafka.progress.judging import judge, judge_lives
+from pipeline.analysis.rules.kafka.progress import texts
+from pipeline.analysis.rules.kafka.progress.evaluate import judge, judge_lives
 from pipeline.analysis.rules.kafka.progress.track import Point
 from tests.pipeline.analysis.rules.kafka.progress.points import (
     BACK,
@@ -40,8 +40,8 @@ def test_who_fetches_on_has_not_gone() -> None:
     """A whole topic without commits: its readers are alive, so that nobody needs to start them."""
     (stopped,) = judged([*QUIET, *(fetch(n, 10 * n, 10 * n + 10) for n in range(20, 60))])
     assert (stopped.rule, stopped.figures["fetched_beyond"]) == ("stopped", 410)
-    assert words.summary("g", "t", stopped).endswith("It still fetches: 410 records beyond its commits.")
-    assert words.advice("g", "t", stopped).startswith("Now: check the log of the client that committed last")
+    assert texts.summary("g", "t", stopped).endswith("It still fetches: 410 records beyond its commits.")
+    assert texts.advice("g", "t", stopped).startswith("Now: check the log of the client that committed last")
 
 
 def test_a_partition_that_is_fetched_but_left_out_of_commits_is_not_paused() -> None:
@@ -49,10 +49,10 @@ def test_a_partition_that_is_fetched_but_left_out_of_commits_is_not_paused() -> 
     (reads,), (waits,) = judged(fetched, GOOD), judged(QUIET, GOOD)
     assert (reads.rule, waits.rule) == ("partition_dropped_from_commits", "partition_dropped_from_commits")
     assert reads.figures["fetched_beyond"] == 410
-    assert words.summary("g", "t", reads).endswith("It still fetches: 410 records beyond its commits.")
-    assert "so it is not paused" in words.advice("g", "t", reads)
+    assert texts.summary("g", "t", reads).endswith("It still fetches: 410 records beyond its commits.")
+    assert "so it is not paused" in texts.advice("g", "t", reads)
     assert "fetched_beyond" not in waits.figures
-    assert "or the partition is paused" in words.advice("g", "t", waits)
+    assert "or the partition is paused" in texts.advice("g", "t", waits)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.analysis.rules.kafka.behind import Behind
-from pipeline.analysis.rules.kafka.progress.judging import judge
-from pipeline.analysis.rules.kafka.progress.life import Given, Life
+from pipeline.analysis.rules.kafka.progress.evaluate import judge
+from pipeline.analysis.rules.kafka.progress.member_history import Given, Life
 from pipeline.analysis.rules.kafka.progress.track import Fall, Point, Track, Trouble
+from pipeline.analysis.rules.kafka.records_behind import Behind
 from tests.pipeline.analysis.rules.kafka.progress.points import (
     BACK,
     SEC,

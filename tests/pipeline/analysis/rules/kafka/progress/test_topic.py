@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pipeline.analysis.rules.kafka.progress import topic as topics
-from pipeline.analysis.rules.kafka.progress.judging import judge
-from pipeline.analysis.rules.kafka.progress.life import Given, Life
+from pipeline.analysis.rules.kafka.progress.evaluate import judge
+from pipeline.analysis.rules.kafka.progress.member_history import Given, Life
 from pipeline.analysis.rules.kafka.progress.rhythm import Usual, usual_us
 from pipeline.analysis.rules.kafka.progress.topic import Rhythms, Topic
 from pipeline.analysis.rules.kafka.progress.track import Point, Track

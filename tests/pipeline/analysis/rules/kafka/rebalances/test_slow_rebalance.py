@@ -8,9 +8,9 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.rules.kafka.rebalances import slow_rebalance
-from pipeline.analysis.rules.kafka.rebalances.held_up import members_of
+from pipeline.analysis.rules.kafka.rebalances.unfinished import members_of
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.tables import EXCHANGES_WITH_BODIES
@@ -52,7 +52,7 @@ def found(steps: Sequence[Pair], seen_s: float | None = None) -> list[Finding]:
     exchanges = [exchange for state, exchange in steps if state is not None and exchange is not None]
     waiting = [exchange for state, exchange in steps if state is None and exchange is not None]
     ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
-    facts = Facts({("10.0.0.1:9092", "C"): Seen("C", 0, 0)})
+    facts = ClusterCatalog({("10.0.0.1:9092", "C"): Seen("C", 0, 0)})
     made = replace(sources(states=states, exchanges=exchanges, waiting=waiting), ends=ends, facts=facts)
     return slow_rebalance.SlowRebalance.detect(made, finding_settings())
 

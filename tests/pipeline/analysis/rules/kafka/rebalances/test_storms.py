@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.facts import Facts
+from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.episode import Shown
 from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.groups.coming_and_going import ENTERS, Step
@@ -89,7 +89,7 @@ class Group:
 
 def found(groups: Sequence[Group]) -> dict[str, Finding]:
     """Findings by group."""
-    episodes = collect_episodes([one for g in groups for one in g.shown], Facts(), SETTINGS)
+    episodes = collect_episodes([one for g in groups for one in g.shown], ClusterCatalog(), SETTINGS)
     made = sources(states=[s for g in groups for s in g.states], exchanges=[e for g in groups for e in g.exchanges])
     made = replace(made, episodes={"rebalance_storm": episodes}, steps=[step for g in groups for step in g.steps])
     both = [*storms_slow.storms_of_instances(made, SETTINGS), *storms.storms_of_generations(made, SETTINGS)]
@@ -282,7 +282,7 @@ def test_generations_without_anybody_who_comes_or_goes_are_told_as_such() -> Non
 def judged_leniently(group: Group) -> Finding:
     """What is found of one group by thresholds under which nothing is a storm."""
     lenient = SETTINGS.model_copy(update={"storm_unexplained": 99, "storm_share": 1.0})
-    episodes = collect_episodes(group.shown, Facts(), lenient)
+    episodes = collect_episodes(group.shown, ClusterCatalog(), lenient)
     made = replace(
         sources(states=group.states, exchanges=group.exchanges), episodes={"rebalance_storm": episodes},
         steps=group.steps,
@@ -294,7 +294,7 @@ def judged_leniently(group: Group) -> Finding:
 @pytest.mark.parametrize(("lag", "has_read_all"), [(None, None), (0, True), (7, False)])
 def test_a_storm_states_whether_all_was_read_all_the_same(lag: int | None, has_read_all: bool | None) -> None:
     group = next(g for g in STORMS if g.name == "stands still")
-    episodes = collect_episodes(group.shown, Facts(), SETTINGS)
+    episodes = collect_episodes(group.shown, ClusterCatalog(), SETTINGS)
     commit = {"cluster": "b:1", "group_id": group.name, "topic": "t", "partition": 0, "ordinal": 0, "lag": lag}
     ts = T0 + timedelta(seconds=(episodes[0].last_us - T0_US) / SECOND)
     made = replace(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.analysis.facts import Facts, Seen
+from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.rules.kafka.share_groups import share_groups
 from pipeline.analysis.rules.kafka.share_groups.share_groups import silences, suspects
 from pipeline.analysis.rules.kafka.share_groups.share_states import Delivery, SharePlace, deliveries, starts_moved
@@ -63,7 +63,7 @@ def beat(n: float, epoch: int = 3) -> Row:
 
 
 def look(exchanges: list[Row], events: list[Row] | None = None, end: float = 60) -> list[Finding]:
-    facts = Facts({(SERVER, "C"): Seen("C", 0, 0)}, {("C", "T"): Seen("orders", 0, 0)})
+    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)}, {("C", "T"): Seen("orders", 0, 0)})
     made = Sources(tables(exchanges=exchanges, events=events or []), facts, ends={"C": us(end)})
     return share_groups.share_group_troubles(made, SETTINGS)
 
@@ -182,7 +182,7 @@ def test_a_record_that_comes_again_much_later_is_another_time():
 
 def test_acknowledgements_come_with_either_request_and_for_each_offset():
     rows = [said(1, 5, 9, ACCEPT, ACCEPT, REJECT, RELEASE, RELEASE), said(2, 5, 5, ACCEPT, api_key=FETCH)]
-    facts = Facts({(SERVER, "C"): Seen("C", 0, 0)}, {})
+    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)}, {})
     found = deliveries(Sources(tables(exchanges=rows), facts))
     assert [(one.first, one.last, one.what) for one in found] == [
         (5, 6, ACCEPT), (7, 7, REJECT), (8, 9, RELEASE), (5, 5, ACCEPT),
