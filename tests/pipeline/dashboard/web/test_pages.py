@@ -146,7 +146,7 @@ def test_a_lake_that_was_not_checked_says_how(use: Any, hand_made_lake: Path) ->
 def test_transactions_name_who_holds_which_partition(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "transactions")
     assert (
-        "`orders-0` stands at 5 for at least **1.0 s**: the transaction `hangs` of `hangs-client` is open. "
+        "`orders-0` stays at 5 for at least **1.0 s**: the transaction `hangs` of `hangs-client` is open. "
         "**15 records** up to 20 wait for readers with `isolation.level=read_committed`."
     ) in text_of(app)
     assert [[row["transactional id"] for row in rows] for rows in frames(app)] == [["hangs"], ["longer", "done"]]

@@ -12,7 +12,7 @@ from tests.requirements import require_streamlit
 
 _WEB = Path(pipeline.__file__).parent / "dashboard" / "web"
 _DIRECT = re.compile(r"\bst\.(text|altair_chart)\(")
-_PLACES = {_WEB / "page_context.py": ["text"], _WEB / "parts" / "drawn.py": ["altair_chart"]}
+_PLACES = {_WEB / "page_context.py": ["text"], _WEB / "parts" / "draw_chart.py": ["altair_chart"]}
 
 
 def test_a_text_cannot_turn_or_hide_characters() -> None:
