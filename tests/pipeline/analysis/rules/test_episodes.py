@@ -232,7 +232,7 @@ def test_a_client_that_gets_no_session_waits_for_the_brokers_cache() -> None:
     episodes = {"fetch_session_churn": collect_episodes(shown, ClusterCatalog(), SETTINGS)}
     made = replace(sources(exchanges=[fetch(n, "canary") for n in range(12)]), episodes=episodes, ends=ENDS)
     (found,) = FetchSessionChurn.detect(made, SETTINGS)
-    assert "asked for a fetch session in vain" in found.summary
+    assert "asked for a fetch session without success" in found.summary
     assert "the broker's cache of sessions is full, or it keeps none" in found.summary
 
 

@@ -101,7 +101,7 @@ class RespProtocol(WireProtocol):
 
     def describer(self) -> Describer:
         """See decoder.protocol.WireProtocol.describer."""
-        from wirelake_resp.words import RespDescriber  # noqa: PLC0415 - people ask
+        from wirelake_resp.summaries import RespDescriber  # noqa: PLC0415 - people ask
 
         return RespDescriber(self.response_errors)
 

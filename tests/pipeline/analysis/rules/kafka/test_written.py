@@ -77,11 +77,11 @@ FORMATS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str, str]] 
     "read by an old client": (
         [batch(1, **READ)],
         [fetched(1, 3)],
-        "Nobody was seen to write them",
+        "No client was seen to write them",
         "clients that read",
     ),
     "read by a new client": ([batch(1, **READ)], [fetched(1, 4)], "The log holds them", "retention removes"),
-    "read by whom nobody knows": ([batch(1, **READ)], [], "Nobody was seen to write them", "clients that read"),
+    "read by whom nobody knows": ([batch(1, **READ)], [], "No client was seen to write them", "clients that read"),
 }
 """Batches, their exchanges, and what they say."""
 
