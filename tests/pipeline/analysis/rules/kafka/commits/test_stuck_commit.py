@@ -28,7 +28,7 @@ def stays(offset: int, first: int, times: int, who: str | None = "a") -> tuple[l
 def test_a_reader_without_a_name_is_called_so() -> None:
     commits, fetches = stays(5, 0, 400, None)
     (finding,) = StuckCommit.detect(sources(events=commits, timeline=fetches), finding_settings())
-    assert "although a client without client_id went on reading up to 499" in finding.summary
+    assert "although a client without client_id continued reading up to 499" in finding.summary
 
 
 @pytest.mark.parametrize(("last", "told"), [(60, False), (300, True)])
