@@ -19,7 +19,7 @@ from pipeline.analysis.derive import Gathered, gathered
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.pairing import exchanges, halves_of, newest
-from pipeline.analysis.rules.kafka.exchange_symptoms import without_bodies
+from pipeline.analysis.rules.bodies_read import without_bodies
 from pipeline.analysis.statements.exchanges import placed
 from pipeline.config.settings import StreamSettings
 from pipeline.lake.arrow import with_plain_texts

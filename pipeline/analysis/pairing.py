@@ -34,6 +34,7 @@ from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.matching import CLAMPED, CLOCK_COLUMNS, CONTEXT, matched
+from pipeline.analysis.rules.bodies_read import are_read
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
 from pipeline.lake.arrow import arrow_array, int_values
@@ -89,7 +90,9 @@ def _paired(
     paired = rows.append_column("response_body", texts["response_body"])
     for name, errors in zip(("error_codes", "error_names"), _errors_of(paired), strict=True):
         rows = rows.append_column(name, errors)
-    return with_texts(fit(rows, EXCHANGES_WITH_BODIES), texts)
+    whole = with_texts(fit(rows, EXCHANGES_WITH_BODIES), texts)
+    marks = Numbers.all_known(are_read(whole)).arrow(pa.bool_())
+    return whole.set_column(whole.schema.get_field_index("rules_read_bodies"), "rules_read_bodies", marks)
 
 
 def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:

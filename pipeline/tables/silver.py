@@ -73,6 +73,11 @@ EXCHANGES = Table(
             "the key of its row, which has the body",
         ),
         optional("response_seq", "bigint", "seq of the response's frame, likewise"),
+        optional(
+            "rules_read_bodies",
+            "boolean",
+            "Whether rules read a body of it, even if it is not slow; null in rows of earlier releases: not stated",
+        ),
     ),
     key=("exchange_id",),
     partition_by=("date",),

@@ -16,11 +16,12 @@ from pipeline.analysis.derive import WAITING_SQL, with_topics
 from pipeline.analysis.duplicates.duplicate_flows import counted, counted_sql, waiting_sql
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import first_hour, span_us
-from pipeline.analysis.rules.kafka.exchange_symptoms import SymptomThresholds, without_bodies
+from pipeline.analysis.rules.bodies_read import SymptomThresholds
 from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.tables import InFiles, Tables
 from pipeline.streaming.gold.realtime_findings import RealtimeFindings
-from pipeline.streaming.silver.bodies import exchanges_with_bodies, together
+from pipeline.streaming.gold.rule_exchanges import rule_exchanges
+from pipeline.streaming.silver.bodies import together
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import day_of
@@ -107,9 +108,9 @@ def _find_all(rows: LakeIO, facts: ClusterCatalog, settings: SymptomThresholds, 
 def _looked_at(
     rows: LakeIO, wanted: TableScan, copies: pa.Table, settings: SymptomThresholds, held: pa.Table | None = None
 ) -> Iterator[pa.Table]:
-    """Exchanges without copies, with the bodies that rules look into, some at a time; ``held``: they are in memory."""
-    for some in exchanges_with_bodies(rows, wanted, held):
-        yield without_bodies(counted(some, copies), settings)
+    """Exchanges without copies, with the bodies that rules read, some at a time; ``held``: they are in memory."""
+    for some in rule_exchanges(rows, wanted, settings, held):
+        yield counted(some, copies)
 
 
 def _in_file(path: Path, pieces: Iterable[pa.Table]) -> InFiles:

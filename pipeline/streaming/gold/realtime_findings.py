@@ -26,7 +26,8 @@ from pipeline.analysis.rules.finding_changes import kind_of_change
 from pipeline.analysis.rules.run import Found, finding_rows, findings_table
 from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
-from pipeline.streaming.silver.bodies import exchanges_with_bodies, together
+from pipeline.streaming.gold.rule_exchanges import rule_exchanges
+from pipeline.streaming.silver.bodies import together
 from pipeline.streaming.silver.mongo import handshakes_of
 from pipeline.streaming.storage.lake_io import LakeIO, same_rows
 from pipeline.streaming.storage.table_scan import TableScan
@@ -158,7 +159,7 @@ class RealtimeFindings:
         if held is None or held["exchanges"].num_rows > MOST_EXCHANGES:
             since_us, held = first_us, {name: getattr(new, name) for name in _READ}
         else:
-            pieces = exchanges_with_bodies(rows, wanted["exchanges"], held["exchanges"])
+            pieces = rule_exchanges(rows, wanted["exchanges"], self._settings.findings, held["exchanges"])
             held["exchanges"] = together(pieces)
         recent = EventWindow(self._settings, MOST_EXCHANGES, since_us)
         recent.take(replace(new, **held))

@@ -16,6 +16,7 @@ from pipeline.tables import EXCHANGES_WITH_BODIES, FRAMES
 
 AT_ONCE = 50_000
 """Exchanges whose bodies are in memory together."""
+_ASKED = "SELECT * FROM all_exchanges WHERE {}"
 _BY_SECOND = """
     SELECT floor(epoch_us(ts) / 1000000)::BIGINT AS second, count(*) AS rows FROM exchanges GROUP BY ALL ORDER BY second
 """
@@ -28,19 +29,23 @@ _BOUNDS = """
 _BETWEEN = "(SELECT * FROM frames WHERE ts BETWEEN make_timestamptz({}) AND make_timestamptz({}))"
 
 
-def exchanges_with_bodies(rows: LakeIO, wanted: TableScan, exchanges: Some | None = None) -> Iterator[pa.Table]:
+def exchanges_with_bodies(
+    rows: LakeIO, wanted: TableScan, exchanges: Some | None = None, asked: str = "true"
+) -> Iterator[pa.Table]:
     """Exchanges with their bodies, some at a time, in the order of time.
 
     Args:
         rows: of the lake.
         wanted: rows of ``silver.exchanges``.
         exchanges: the same, where they are in memory already.
+        asked: which of them, as SQL; of a lake elsewhere all are given.
     """
     if not rows.lake.is_local:
         yield fit(frame_with_bodies(rows, wanted).toArrow(), EXCHANGES_WITH_BODIES)
         return
     held = rows.scan(wanted) if exchanges is None else exchanges
-    tables = Tables({"exchanges": held, "frames": rows.scan(TableScan(FRAMES))})
+    tables = Tables({"all_exchanges": held, "frames": rows.scan(TableScan(FRAMES))})
+    tables.view("exchanges", _ASKED.format(asked))
     try:
         for span in _spans(tables):
             some = _OF_SPAN.format(*span)

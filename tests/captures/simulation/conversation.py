@@ -15,7 +15,7 @@ from decoder.model import CONNECTION
 from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.derive import gathered
 from pipeline.analysis.pairing import exchanges
-from pipeline.analysis.rules.kafka.exchange_symptoms import without_bodies
+from pipeline.analysis.rules.bodies_read import without_bodies
 from pipeline.config.settings import StreamSettings
 from pipeline.embedded.diagnosis import decoded
 from pipeline.embedded.inputs import read_inputs

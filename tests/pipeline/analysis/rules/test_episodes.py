@@ -11,6 +11,7 @@ import pytest
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.analysis.rules import counted
+from pipeline.analysis.rules.bodies_read import without_bodies
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.episodes import collect_episodes
 from pipeline.analysis.rules.kafka.brokers.stale_metadata import StaleMetadata
@@ -18,7 +19,6 @@ from pipeline.analysis.rules.kafka.clients.fetch_session_churn import FetchSessi
 from pipeline.analysis.rules.kafka.clients.topic_recreated import TopicRecreated
 from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.clients.unsupported_version import UnsupportedVersion
-from pipeline.analysis.rules.kafka.exchange_symptoms import without_bodies
 from pipeline.analysis.rules.kafka.producers.fenced_producer import FencedProducer
 from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import OversizedOrTinyBatches
 from pipeline.analysis.rules.kafka.producers.sequence_gap import SequenceGap

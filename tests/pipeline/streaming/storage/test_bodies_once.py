@@ -27,7 +27,7 @@ from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, FRAMES, LAYOUT, LA
 from tests.pipeline.lakes import versions
 
 BODIES = [name for name in EXCHANGES_WITH_BODIES.column_names if name not in EXCHANGES.column_names]
-STAYS = [name for name in EXCHANGES.column_names if name not in ("request_seq", "response_seq")]
+STAYS = [name for name in EXCHANGES.column_names if name not in ("request_seq", "response_seq", "rules_read_bodies")]
 
 
 @pytest.fixture
