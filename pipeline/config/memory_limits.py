@@ -15,6 +15,11 @@ from decoder.kernel.cache import is_compiled
 _TO_COMPILE = 1024 * 1024 * 1024
 """Bytes that compiling takes at most; what was compiled before takes a third of it."""
 _LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+CAPTURE_CODE = {
+    "pipeline.capture.fast_path": ("lane_kernel.follow", "packet_kernel.dissect"),
+    "decoder.kafka.kernel": ("streams.cut", "redact.seal_frames"),
+}
+"""By package, modules and functions without which captures are not read by the block."""
 
 
 def has_room_to_compile() -> bool:
@@ -25,8 +30,7 @@ def has_room_to_compile() -> bool:
 @lru_cache(maxsize=1)
 def is_capture_code_compiled() -> bool:
     """Whether the machine code that reads captures by the block was kept, so that loading it takes no seconds."""
-    of_packets = is_compiled("pipeline.capture.fast_path", "lane_kernel.follow", "packet_kernel.dissect")
-    return of_packets and is_compiled("decoder.kafka.kernel", "streams.cut", "seal.seal_frames")
+    return all(is_compiled(package, *names) for package, names in CAPTURE_CODE.items())
 
 
 def _can_take(size: int) -> bool:
