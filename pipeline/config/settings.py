@@ -126,7 +126,7 @@ class MaintenanceSettings(BaseModel):
     )
     vacuum_hours: Annotated[int, Field(ge=24, le=24 * _MOST_DAYS)] = Field(
         default=168,
-        description="Files that no table needs any more stay so long, for readers that look at them; of ops a week",
+        description="How long files that no table needs stay, for readers that still use them; those of ops a week",
     )
 
     @field_validator("keep_days")

@@ -73,7 +73,7 @@ CHANGE_STREAM_LOST = (
         (_mongo("the server's error", "len(error_codes) > 0", "response"),),
     ),
     Claim(
-        r"It had read last",
+        r"Its last read was at",
         "When the client had read last.",
         (_mongo("a reply to getMore or aggregate", "command IN ('getMore', 'aggregate')", "response"),),
     ),

@@ -124,7 +124,7 @@ def check_frames_are_there(spark: SparkSession, lake: Lake, first: date) -> None
     kept_from = frames_kept_from(spark, lake)
     if kept_from is not None and first <= kept_from:
         raise RefusedError(
-            f"the frames of {first} have expired, but not what was derived from them: begin with {kept_from + _DAY}"
+            f"the frames of {first} have expired, so nothing can be derived from them: begin with {kept_from + _DAY}"
         )
 
 

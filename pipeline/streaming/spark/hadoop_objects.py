@@ -91,7 +91,7 @@ def _errors(place: str) -> Iterator[None]:
     try:
         yield
     except Py4JError as error:
-        raise OSError(f"{place} is out of reach: {_cause(error)}") from error
+        raise OSError(f"cannot reach {place}: {_cause(error)}") from error
 
 
 def _cause(error: Py4JError) -> str:

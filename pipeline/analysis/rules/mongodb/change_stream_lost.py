@@ -127,7 +127,7 @@ def _finding(rows: Sequence[Row], lost: Sequence[Row], settings: ChangeStreamLos
     parts = [
         f"The change stream of {name} at {first.client_ip} on {first.namespace} was lost at {clock(first.us)} UTC "
         f"({', '.join(errors)}, {times}): {_WHY.get(first.error_code, 'the server cannot go on with it')}",
-        f"It had read last at {clock(before[-1])} UTC, {seconds(first.us - before[-1])} before" if before else "",
+        f"Its last read was at {clock(before[-1])} UTC, {seconds(first.us - before[-1])} before" if before else "",
         f"It opened a new stream at {clock(anew.us)} UTC: what happened between is not in it"
         if anew
         else "No new stream was seen: later events are not delivered"

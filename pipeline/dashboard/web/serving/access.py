@@ -127,5 +127,5 @@ def _network(text: str) -> Network:
     except ValueError as error:
         raise UserError(f"--proxy-from {text!r} is not an address or network, e.g. 10.1.2.3 or 10.1.2.0/24") from error
     if network.prefixlen == 0:
-        raise UserError(f"--proxy-from {text} is everybody: name the proxy's own address")
+        raise UserError(f"--proxy-from {text} allows every address: name the proxy's own one")
     return network

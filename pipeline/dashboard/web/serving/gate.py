@@ -88,7 +88,7 @@ class Gate:
         if origins:
             origin = read_origin(origins[0]) if len(origins) == 1 else None
             if origin is None or not origin.is_of(place):
-                return _refused("Another page may not ask this one.")
+                return _refused("Requests from other sites are refused.")
         if scope["type"] == "http" and scope["method"] not in _READING:
             return PlainTextResponse("This page is only read.", 405, {"Allow": ", ".join(_READING)})
         return None

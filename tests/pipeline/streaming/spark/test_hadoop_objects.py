@@ -34,5 +34,5 @@ def test_what_is_refused_is_one_sentence(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(OSError, match="folder/one cannot be written: ") as refused:
         objects.create("one", b"1")
     assert "\n" not in str(refused.value)
-    with pytest.raises(OSError, match=r"is out of reach: .*No FileSystem for scheme"):
+    with pytest.raises(OSError, match=r"cannot reach .*No FileSystem for scheme"):
         HadoopObjects(spark, "nowhere://bucket/folder").names()

@@ -167,7 +167,7 @@ class ConnectionFailed(Rule):
             (CLIENT,),
             "who loses its connection is put out of the group, and joins again",
         ),
-        Link(STANDSTILL, (CLIENT,), "who has no connection neither reads nor commits"),
+        Link(STANDSTILL, (CLIENT,), "a client without a connection neither reads nor commits"),
         Link(("duplicate_write", "sequence_gap", "connection_churn"), (CLIENT,), RESENT),
         Link(("hanging_transaction",), (CLIENT,), "who has no connection ends no transaction"),
         Link(

@@ -63,7 +63,9 @@ _WHY: Final = {
     "client encrypted": (
         f"{_REFUSED}: it does not trust the issuer, or the certificate lacks {{name}} (TLS 1.3 hides the alert's name)"
     ),
-    "server encrypted": "it does not accept the client's certificate, or misses one (TLS 1.3 hides the alert's name)",
+    "server encrypted": (
+        "it does not accept the client's certificate, or demands one that was not sent (TLS 1.3 hides the alert's name)"
+    ),
 }
 """By alert, or by who sends it and alert, what it says of the two; ``{name}``: whom the client connects to."""
 _CERTIFICATE: Final = ("unknown_ca", "certificate_required", "bad_certificate", "certificate_unknown", _HIDDEN)

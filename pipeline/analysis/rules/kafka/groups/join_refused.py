@@ -96,7 +96,7 @@ class JoinRefused(Rule):
     effects = (
         Link(("rebalance_storm", *STANDSTILL), (GROUP,), "who may not join reads nothing"),
         Link(PUT_OUT, (GROUP, CLIENT), "who may not join is no member"),
-        Link(("connection_churn",), (CLIENT,), "who may not join connects again"),
+        Link(("connection_churn",), (CLIENT,), "a client that may not join connects again"),
     )
     claims = JOIN_REFUSED
 

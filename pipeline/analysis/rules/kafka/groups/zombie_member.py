@@ -67,7 +67,7 @@ class ZombieMember(CountedRule):
     )
     counting = Counting(by_host=True, is_refused_on_connection=True)
     effects = (
-        Link(("commit_rejected",), (GROUP, CLIENT), "who was put out of the group is refused"),
+        Link(("commit_rejected",), (GROUP, CLIENT), "a removed member is refused"),
         Link(("competing_committers",), (GROUP, CLIENT), "who was put out of the group commits on"),
         Link(("stuck_commit", "commit_regressed"), (GROUP, CLIENT), "who was put out of the group commits on"),
     )

@@ -73,7 +73,7 @@ class FrozenProcess(Rule):
         Link(
             (*PUT_OUT, "competing_committers", "stuck_commit", "commit_regressed"),
             (GROUP, CLIENT),
-            "who stood still works on as a member of the past",
+            "a process that stood still works on as a former member",
         ),
         Link(("rebalance_storm", "slow_rebalance"), (GROUP,), "who stood still is put out, and all join again"),
         Link(("rewound", "offset_reset"), (GROUP,), "what was refused is read again"),

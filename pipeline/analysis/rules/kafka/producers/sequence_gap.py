@@ -18,7 +18,7 @@ from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Tables
 
 MISSING = (
-    "Now: restart the producer: the broker misses records of it, which are lost, or were given up by the client. "
+    "Now: restart the producer: the broker lacks some of its records: they are lost, or the client gave them up. "
     "Fix: look for earlier errors of it (timeouts, batches that expired): delivery.timeout.ms (librdkafka: "
     "message.timeout.ms) longer than the brokers are away."
 )
