@@ -41,6 +41,8 @@ from pipeline.lake.arrow import arrow_array, int_values
 from pipeline.tables import EXCHANGES, EXCHANGES_WITH_BODIES, FRAME_ID_SQL
 
 _CLOCK = ", ".join(CLOCK_COLUMNS)
+_OF_ONE = ("connection_id", "direction")
+_NEWEST = ", ".join(name if name in _OF_ONE else f"arg_max({name}, seq) AS {name}" for name in CLOCK_COLUMNS)
 _CLOCKS = f"SELECT {_CLOCK} FROM frames UNION ALL SELECT {_CLOCK} FROM earlier"
 _SLIM = (
     *CONTEXT, "exchange_id", "direction", "seq", "ts", "ts_end", "flags", "size", "idle_us", "client_id",
@@ -175,8 +177,8 @@ def newest(frames: pa.Table, earlier: pa.Table, since_us: int) -> pa.Table:
     tables = Tables({"frames": frames, "earlier": earlier})
     try:
         return tables.table(f"""
-            SELECT * FROM ({_CLOCKS}) WHERE flags & {CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
-            QUALIFY row_number() OVER (PARTITION BY connection_id, direction ORDER BY seq DESC) = 1
+            SELECT {_NEWEST} FROM ({_CLOCKS}) WHERE flags & {CLAMPED} = 0 AND epoch_us(ts) > {int(since_us)}
+            GROUP BY connection_id, direction
         """).cast(frames.select(CLOCK_COLUMNS).schema)  # DuckDB names UTC as the machine does
     finally:
         tables.close()

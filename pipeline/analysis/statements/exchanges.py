@@ -215,6 +215,8 @@ def _with(rows: pa.Table, name: str, values: pa.Array) -> pa.Table:
 
 def mongodb_statements(exchanges: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Rows of ``silver.mongo_commands``, without what handshakes state, and of ``silver.mongo_handshakes``."""
+    if not pc.any(pc.equal(exchanges.column("protocol"), "mongodb")).as_py():
+        return schema_of(MONGO_COMMANDS).empty_table(), schema_of(MONGO_HANDSHAKES).empty_table()
     tables = Tables({"exchanges": exchanges})
     try:
         inputs = tables.table(_MONGODB).combine_chunks()
