@@ -67,14 +67,14 @@ def test_it_names_the_busy_member() -> None:
     assert finding.details["client_id"] == "a"
     assert (finding.details["is_silent"], finding.details["waited_us"]) == (False, 16_000_000)
     assert (
-        "a at 10.0.0.9 continued with its work and joined at 12:00:44 UTC only, while 2 other members"
+        "a at 10.0.0.9 continued its work and joined at 12:00:44 UTC only, while 2 other members"
         in finding.summary
     )
 
 
 def test_a_member_that_never_joined_was_waited_for_as_well() -> None:
     (finding,) = found([*FIRST, *BUSY, joins("b", 2, 29, 59)])
-    assert "a at 10.0.0.9 continued with its work and did not join" in finding.summary
+    assert "a at 10.0.0.9 continued its work and did not join" in finding.summary
 
 
 def test_a_wait_that_began_before_the_capture_names_the_busy_member() -> None:
@@ -135,7 +135,7 @@ def test_while_all_stand_still_it_is_open_and_names_who_is_waited_for() -> None:
     (finding,) = found([*TOLD, beats("b", 1, 29.5, REBALANCING), waits("b", 29.6), waits("c", 29, new=True)], 46)
     assert (finding.state, finding.severity, finding.details["client_id"]) == ("ongoing", "warning", "a")
     assert finding.summary.startswith("Group g waits for an assignment since 12:00:29 UTC, 17 s so far: a at 10.0.0.9 ")
-    assert "continues with its work and has not joined, while 2 other members wait." in finding.summary
+    assert "continues its work and has not joined, while 2 other members wait." in finding.summary
 
 
 def test_those_who_wait_have_fallen_silent_where_their_joins_are_not_seen() -> None:
