@@ -218,6 +218,9 @@ def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
     if not pending.num_rows:
         return frames.slice(0, 0)
     slim = with_places(frames.select(["exchange_id", "connection_id", "direction", "seq"]))
+    ids = slim.column("exchange_id")
+    waiting = pc.replace_substring_regex(pending.column("exchange_id"), "/late$", "")
+    slim = slim.filter(pc.or_(pc.is_in(ids, waiting.combine_chunks()), pc.is_null(ids)))
     tables = Tables({"pending": pending.select(["exchange_id", "request_ts"]), "frames": slim})
     try:
         found = tables.table(f"""

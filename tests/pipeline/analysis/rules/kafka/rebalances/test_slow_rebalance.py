@@ -66,10 +66,7 @@ def test_it_names_the_busy_member() -> None:
     (finding,) = found([*FIRST, *BUSY, beats("b", 1, 31, REBALANCING), *late])
     assert finding.details["client_id"] == "a"
     assert (finding.details["is_silent"], finding.details["waited_us"]) == (False, 16_000_000)
-    assert (
-        "a at 10.0.0.9 continued its work and joined at 12:00:44 UTC only, while 2 other members"
-        in finding.summary
-    )
+    assert "a at 10.0.0.9 continued its work and joined at 12:00:44 UTC only, while 2 other members" in finding.summary
 
 
 def test_a_member_that_never_joined_was_waited_for_as_well() -> None:
