@@ -55,9 +55,8 @@ def may_be_read_sql(settings: SymptomThresholds) -> str:
     ``rules_read_bodies`` states it, but for slow exchanges; rows of earlier releases state nothing.
     """
     slow_us = int(settings.slow_seconds * 1_000_000)
-    return f"""(coalesce({_MARK}, true)
-        OR (protocol = 'kafka' AND coalesce({SERVICE_US} >= {slow_us}, false) AND api_key NOT IN {SLOW_BY_DESIGN}))
-    """
+    is_slow = f"protocol = 'kafka' AND {SERVICE_US} >= {slow_us} AND api_key NOT IN {SLOW_BY_DESIGN}"
+    return f"(coalesce({_MARK}, true) OR coalesce({is_slow}, false))"
 
 
 def are_read(exchanges: pa.Table) -> Bools:
@@ -78,9 +77,9 @@ def without_bodies(exchanges: pa.Table, settings: SymptomThresholds) -> pa.Table
         settings: the latency that is a symptom.
     """
     is_slow = _are_slow(exchanges, settings)
-    some = np.flatnonzero(truths(pc.fill_null(exchanges.column(_MARK), True)) | is_slow)
-    few = exchanges.take(Numbers.all_known(some).arrow(pa.int64()))
-    both, one = _read(few)
+    may_be = truths(pc.fill_null(exchanges.column(_MARK), True)) | is_slow
+    some = np.flatnonzero(may_be)
+    both, one = _read(exchanges.filter(Numbers.all_known(may_be).arrow(pa.bool_())))
     both |= is_slow[some]
     for half in _HALVES:
         for part in _PARTS:

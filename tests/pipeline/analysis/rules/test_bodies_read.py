@@ -125,7 +125,9 @@ def test_slow_ones_and_those_of_earlier_releases_are_looked_at(values: dict[str,
     (kept,) = without_bodies(rows, finding_settings()).to_pylist()
     assert kept["request_body"] == ('{"a":1}' if is_kept else "{}")
     tables = Tables({"exchanges": rows})
-    assert tables.any(f"FROM exchanges WHERE {may_be_read_sql(finding_settings())}") is is_kept
+    asked = may_be_read_sql(finding_settings())
+    assert tables.any(f"FROM exchanges WHERE {asked}") is is_kept
+    assert tables.any(f"FROM exchanges WHERE NOT {asked}") is not is_kept
     tables.close()
 
 
