@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
 from pipeline.dashboard.queries.scope import Scope, ask_rows, rows_if_there
+from pipeline.dashboard.queries.terms import Term, conditions_of, parameters_of
 
 MOST = 1000
+COLUMNS = {name: name for name in ("ended", "client", "server", "speaks", "reset_by", "alert", "connection_id")}
+"""What terms are about: columns of the rows, as SQL."""
 
 _IS_AT = " OR ".join(
     f"$host IN ({side}_ip, {side}_ip || ':' || {side}_port, '[' || {side}_ip || ']:' || {side}_port)"
@@ -33,7 +37,6 @@ SELECT connection_id, ended, is_failed, first_ts, last_ts, connections, speaks, 
   client_bytes, server_bytes, coalesce(client_sent_again, 0) + coalesce(server_sent_again, 0) AS sent_again,
   greatest(client_stalled_us, server_stalled_us) / 1e6 AS stalled_s, silence_us / 1e6 AS silence_s
 FROM silver.connections {_SEEN} AND (is_failed OR NOT $failed)
-ORDER BY last_ts DESC, connection_id LIMIT $most
 """  # noqa: S608 - our own text
 _ONE = """
 SELECT first_ts, last_ts, opened, ended, is_closed, closed_by, reset_by, round_trip_us, silence_us, silent_until_ts,
@@ -48,7 +51,7 @@ FROM silver.connections WHERE connection_id = $connection_id LIMIT 1
 
 
 def connections(
-    connection: duckdb.DuckDBPyConnection, scope: Scope, host: str | None, *, failed: bool
+    connection: duckdb.DuckDBPyConnection, scope: Scope, host: str | None, *, failed: bool, terms: Sequence[Term] = ()
 ) -> list[dict[str, Any]]:
     """Connections of the span, those that ended last first.
 
@@ -57,11 +60,14 @@ def connections(
         scope: the span.
         host: an address, or one with its port, of an end; None: any.
         failed: only those that were not accepted, or ended amid a request.
+        terms: of ``COLUMNS``, which all have to hold.
 
     Raises:
         NotThereYetError: the lake has no table of connections.
     """
-    return ask_rows(connection, _CONNECTIONS, scope, host=host, failed=failed, most=MOST)
+    where = " AND ".join(["true", *conditions_of(terms, COLUMNS)])
+    sql = f"SELECT * FROM ({_CONNECTIONS}) WHERE {where} ORDER BY last_ts DESC, connection_id LIMIT $most"  # noqa: S608
+    return ask_rows(connection, sql, scope, host=host, failed=failed, most=MOST, **parameters_of(terms))
 
 
 def counts(connection: duckdb.DuckDBPyConnection, scope: Scope, host: str | None) -> dict[str, int]:

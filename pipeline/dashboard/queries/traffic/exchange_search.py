@@ -19,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from pipeline.dashboard.queries.scope import APPLICATIONS, IN_SPAN, Scope, ask, ask_rows
+from pipeline.dashboard.queries.terms import Term, conditions_of, parameters_of
 from pipeline.dashboard.queries.traffic.exchanges import spoken
 
 PAGE = 100
@@ -54,6 +55,13 @@ FACETS = {
 }  # fmt: skip
 """What counts narrow by: attributes of :class:`Search`, and the columns that hold their values."""
 
+COLUMNS = {
+    **{name: name for name in ("api_name", "client_id", "status", "connection_id", "exchange_id")},
+    "error_names": "array_to_string(error_names, ', ')",
+    **{side: f"({side}_ip || ':' || {side}_port)" for side in ("client", "server")},
+}
+"""What terms are about: columns of the rows, as SQL."""
+
 _STATED = "date BETWEEN $first_day AND $stated_day AND ts BETWEEN $start AND $stated_by"
 _COUNTED = """
 SELECT ts, api_name, client_id, error_names, status, server_ip || ':' || server_port AS server FROM silver.exchanges
@@ -77,6 +85,7 @@ class Search:
         namespace: of MongoDB: a database, or ``database.collection``.
         host: address, or address with port, of either side.
         slower_than_us: microseconds that it took at least, not inclusive.
+        terms: of ``COLUMNS``, which all have to hold.
     """
 
     api_name: str | None = None
@@ -91,11 +100,12 @@ class Search:
     namespace: str | None = None
     host: str | None = None
     slower_than_us: int | None = None
+    terms: tuple[Term, ...] = ()
 
     @property
-    def asks(self) -> bool:
-        """Whether not every exchange matches."""
-        return any(getattr(self, each.name) is not None for each in fields(self))
+    def asked(self) -> list[str]:
+        """The attributes that leave out exchanges, without the terms."""
+        return [each.name for each in fields(self) if each.name != "terms" and getattr(self, each.name) is not None]
 
     @property
     def asks_what_is_stated(self) -> bool:
@@ -106,7 +116,8 @@ class Search:
         """Values of the ``$names`` of :meth:`conditions`."""
         ip, port = _host(self.host or "")
         database, _, collection = (self.namespace or "").partition(".")
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "terms"}
+        given |= parameters_of(self.terms)
         return {**given, "ip": ip, "port": port, "database": database, "collection": collection}
 
     def within(self, window: Scope) -> dict[str, Any]:
@@ -133,7 +144,7 @@ class Search:
             )
             if is_asked
         ]
-        return [*found, *self._stated()]
+        return [*found, *conditions_of(self.terms, COLUMNS), *self._stated()]
 
     def _client(self, *, of_applications: bool) -> str:
         found = self._is_client("client_id")
@@ -291,8 +302,10 @@ def _most_frequent(matches: pa.Table, column: str) -> list[tuple[str, int]]:
 
 def without_one(
     connection: duckdb.DuckDBPyConnection, scope: Scope, wanted: Search, seconds: float = SECONDS
-) -> list[tuple[str, int, bool]]:
-    """What could be left out of a search that finds nothing: attribute, how many match then, whether these are all.
+) -> list[tuple[str | Term, int, bool]]:
+    """What could be left out of a search that finds nothing.
+
+    Each attribute or term with how many match then, and whether these are all.
 
     Args:
         connection: to the lake.
@@ -300,13 +313,20 @@ def without_one(
         wanted: finds nothing in it.
         seconds: for each attribute.
     """
-    asked = [each.name for each in fields(wanted) if getattr(wanted, each.name) is not None]
+    parts: list[str | Term] = [*wanted.asked, *wanted.terms]
     found = []
-    for name in asked if len(asked) > 1 else ():
-        rest = search(connection, scope, replace(wanted, **{name: None}), seconds=seconds)
+    for one in parts if len(parts) > 1 or wanted.terms else ():
+        rest = search(connection, scope, _without(wanted, one), seconds=seconds)
         if rest.counted:
-            found.append((name, rest.counted, rest.is_all))
+            found.append((one, rest.counted, rest.is_all))
     return found
+
+
+def _without(wanted: Search, one: str | Term) -> Search:
+    if isinstance(one, Term):
+        return replace(wanted, terms=tuple(term for term in wanted.terms if term != one))
+    given: dict[str, Any] = {one: None}
+    return replace(wanted, **given)
 
 
 def _ids(table: str, conditions: Sequence[str]) -> str:

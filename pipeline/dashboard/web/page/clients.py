@@ -72,7 +72,7 @@ def draw(here: PageContext) -> None:
         st.success(f"None of {pluralize(numbers['kafka'], 'Kafka client')} uses a version that Kafka 4 has removed.")
     _matrix(rows)
     st.header("All", anchor=False)
-    table(rows, _ALL, name="All clients", to=_exchanges_of)
+    table(rows, _ALL, name="All clients", key="", to=_exchanges_of)
 
 
 def _exchanges_of(row: dict[str, Any]) -> Address:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
-from pipeline.dashboard.queries.traffic.connections import MOST, connections, counts
+from pipeline.dashboard.queries.terms import Term
+from pipeline.dashboard.queries.traffic.connections import COLUMNS, MOST, connections, counts
 from pipeline.dashboard.web.page_context import PageContext, run
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.table import Address, table
-from pipeline.humanize import number
+from pipeline.dashboard.web.parts.table_terms import link_without, terms_here
+from pipeline.humanize import number, pluralize
 
 _COLUMNS = (
     Column("ended", "state", help="How it ended; open: nothing ended it in what was captured."),
@@ -53,13 +56,29 @@ def draw(here: PageContext) -> None:
         strict=True,
     ):
         column.metric(title, number(numbers[name]), border=True)
-    rows = connections(here.connection, here.scope, host, failed=failed)
+    terms = terms_here(COLUMNS)
+    rows = connections(here.connection, here.scope, host, failed=failed, terms=terms)
+    if terms and not rows:
+        _dead_end(here, terms, host, failed=failed)
+        return
     if not rows:
         st.success("None of these connections failed.")
         return
     if len(rows) == MOST:
         st.caption(f"The last {number(MOST)} are shown: search by address, or choose a shorter time range.")
-    table(rows, _COLUMNS, name="Connections", to=_exchanges)
+    table(rows, _COLUMNS, name="Connections", key="", to=_exchanges, served=COLUMNS)
+
+
+def _dead_end(here: PageContext, terms: Sequence[Term], host: str | None, *, failed: bool) -> None:
+    """Which term could be dropped, with how many connections match then."""
+    st.info("No connection matches all of these filters.")
+    for one in terms:
+        rest = [term for term in terms if term != one]
+        count = len(connections(here.connection, here.scope, host, failed=failed, terms=rest))
+        if not count:
+            continue
+        at_least = "at least " if count == MOST else ""
+        link_without("connections", terms, one, _COLUMNS, f"{at_least}{pluralize(count, 'connection')}")
 
 
 def _exchanges(row: dict[str, Any]) -> Address | None:

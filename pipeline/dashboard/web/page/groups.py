@@ -17,7 +17,7 @@ _GROUPS = (
     Column("group_id", "group"),
     Column("state", "state"),
     Column("members", "members", "number", "Seen in the last 15 minutes of the cluster, without those that left."),
-    Column("partitions", "partitions", "number", "The partitions with a known lag."),
+    Column("partitions", "partitions", "number", "The partitions with a known lag.", at_first=False),
     Column("lag", "lag", "number", "Records that it has not committed, without transaction markers."),
     Column("trend", "trend", "trend", "Records by which the lag grows each second, from commit to commit."),
     Column("behind_s", "oldest waits", "duration", "Age of the oldest record that is not committed."),
@@ -25,8 +25,8 @@ _GROUPS = (
     Column("taken", "committed", "rate", "Offsets that it committed each second."),
     Column("worst", "most behind on"),
     Column("commit_ts", "last commit", "time"),
-    Column("refused", "refused", "number", "Commits that the coordinator refused."),
-    Column("as_of", "as of", "time", "The last word of its cluster."),
+    Column("refused", "refused", "number", "Commits that the coordinator refused.", at_first=False),
+    Column("as_of", "as of", "time", "The last word of its cluster.", at_first=False),
     Column("cluster", "cluster"),
 )
 _TOPICS = (
@@ -39,8 +39,6 @@ _TOPICS = (
     Column("last_ts", "last seen", "time"),
     Column("cluster", "cluster"),
 )
-_HIDDEN = ("partitions", "refused", "as of")
-"""Not shown at first."""
 
 
 def draw(here: PageContext) -> None:
@@ -57,20 +55,13 @@ def _groups(here: PageContext) -> None:
     if not found:
         st.info("No group was seen in this time range.")
         return
-    titles = [column.title for column in _GROUPS if column.title != "group"]
-    first = [title for title in titles if title not in _HIDDEN]
     bad = sum(not one.is_well for one in found)
     st.caption(
         f"{pluralize(len(found), 'group')}, {number(bad)} in trouble; at the last word of each cluster, members and "
         f"rates of the {duration(WINDOW.total_seconds())} before it.{_of_many(len(found))}"
     )
-    with st.expander("Columns"):
-        chosen = st.pills(
-            "Columns of groups", titles, selection_mode="multi", default=first, label_visibility="collapsed"
-        )
     table(
-        [_row(one) for one in found], [one for one in _GROUPS if one.title == "group" or one.title in (chosen or ())],
-        name="All groups", muted=lambda row: row["is_well"],
+        [_row(one) for one in found], _GROUPS, name="All groups", key="", muted=lambda row: row["is_well"],
         to=lambda row: ("group", {"group": row["group_id"], "cluster": row["cluster"]}),
     )  # fmt: skip
 
@@ -96,7 +87,7 @@ def _topics(here: PageContext) -> None:
         return
     st.caption(f"{pluralize(len(found), 'topic')}.{_of_many(len(found))} A row leads to its partitions.")
     table(
-        found, _TOPICS, name="All topics",
+        found, _TOPICS, name="All topics", key="topics",
         to=lambda row: ("partitions", {"topic": row["topic"], "cluster": row["cluster"], "group": row["worst"]}),
     )  # fmt: skip
 

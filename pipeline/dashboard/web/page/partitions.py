@@ -139,7 +139,7 @@ def _standing(standing: list[dict[str, Any]]) -> None:
         st.info("No consumer group committed in this time range.")
         return
     rows = [{**row, "trouble": partitions.trouble(row)} for row in standing]
-    table(rows, _LAG, name="Where all groups stand", to=place_of)
+    table(rows, _LAG, name="Where all groups stand", key="", to=place_of)
 
 
 def place_of(row: dict[str, Any]) -> Address:

@@ -9,9 +9,10 @@ import streamlit as st
 
 from pipeline.config.durations import microseconds
 from pipeline.dashboard.queries.traffic import exchanges
-from pipeline.dashboard.queries.traffic.exchange_search import ANY_ERROR, Search
+from pipeline.dashboard.queries.traffic.exchange_search import ANY_ERROR, COLUMNS, Search
 from pipeline.dashboard.web.format import plain
 from pipeline.dashboard.web.page_context import PageContext
+from pipeline.dashboard.web.parts.table_terms import terms_here
 from pipeline.humanize import number
 
 _STATUSES = ("paired", "unanswered", "no_response_expected", "orphan_response", "following_response")
@@ -58,7 +59,7 @@ def controls(here: PageContext) -> Search | None:
     }
     for sentence in unread:
         st.warning(sentence)
-    return None if unread else Search(**given)
+    return None if unread else Search(**given, terms=terms_here(COLUMNS))
 
 
 def facets(counts: Mapping[str, Sequence[tuple[str, int]]]) -> None:

@@ -54,13 +54,17 @@ _TYPES = {"time": pa.timestamp("us", "UTC"), "number": pa.int64(), "ms": pa.floa
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: which field it shows, its title, how, and what a pointer over the title explains."""
+    """A column: which field it shows, its title, how, and what a pointer over the title explains.
+
+    ``at_first``: whether it is shown before somebody chooses columns.
+    """
 
     field: str
     title: str
     kind: Kind = "text"
     help: str | None = None
     width: Literal["small", "medium", "large"] | None = None
+    at_first: bool = True
 
 
 def grid(rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, key: str) -> None:

@@ -1,12 +1,13 @@
 """Draws rows as a table of HTML: rows are links, text can be selected and found, columns are as wide as what they hold.
 
-What comes from the wire is escaped. ``scripts/tables.js`` sorts, narrows, and follows a row without loading the page.
+What comes from the wire is escaped. ``scripts/tables.js`` sorts, narrows, chooses columns, and follows a row without
+loading the page; it keeps in the address what somebody chose.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from html import escape
 from typing import Any
@@ -27,10 +28,20 @@ Address = tuple[str, Mapping[str, str | int | None]]
 _NUMBERS = ("number", "ms", "duration", "size", "rate", "trend")
 _NARROWED = 40
 """Characters of a value up to which rows can be narrowed by it."""
+_ESCAPES = "\\"
+"""In what is shown in place of a name that is not printable, which the lake would not know again."""
+_FEW = 4
+"""A table with this many columns or fewer has no choice of columns."""
 _STYLE = """
 .rows-box { overflow: auto; max-height: 34rem; max-width: 100%; }
-.rows-box > button { margin: 0 .5rem .4rem 0; padding: .1rem .6rem; border: 1px solid; border-radius: 1rem;
+.rows-tools { display: flex; flex-wrap: wrap; align-items: baseline; gap: .2rem .8rem; font-size: .85rem; }
+.rows-tools button { margin: 0 .5rem .4rem 0; padding: .1rem .6rem; border: 1px solid; border-radius: 1rem;
   font-size: .85rem; background: none; color: inherit; cursor: pointer; }
+.rows-tools details { margin: 0 0 .4rem auto; text-align: right; }
+.rows-tools summary { cursor: pointer; }
+.rows-tools fieldset { border: 0; margin: 0; padding: .3rem 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
+.rows-tools label { display: inline-flex; align-items: center; gap: .35rem; white-space: nowrap; }
+.rows-tools input { accent-color: currentColor; }
 table.rows { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 table.rows th { position: sticky; top: 0; z-index: 1; background: Canvas; background: light-dark({LIGHT}, {DARK});
   text-align: left; white-space: nowrap; padding: .25rem .7rem; vertical-align: bottom; }
@@ -63,7 +74,8 @@ def run_tables() -> None:
 
 def table(
     rows: Sequence[dict[str, Any]], columns: Sequence[Column], *, name: str,
-    to: Callable[[dict[str, Any]], Address | None] | None = None, muted: Callable[[dict[str, Any]], bool] | None = None,
+    key: str | None = None, to: Callable[[dict[str, Any]], Address | None] | None = None,
+    muted: Callable[[dict[str, Any]], bool] | None = None, served: Collection[str] | None = None,
 ) -> None:  # fmt: skip
     """Draw rows, some hundred at most.
 
@@ -71,17 +83,42 @@ def table(
         rows: what it shows.
         columns: how; those that are empty in all rows are left out.
         name: what it lists, for those who do not see it.
+        key: before the names of its choices in the address: of a page's main table it is empty; None: the name.
         to: where a row leads; None: nowhere.
         muted: which rows are what one would expect, and are shown fainter.
+        served: the fields that rows are narrowed by before they come here, as there are more than these rows; None:
+            these are all, and the browser narrows them.
     """
     shown = [column for column in columns if any(row[column.field] not in (None, "", []) for row in rows)] or columns
     days = {column.field: _day(rows, column) for column in shown if column.kind == "time"}
     head = "".join(_heading(column, days.get(column.field)) for column in shown)
-    body = "".join(_line(row, shown, days, to, muted) for row in rows)
+    body = "".join(_line(row, shown, days, to, muted, served) for row in rows)
+    of = escape(_key_of(name) if key is None else key, quote=True)
     st.html(
+        f'<div data-rows="{of}"{"" if served is None else " data-served"}><div class="rows-tools">'
+        f'<span data-chips></span><span data-count role="status"></span>{_choice(shown, name)}</div>'
         f'<div class="rows-box" tabindex="0" role="region" aria-label="{escape(name, quote=True)}">'
-        f'<span data-count role="status"></span><table class="rows"><caption hidden>{escape(name)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<table class="rows"><caption hidden>{escape(name)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
+    )
+
+
+def _key_of(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
+def _choice(columns: Sequence[Column], name: str) -> str:
+    """Which columns are shown; the first one always is."""
+    if len(columns) <= _FEW:
+        return ""
+    boxes = "".join(
+        f'<label><input type="checkbox" data-column="{column.field}" data-first="{int(column.at_first)}"'
+        f"{' checked' if column.at_first else ''}>{escape(column.title)}</label>"
+        for column in columns[1:]
+    )
+    of = escape(f"Columns of {name}", quote=True)
+    return (
+        f'<details><summary aria-label="{of}">Columns</summary><fieldset aria-label="{of}">{boxes}</fieldset></details>'
     )
 
 
@@ -104,7 +141,7 @@ def _heading(column: Column, day: str | None) -> str:
     more = f' title="{escape(column.help, quote=True)}"' if column.help else ""
     side = ' class="right"' if column.kind in _NUMBERS else ""
     return (
-        f'<th scope="col"{side}{more} data-kind="{column.kind}" '
+        f'<th scope="col"{side}{more} data-kind="{column.kind}" data-field="{column.field}" '
         f'data-title="{escape(column.title, quote=True)}"><button type="button">{escape(title)}</button></th>'
     )
 
@@ -112,6 +149,7 @@ def _heading(column: Column, day: str | None) -> str:
 def _line(
     row: dict[str, Any], columns: Sequence[Column], days: Mapping[str, str | None],
     to: Callable[[dict[str, Any]], Address | None] | None, muted: Callable[[dict[str, Any]], bool] | None,
+    served: Collection[str] | None,
 ) -> str:  # fmt: skip
     address = to(row) if to else None
     cells: list[str] = []
@@ -120,15 +158,17 @@ def _line(
         inner = escape(text) or "-"
         if address is not None and not cells:
             inner = f'<a href="{escape(href(*address), quote=True)}">{inner}</a>'
-        cells.append(_cell(inner, text, row[column.field], column))
+        is_known = served is None or (column.field in served and _ESCAPES not in text)
+        can_narrow = is_known and column.kind == "text" and len(text) <= _NARROWED
+        cells.append(_cell(inner, text, row[column.field], column, can_narrow=can_narrow))
     return f"<tr{' class=muted' if muted and muted(row) else ''}>{''.join(cells)}</tr>"
 
 
-def _cell(inner: str, text: str, value: Any, column: Column) -> str:
+def _cell(inner: str, text: str, value: Any, column: Column, *, can_narrow: bool) -> str:
     kinds = [name for name, holds in (("right", column.kind in _NUMBERS), ("wide", column.width == "large")) if holds]
     of = f' class="{" ".join(kinds)}"' if kinds else ""
     marks = ""
-    if column.kind == "text" and len(text) <= _NARROWED:
+    if can_narrow:
         what = escape(f"{column.title}: {text or 'empty'}", quote=True)
         marks = "".join(
             f'<button type="button" data-narrow="{word.lower()}" tabindex="-1" title="{word} this" '

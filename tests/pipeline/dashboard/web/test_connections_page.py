@@ -53,6 +53,17 @@ def test_connections_are_found_by_address(use: Any, hand_made_lake: Path, host: 
 
 
 @pytest.mark.slow
+def test_terms_of_the_address_narrow_connections_and_say_which_to_drop(use: Any, hand_made_lake: Path) -> None:
+    app = use(hand_made_lake, "connections", range="all", where="ended!=refused")
+    assert {row["state"] for row in frames(app)[0]} == {"closed by the client", "reset by the server, request open"}
+    app = use(hand_made_lake, "connections", range="all", where="ended=refused;client=nobody")
+    assert frames(app) == []
+    assert [link.proto.label for link in app.get("page_link") if "Without" in link.proto.label] == [
+        "Without client = `nobody`: 1 connection"
+    ]
+
+
+@pytest.mark.slow
 def test_a_recording_shows_its_connections(use: Any, cut_lake: Path) -> None:
     rows = frames(use(cut_lake, "connections", range="all", failed="true"))[0]
     assert {row["server"] for row in rows} == {"127.0.3.21:9113"}

@@ -71,6 +71,16 @@ def test_older_exchanges_have_an_address(use: Any) -> None:
     assert {row["exchange"] for row in frames(app)[0]} == first
 
 
+def test_terms_of_the_address_search_and_say_which_to_drop(use: Any) -> None:
+    app = use("exchanges", where="client_id=billing-1;api_name=OffsetCommit")
+    assert {(row["client"], row["api or command"]) for row in frames(app)[0]} == {("billing-1", "OffsetCommit")}
+    app = use("exchanges", where="client_id=billing-1;api_name=nothing")
+    assert frames(app) == []
+    (link,) = (one.proto for one in app.get("page_link") if "api or command" in one.proto.label)
+    assert link.label.startswith("Without api or command = `nothing`: ")
+    assert "where=client_id%3Dbilling-1" in link.query_string
+
+
 def test_what_makes_no_sense_is_said(use: Any) -> None:
     app = use("exchanges", partition="two", slower="soon")
     assert len(app.warning) == 2

@@ -10,8 +10,9 @@ import streamlit as st
 
 from pipeline.dashboard.queries.overview.findings import finding
 from pipeline.dashboard.queries.overview.incidents import findings_of, incident
+from pipeline.dashboard.queries.terms import Term
 from pipeline.dashboard.queries.traffic import exchanges
-from pipeline.dashboard.queries.traffic.exchange_search import Search, search, without_one
+from pipeline.dashboard.queries.traffic.exchange_search import COLUMNS, Search, search, without_one
 from pipeline.dashboard.web.format import code, moment, of_one_zone
 from pipeline.dashboard.web.page_context import PageContext, draw_text, link, link_exactly, run
 from pipeline.dashboard.web.parts.exchange_addresses import compare_address, in_address, moment_of, sequence_address
@@ -19,6 +20,7 @@ from pipeline.dashboard.web.parts.exchange_columns import EXCHANGE_COLUMNS
 from pipeline.dashboard.web.parts.filters import ADDRESS_KEYS, LABELS, controls, facets
 from pipeline.dashboard.web.parts.one_exchange import show_exchange
 from pipeline.dashboard.web.parts.table import Address, table
+from pipeline.dashboard.web.parts.table_terms import link_without
 from pipeline.humanize import number, pluralize
 
 _FURTHER_SECONDS = 10.0
@@ -34,7 +36,8 @@ def draw(here: PageContext) -> None:
     else:
         rows = _evidence_of_incident(here, incident_id) if incident_id else _found(here)
     if rows:
-        table(rows, EXCHANGE_COLUMNS, name="Exchanges", to=_opened)
+        is_search = not (finding_id or incident_id)
+        table(rows, EXCHANGE_COLUMNS, name="Exchanges", key="", to=_opened, served=COLUMNS if is_search else None)
     exchange_id = st.query_params.get("exchange")
     is_evidence = bool(finding_id or incident_id)
     if exchange_id is None and is_evidence and rows:
@@ -127,10 +130,13 @@ def _found(here: PageContext) -> list[dict[str, Any]]:
 def _dead_end(here: PageContext, wanted: Search) -> None:
     """Which filter could be dropped, with how many exchanges match then; or the time range."""
     here_now = st.query_params.to_dict()
-    for name, count, is_all in without_one(here.connection, here.scope, wanted):
-        left = {key: value for key, value in here_now.items() if key != ADDRESS_KEYS[name]}
-        at_least = "" if is_all else "at least "
-        link_exactly("exchanges", f"Without {LABELS[name]}: {at_least}{pluralize(count, 'exchange')}", **left)
+    for one, count, is_all in without_one(here.connection, here.scope, wanted):
+        how_many = f"{'' if is_all else 'at least '}{pluralize(count, 'exchange')}"
+        if isinstance(one, Term):
+            link_without("exchanges", wanted.terms, one, EXCHANGE_COLUMNS, how_many)
+            continue
+        left = {key: value for key, value in here_now.items() if key != ADDRESS_KEYS[one]}
+        link_exactly("exchanges", f"Without {LABELS[one]}: {how_many}", **left)
     whole = replace(here.scope, start=here.oldest, end=here.newest)
     if whole != here.scope and search(here.connection, whole, wanted).counted:
         link_exactly("exchanges", "In the whole lake", **{**here_now, "range": "all"})

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.dashboard.queries.overview.further_names import at_offset, errors_seen, members_like, rules_like
 from pipeline.dashboard.queries.scope import Scope, extent
+from pipeline.dashboard.queries.terms import Term
 from pipeline.dashboard.queries.traffic.exchange_search import Search, without_one
 from pipeline.dashboard.queries.traffic.exchanges import one
 from pipeline.dashboard.queries.traffic.neighbours import neighbours
@@ -62,6 +63,9 @@ def test_a_dead_end_says_what_to_leave_out(connection: duckdb.DuckDBPyConnection
     assert (name, is_all) == ("client_id", True)
     assert count > 100
     assert without_one(connection, scope, Search(client_id="nobody")) == []
+    term = Term("status", "paired", is_not=True)
+    ((dropped, left, _),) = without_one(connection, scope, Search(topic="payments", terms=(term,)))
+    assert (dropped, left) == (term, count)
 
 
 def test_an_exchange_knows_those_around_it(connection: duckdb.DuckDBPyConnection, scope: Scope) -> None:

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from pipeline.dashboard.queries.scope import Scope
+from pipeline.dashboard.queries.terms import Term
 from pipeline.dashboard.queries.traffic import exchange_search, exchanges
 from pipeline.dashboard.queries.traffic.exchange_search import ANY_ERROR, PAGE, Search, search, windows
 from pipeline.dashboard.sql import connect
@@ -137,13 +138,20 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
         (Search(host="fe80::1"), "6"),
         (Search(host="[fe80::1]:5000"), "6"),
         (Search(topic="' OR true --"), ""),
+        (Search(terms=(Term("api_name", "Fetch"),)), "6if"),
+        (Search(terms=(Term("api_name", "Fetch"), Term("client", "10.0.0.2:5000", is_not=True))), "6i"),
+        (Search(terms=(Term("error_names", "ILLEGAL_GENERATION"),)), "c"),
+        (Search(terms=(Term("error_names", ""), Term("server", "10.0.0.9:27017", is_not=True))), "6tif"),
+        (Search(terms=(Term("client_id", ""),)), "nm"),
+        (Search(terms=(Term("client_id", "app", is_not=True),)), "nmc"),
+        (Search(api_name="Fetch", terms=(Term("status", "' OR true --"),)), ""),
     ],
 )
 def test_exchanges_are_searched(lake: duckdb.DuckDBPyConnection, wanted: Search, found: str) -> None:
     answer = search(lake, HOUR, wanted, seconds=60)
     assert "".join(each["exchange_id"] for each in answer.rows) == found
     assert (answer.counted, answer.is_all, answer.older) == (len(found), True, None)
-    assert wanted.asks == (found != "6nmtifc" or wanted.connection_id is not None)
+    assert bool(wanted.asked or wanted.terms) == (found != "6nmtifc" or wanted.connection_id is not None)
 
 
 def test_each_exchange_says_what_matters_in_it(lake: duckdb.DuckDBPyConnection) -> None:
