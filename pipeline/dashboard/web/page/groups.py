@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline.dashboard.queries.progress.all_groups import MOST, WINDOW, Listed, all_groups, all_topics
+from pipeline.dashboard.queries.progress.unread import unread, without_reader
 from pipeline.dashboard.web.page_context import PageContext, part, run
 from pipeline.dashboard.web.parts.grid import Column
 from pipeline.dashboard.web.parts.table import table
@@ -33,6 +34,7 @@ _TOPICS = (
     Column("topic", "topic"),
     Column("partitions", "partitions", "number", "The partitions that were seen."),
     Column("groups", "groups", "number", "That committed offsets of it."),
+    Column("reader", "without a reader", help="Of partitions that were written to and that no group reads."),
     Column("worst", "group furthest behind"),
     Column("lag", "its lag", "number", "Records, on the partition where it is furthest behind."),
     Column("added", "offsets added", "number", "By which the ends of its partitions grew."),
@@ -86,8 +88,10 @@ def _topics(here: PageContext) -> None:
         st.info("No topic was seen in this time range.")
         return
     st.caption(f"{pluralize(len(found), 'topic')}.{_of_many(len(found))} A row leads to its partitions.")
+    readers = without_reader(here.once(unread), found)
     table(
-        found, _TOPICS, name="All topics", key="topics",
+        [{**row, "reader": reader} for row, reader in zip(found, readers, strict=True)],
+        _TOPICS, name="All topics", key="topics",
         to=lambda row: ("partitions", {"topic": row["topic"], "cluster": row["cluster"], "group": row["worst"]}),
     )  # fmt: skip
 

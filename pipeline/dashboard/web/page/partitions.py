@@ -10,6 +10,8 @@ import streamlit as st
 from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.offsets import offsets
 from pipeline.dashboard.queries.progress.partitions import Place
+from pipeline.dashboard.queries.progress.unread import MOST as MOST_UNREAD
+from pipeline.dashboard.queries.progress.unread import NO_READER, unread
 from pipeline.dashboard.queries.scope import Scope, widened
 from pipeline.dashboard.web.format import code
 from pipeline.dashboard.web.page_context import (
@@ -67,6 +69,16 @@ _LAG = (
     Column("as_of", "as of", "time", "The last word of the cluster."),
     Column("cluster", "cluster"),
 )
+_UNREAD = (
+    Column("topic", "topic"),
+    Column("partition", "partition", "number"),
+    Column("reader", "reader"),
+    Column("added", "offsets added", "number", "By which its end grew."),
+    Column("high_watermark", "high watermark", "number"),
+    Column("written_ts", "last written", "time"),
+    Column("writers", "written by"),
+    Column("cluster", "cluster"),
+)
 _COMMITTERS = (
     Column("client_id", "client"),
     Column("member_id", "member"),
@@ -120,6 +132,7 @@ def draw(here: PageContext) -> None:
     with rest:
         if named is None and place is not None:
             _standing(standing)
+            part(lambda: _unread(here))
         else:
             link("partitions", "Where all groups are", "format_list_numbered")
 
@@ -140,6 +153,24 @@ def _standing(standing: list[dict[str, Any]]) -> None:
         return
     rows = [{**row, "trouble": partitions.trouble(row)} for row in standing]
     table(rows, _LAG, name="Where all groups stand", key="", to=place_of)
+
+
+def _unread(here: PageContext) -> None:
+    """What a list of groups leaves out: partitions that are written to while no group reads them."""
+    found = here.once(unread)
+    if not found:
+        return
+    st.header("Written, read by no group", anchor=False)
+    alone = sum(row["reader"] == NO_READER for row in found)
+    more = f" More than {number(MOST_UNREAD)} are not listed." if len(found) == MOST_UNREAD else ""
+    st.caption(
+        f"{pluralize(len(found), 'partition')}; {NO_READER} of {number(alone)}. A reader whose connections were not "
+        f"captured is not seen.{more}"
+    )
+    table(
+        [{**row, "writers": ", ".join(row["writers"] or ()), "group_id": ""} for row in found], _UNREAD,
+        name="Partitions that no group reads", key="unread", to=place_of,
+    )  # fmt: skip
 
 
 def place_of(row: dict[str, Any]) -> Address:

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.analysis.live_metrics.groups import GroupNow
 from pipeline.dashboard.queries.progress.all_groups import state_of
+from tests.pipeline.dashboard.web.addresses import sample_lake
 from tests.pipeline.dashboard.web.apps import frames, row_links, text_of
 from tests.pipeline.lakes import diagnosed_lake
 
@@ -28,6 +29,22 @@ from tests.pipeline.lakes import diagnosed_lake
 )
 def test_the_worst_that_holds_is_the_state(now: GroupNow, state: tuple[str, bool], *, is_stuck: bool) -> None:
     assert state_of(now, is_stuck=is_stuck) == state
+
+
+@pytest.mark.slow
+def test_what_is_written_without_a_reader_is_listed(use: Any, tmp_path: Path) -> None:
+    lake = sample_lake(tmp_path)
+    topics = frames(use(lake, "groups", range="all"))[1]
+    assert [row["topic"] for row in topics if row["without a reader"] == "no reader was seen"] == ["java-0.9.0.1"]
+    app = use(lake, "partitions", range="all")
+    (unread,) = (rows for rows in frames(app) if "reader" in rows[0])
+    assert [(row["topic"], row["partition"], row["offsets added"]) for row in unread] == [("java-0.9.0.1", 0, 36)]
+    assert "1 partition; no reader was seen of 1." in text_of(app)
+    link = row_links(app)[-1]
+    assert "topic=java-0.9.0.1" in link
+    shown = use(lake, "partitions", group="(no group)", topic="java-0.9.0.1", partition="0", range="all")
+    assert "group=%28no+group%29" in link
+    assert [box.value for box in shown.selectbox if box.label == "Group"] == ["(no group)"]
 
 
 @pytest.mark.slow
