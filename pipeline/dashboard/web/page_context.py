@@ -66,12 +66,19 @@ class PageContext:
         return self.answers.once(ask, self.connection, self.scope, *about)
 
 
-def run(draw: Callable[[PageContext], None]) -> None:
-    """Draw a page, or explain in plain words why there is nothing to draw."""
+def run(draw: Callable[[PageContext], None], heading: str | None = None) -> None:
+    """Draw a page, or explain in plain words why there is nothing to draw.
+
+    Args:
+        draw: the page.
+        heading: the title where there is nothing to draw, of a page that else draws its own.
+    """
+    here = cast("PageContext | None", st.session_state.get(HERE))
+    if heading is not None and (here is None or here.scope.start > here.scope.end):
+        st.title(heading, anchor=False)
     if trouble := st.session_state.get(TROUBLE):
         st.error(plain(trouble))
         return
-    here = cast("PageContext | None", st.session_state.get(HERE))
     if here is None:
         st.info(f"This lake has no exchanges. {_how_to_fill()}")
         return

@@ -47,27 +47,21 @@ from pipeline.terminal.console import printable
 _HEADLINE = "headline"
 """Key of its container, which the style names."""
 _STYLE = f".st-key-{_HEADLINE} h1 {{ font-size: 1.6rem; padding-block: 0.5rem 0; text-wrap: balance; }}"
+_TITLE = "Incident"
+"""The heading where no incident is shown."""
+_Shown = tuple[dict[str, Any], list[IncidentFinding]]
 _FILE_WIDTH = 900
 """Pixels of the plot of a picture that is taken away."""
 
 
 def draw(here: PageContext) -> None:
-    """Draw the page: the incident of the address, or the worst."""
-    asked = st.query_params.get("incident")
-    if asked is None:
-        worst = incidents(here.connection, here.scope)
-        if not worst:
-            st.title("Incident", anchor=False)
-            st.success("No incident in this time range.", icon=":material/check_circle:")
-            return
-        asked = worst[0]["incident_id"]
-    row = incident(here.connection, asked)
-    if row is None:
-        st.title("Incident", anchor=False)
-        st.info("There is no such incident in this lake, or not any more.")
+    """Draw the page: the incident of the address, or the worst. Its headline is the heading."""
+    heading, known = st.container(), list[_Shown]()
+    part(lambda: known.extend(_asked(here)))
+    if not known:
+        heading.title(_TITLE, anchor=False)
         return
-    row = of_one_zone(row)
-    findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
+    row, findings = known[0]
     note_state = note_states(read_notes(lake_place()), datetime.now(timezone.utc)).get(row["incident_id"], NOTHING)
     row = with_notes(row, note_state)
     copies = _head(row, findings, note_state)
@@ -86,6 +80,23 @@ def draw(here: PageContext) -> None:
     st.header("Evidence", anchor=False)
     draw_findings(here, findings)
     part(lambda: draw_thresholds(row["rules"], row["incident_id"]))
+
+
+def _asked(here: PageContext) -> list[_Shown]:
+    """The incident with its findings; none where there is none, which the page states."""
+    asked = st.query_params.get("incident")
+    if asked is None:
+        worst = incidents(here.connection, here.scope)
+        if not worst:
+            st.success("No incident in this time range.", icon=":material/check_circle:")
+            return []
+        asked = worst[0]["incident_id"]
+    row = incident(here.connection, asked)
+    if row is None:
+        st.info("There is no such incident in this lake, or not any more.")
+        return []
+    findings = [replace(one, finding=of_one_zone(one.finding)) for one in findings_of(here.connection, row)]
+    return [(of_one_zone(row), findings)]
 
 
 def _head(row: dict[str, Any], findings: list[IncidentFinding], note_state: NoteState) -> Copies:
@@ -212,4 +223,4 @@ def _graph(row: dict[str, Any], findings: list[IncidentFinding]) -> None:
         go("exchanges", finding=clicked[0]["finding"])
 
 
-run(draw)
+run(draw, heading=_TITLE)
