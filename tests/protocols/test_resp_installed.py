@@ -107,6 +107,12 @@ def test_what_else_is_captured_is_found_as_before(wirelake: Run):
         assert ("stuck_commit" in with_it) == (capture.stem == "stuck_commit")
 
 
+def test_its_incident_has_a_trend_and_a_proof(wirelake: Run, lake: Path):
+    rule, grows, count, marked = wirelake(lake, module="tests.protocols.show_trend").stdout.strip().split(" | ")
+    assert (rule, grows, count) == (RULE, "times", "3.0")
+    assert marked.count("OOM") == record.REFUSED
+
+
 def test_the_page_shows_it(wirelake: Run, lake: Path):
     require_streamlit()
     exchange = next(row for row in rows(lake, "silver/exchanges") if row["error_names"] == ["OOM"])

@@ -26,6 +26,7 @@ from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import OVER, SLOW, STAYS, Texts
 from pipeline.analysis.rules.case.tree import Edge
 from pipeline.analysis.rules.model import SEVERITIES, Finding, Sources
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import RuleThresholds
 
 Find = Callable[[Sources, Any], Iterable[Finding]]
@@ -94,6 +95,7 @@ class Rule:
         advice: what to do, all texts that its findings may give: ``Now: … Fix: …``, with ``{placeholders}`` where
             names are filled in. Where one is put together, its parts, which begin with ``Now:`` or ``Fix:``.
         texts: how an incident with this root is worded; None: as its findings word it.
+        shown_by: what of the data shows its findings.
         urgency: what a person must do first (pipeline.analysis.rules.case.texts): of equal severity the lesser first.
         effects: what may follow from it.
         causes: what it may follow from, beside what those rules state as their effects.
@@ -119,6 +121,7 @@ class Rule:
     found_by: ClassVar[tuple[Find, ...]] = ()
     advice: ClassVar[tuple[str, ...]]
     texts: ClassVar[Texts | None] = None
+    shown_by: ClassVar[ShownBy] = ShownBy()
     urgency: ClassVar[int] = SLOW
     effects: ClassVar[tuple[Link, ...]] = ()
     causes: ClassVar[tuple[Link, ...]] = ()

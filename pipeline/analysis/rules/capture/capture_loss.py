@@ -9,6 +9,7 @@ from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.texts import LATER, SEEN, Texts, nobody, own_clients
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_AGENT, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.analysis.tables import ADDRESS, IS_LOSS, Row
 from pipeline.humanize import clock, listed, pluralize
@@ -83,6 +84,7 @@ class CaptureLoss(Rule):
     reads = ("gaps", "exchanges", "waiting")
     advice = (ADVICE, DROPPED, FILE_LOST, ONE_WAY)
     urgency = LATER
+    shown_by = ShownBy(what="losses")
     texts = Texts(
         headline=_lost,
         now=_lost_now,

@@ -24,6 +24,7 @@ from pipeline.analysis.rules.mongodb.commands import APPLICATION, SUBJECT
 from pipeline.analysis.rules.mongodb.failure_rates import add_spans, many_of
 from pipeline.analysis.rules.mongodb.slow import QUERY_ADVICE, SERVER_ADVICE, advice_on
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import Row
 from pipeline.humanize import clock, listed, pluralize
@@ -73,6 +74,7 @@ class MongoSlowCommand(Rule):
     reads = ("commands",)
     advice = (QUERY_ADVICE, SERVER_ADVICE)
     urgency = SLOW
+    shown_by = ShownBy(grows="latency")
     texts = Texts(
         headline=_headline,
         now=lambda case: _slow_part(case, "now"),

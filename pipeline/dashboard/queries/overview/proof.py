@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from pipeline.analysis.rules.kafka.share_groups.share_states import SharePlace
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.dashboard.queries.overview.losses import Losses, losses
 from pipeline.dashboard.queries.progress.groups import Group, GroupSeen, group_seen
 from pipeline.dashboard.queries.progress.offsets import Offsets, offsets
@@ -23,19 +24,6 @@ from pipeline.dashboard.queries.traffic.sequence import Around, around
 from pipeline.dashboard.queries.traffic.steps import Connection, sequence
 from pipeline.errors import UserError
 
-_CAPTURE_LOSS = "capture_loss"
-"""The one rule that is about the capture, not about what went over the wire."""
-_OF_REQUESTS = frozenset({
-    "crc_mismatch", "duplicate_write", "fenced_leader_epoch", "old_message_format", "oversized_or_tiny_batches",
-    "sequence_gap", "stale_metadata",
-})  # fmt: skip
-"""Rules about what was asked of a partition and answered, which its offsets do not show."""
-_ON_TWO_CONNECTIONS = frozenset({"duplicate_write"})
-"""Of them those whose second exchange follows the first on a connection of its own."""
-_OF_RECORDS = frozenset({"poison_record", "stopped"})
-"""Rules about what becomes of records, also of those of a share group."""
-_OF_LAG = frozenset({"lag_growing", "read_committed_starved", "rewound", "stalled", "stopped"})
-"""Rules about how far a group is behind."""
 _AROUND = 1.5
 """What is shown is so many times as long as what it proves, so that what was before it is seen."""
 _EXCHANGES, _FEW = 12, 6
@@ -81,23 +69,25 @@ def proof(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: 
         NotThereYetError: a table is missing.
     """
     scope = widened(Scope(row["first_ts"], row["last_ts"], "kafka"), _AROUND)
-    if row["rule"] == _CAPTURE_LOSS:
+    shown_by = rule_named(row["rule"]).shown_by
+    if shown_by.what == "losses":
         return losses(connection, scope, row["subject"])
-    if row["rule"] in _OF_REQUESTS and (asked := _connection_seen(connection, row, evidence)):
+    if shown_by.what == "requests" and (asked := _connection_seen(connection, row, evidence)):
         return asked
     return _over_time(connection, scope, row) or _connection_seen(connection, row, evidence)
 
 
 def parts_of_group(rule: str) -> tuple[str, ...]:
     """Names of the parts of a group's picture that show what a finding of this rule is about."""
-    return ("owners", "waits", *(("lag",) if rule in _OF_LAG else ()))
+    return ("owners", "waits", *(("lag",) if rule_named(rule).shown_by.is_of_lag else ()))
 
 
 def _over_time(
     connection: duckdb.DuckDBPyConnection, scope: Scope, row: dict[str, Any]
 ) -> Offsets | SharesSeen | GroupSeen | None:
     """The share-partition, partition or group that it is about."""
-    if row["rule"] in _OF_RECORDS and row["group_id"] and (shared := _share_seen(connection, scope, row)):
+    is_of_records = rule_named(row["rule"]).shown_by.is_of_records
+    if is_of_records and row["group_id"] and (shared := _share_seen(connection, scope, row)):
         return shared
     if row["topic"] is not None and row["partition"] is not None:
         place = Place(row["cluster"], row["topic"], row["partition"], row["group_id"] or "")
@@ -132,7 +122,7 @@ def _unanswered(known: Shares, place: SharePlace, scope: Scope) -> int:
 def _connection_seen(
     connection: duckdb.DuckDBPyConnection, row: dict[str, Any], evidence: Sequence[str]
 ) -> ConnectionSeen | None:
-    if row["rule"] in _ON_TWO_CONNECTIONS:
+    if rule_named(row["rule"]).shown_by.is_on_two_connections:
         first, second = (_part_of_connection(connection, row, some, _FEW) for some in (evidence[:2], evidence[1:2]))
         if first and second and first.part.ends != second.part.ends:
             return replace(first, then=second)

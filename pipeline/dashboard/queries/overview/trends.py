@@ -13,6 +13,7 @@ from typing import Any, Literal
 import duckdb
 
 from pipeline.analysis.live_metrics.lag import lag_now
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.safety.guard import attempt
 from pipeline.dashboard.queries.progress.partitions import IS_STABLE_STATED
 from pipeline.dashboard.queries.scope import IN_SPAN, Scope, ask_rows, rows_if_there, widened
@@ -23,9 +24,6 @@ MOST_EVIDENCE = 400
 """Exchanges of one incident whose times and latencies are read."""
 _AROUND = 1.3
 """A line is so many times as long as its incident."""
-_HELD_BACK = ("hanging_transaction", "lso_stalled", "read_committed_starved")
-_SLOW = ("mongo_slow_command", "latency_outlier", "throttled")
-
 _END = "last_stable_high_watermark"
 
 Kind = Literal["lag", "held back", "latency", "times"]
@@ -121,7 +119,7 @@ def _none() -> None:
 
 
 def _is_placed(row: dict[str, Any]) -> bool:
-    has_line = bool(row["group_id"]) or row["rule"] in _HELD_BACK
+    has_line = bool(row["group_id"]) or rule_named(row["rule"]).is_at_last_stable_offset
     return row["topic"] is not None and row["partition"] is not None and has_line
 
 
@@ -152,7 +150,7 @@ def _of_offsets(connection: duckdb.DuckDBPyConnection, row: dict[str, Any], span
     if span is None and last - first < POINTS // 2:  # most of the time nothing was seen: look at the rest of it
         step = (within.end - within.start) / POINTS
         return _of_offsets(connection, row, Scope(within.start + first * step, within.start + (last + 1) * step))
-    is_held = row["rule"] in _HELD_BACK
+    is_held = rule_named(row["rule"]).is_at_last_stable_offset
     place = f"{row['topic']}-{row['partition']}"
     if is_held:
         held = held_back(stated, _markers(connection, row, within, stated))
@@ -258,7 +256,7 @@ def _of_evidence(connection: duckdb.DuckDBPyConnection, rows: Sequence[dict[str,
     for row in rows:
         mine = [one for one in exchanges if one["exchange_id"] in ids.get(row["incident_id"], ())]
         if len(mine) > 1:
-            kind: Kind = "latency" if row["rule"] in _SLOW else "times"
+            kind: Kind = rule_named(row["rule"]).shown_by.grows
             fold = _slowest if kind == "latency" else _so_far
             around = _span(row)
             values = fold(mine, around)

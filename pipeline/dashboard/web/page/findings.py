@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pipeline.analysis.rules.model import STATE_WORDS
+from pipeline.analysis.rules.rule import rule_named
 from pipeline.dashboard.queries.overview.findings import MOST, counts, findings
 from pipeline.dashboard.queries.overview.incidents import incident_counts
 from pipeline.dashboard.web.format import between, code, moment, of_one_zone, plain, prose, seen
@@ -19,6 +20,8 @@ from pipeline.humanize import pluralize
 
 _OPENED = 3
 """Findings that are open when the page is drawn: the first, if they are critical."""
+_FURTHER = {"transactions": ("Transactions", "lock_clock"), "clients": ("Clients", "devices")}
+"""Of a page that says more its link: label and icon."""
 
 
 def draw(here: PageContext) -> None:
@@ -99,10 +102,8 @@ def _finding(row: dict[str, Any]) -> None:
             )  # fmt: skip
         if row["incident_id"] is not None:
             link("incident", "Its incident", "troubleshoot", incident=row["incident_id"])
-        if row["rule"] in ("lso_stalled", "read_committed_starved"):
-            link("transactions", "Transactions", "lock_clock")
-        if row["rule"] in ("kip896_incompatible_client", "unsupported_version"):
-            link("clients", "Clients", "devices")
+        if further := rule_named(row["rule"]).shown_by.further:
+            link(further, *_FURTHER[further])
 
 
 run(draw)

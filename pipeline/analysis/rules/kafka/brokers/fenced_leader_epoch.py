@@ -11,6 +11,7 @@ from pipeline.analysis.rules.counted import CountedRule, clients, gets_on, place
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.kafka.thresholds import STALE_METADATA_SECONDS, STALE_METADATA_TIMES
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
@@ -35,6 +36,7 @@ class FencedLeaderEpoch(CountedRule):
         "records that are gone.",
     )
     urgency = REFUSED
+    shown_by = ShownBy(what="requests")
     texts = Texts(
         headline=lambda case: f"{case.who} asks for {case.places} with an outdated leader epoch, and gets nothing",
         now=lambda case: f"Restart {case.clients} if it does not recover by itself: its metadata is outdated.",

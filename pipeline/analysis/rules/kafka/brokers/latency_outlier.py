@@ -28,6 +28,7 @@ from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.recurrence import moments
 from pipeline.analysis.rules.rule import OF_SERVER, Counting, Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, SERVICE_US, Tables
 from pipeline.humanize import clock, listed, pluralize
@@ -73,6 +74,7 @@ class LatencyOutlier(Rule):
     severities = ("warning", "info")
     advice = (_ADVICE,)
     urgency = SLOW
+    shown_by = ShownBy(grows="latency")
     texts = Texts(
         headline=lambda case: f"Broker {case.server} answered {_late(case)} late: {case.who} waited",
         now=lambda case: (

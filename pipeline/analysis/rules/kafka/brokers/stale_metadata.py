@@ -23,6 +23,7 @@ from pipeline.analysis.rules.kafka.thresholds import (
 )
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 from pipeline.humanize import clock, pluralize
 
@@ -51,6 +52,7 @@ class StaleMetadata(Rule):
     reads = ("exchanges", "events")
     advice = (ADVICE,)
     urgency = REFUSED
+    shown_by = ShownBy(what="requests")
     texts = Texts(
         headline=lambda case: (
             f"{case.who} and broker {case.server} do not agree on the leader of {case.places} ({case.kinds})"

@@ -21,6 +21,7 @@ from pipeline.analysis.rules.kafka.clients.traffic import Traffic
 from pipeline.analysis.rules.kafka.symptoms import MECHANISM
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_ALL, Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import RuleThresholds
 from pipeline.humanize import clock, listed, pluralize
 
@@ -88,6 +89,7 @@ class Kip896IncompatibleClient(Rule):
     reads = ("exchanges", "states")
     advice = (ADVICE, ADVICE_ONE_RELEASE)
     urgency = LATER
+    shown_by = ShownBy(further="clients")
     texts = Texts(
         headline=_old_clients,
         now=_old_clients_now,

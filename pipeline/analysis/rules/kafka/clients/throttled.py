@@ -13,6 +13,7 @@ from pipeline.analysis.rules.case.texts import SEEN, SLOW, Texts, own_clients
 from pipeline.analysis.rules.counted import CountedRule, clients, names, when
 from pipeline.analysis.rules.episode import Episode
 from pipeline.analysis.rules.rule import OF_CLIENT, Link
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 QUOTA = (
@@ -39,6 +40,7 @@ class Throttled(CountedRule):
     severities = ("info",)
     advice = (QUOTA,)
     urgency = SLOW
+    shown_by = ShownBy(grows="latency")
     texts = Texts(
         headline=lambda case: (
             f"Brokers hold {case.who} back, {float(case.details.get('total') or 0) / 1000:.1f} s in all: it is above "

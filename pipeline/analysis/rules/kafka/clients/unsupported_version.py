@@ -19,6 +19,7 @@ from pipeline.analysis.rules.kafka.symptoms import CLOSED
 from pipeline.analysis.rules.kafka.thresholds import REFUSED_AGAIN_TIMES
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import RESOLVED_AFTER_SECONDS, Count, RuleThresholds, Seconds
 from pipeline.humanize import clock, listed
 
@@ -53,6 +54,7 @@ class UnsupportedVersion(Rule):
     severities = ("critical", "warning", "info")
     advice = (VERSIONS, NEW_PROTOCOL)
     urgency = REFUSED
+    shown_by = ShownBy(further="clients")
     texts = Texts(
         headline=lambda case: (
             f"A broker ({case.server}) does not take requests of {case.who}: "

@@ -14,6 +14,7 @@ from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.kafka.once_over import OffsetRule
 from pipeline.analysis.rules.kafka.share_groups.share_groups import SHARE_ADVICE, share_group_troubles
 from pipeline.analysis.rules.rule import Link
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 
 
@@ -43,6 +44,7 @@ class PoisonRecord(OffsetRule):
     found_by = (poisoned, share_group_troubles)
     advice = (ADVICE, SHARE_ADVICE)
     urgency = STANDS
+    shown_by = ShownBy(is_of_records=True)
     effects = (
         Link(
             ("poll_interval_exceeded", "rebalance_storm", "slow_rebalance", *PUT_OUT),

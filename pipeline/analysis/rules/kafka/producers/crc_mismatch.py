@@ -14,6 +14,7 @@ from pipeline.analysis.rules.kafka.producers.batch_windows import finding_of_win
 from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import OversizedOrTinyBatches
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_CLIENT, Link
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.humanize import pluralize
 
 _REFUSED = (
@@ -38,6 +39,7 @@ class CrcMismatch(CountedRule):
     reads = ("batches", "exchanges")
     advice = (_REFUSED, CORRUPT)
     urgency = LOSES
+    shown_by = ShownBy(what="requests")
     texts = Texts(
         headline=lambda case: f"Batches of {case.who} to {case.places} are damaged: their checksums do not match",
         now=lambda case: (

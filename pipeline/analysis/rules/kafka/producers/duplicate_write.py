@@ -23,6 +23,7 @@ from pipeline.analysis.rules.format import who
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.recurrence import last_of_each
 from pipeline.analysis.rules.rule import OF_CLIENT, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import Row, Tables
 from pipeline.humanize import clock, pluralize, seconds
@@ -54,6 +55,7 @@ class DuplicateWrite(Rule):
     reads = ("batches", "exchanges")
     advice = (ADVICE,)
     urgency = LOSES
+    shown_by = ShownBy(what="requests", is_on_two_connections=True)
     gathered = OF_CLIENT
     claims = DUPLICATE_WRITE
 

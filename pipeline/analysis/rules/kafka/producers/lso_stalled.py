@@ -20,6 +20,7 @@ from pipeline.analysis.rules.kafka.producers.transaction_texts import (
 )
 from pipeline.analysis.rules.kafka.thresholds import LSO_STALLED_RECORDS, LSO_STALLED_SECONDS
 from pipeline.analysis.rules.rule import OF_TRANSACTION, Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds, Seconds
 
 
@@ -57,6 +58,7 @@ class LsoStalled(Rule):
     found_by = (stalls_and_starved,)
     advice = (ADVICE,)
     urgency = STANDS
+    shown_by = ShownBy(further="transactions")
     texts = Texts(
         headline=_stalled_lso,
         now=end_transaction,

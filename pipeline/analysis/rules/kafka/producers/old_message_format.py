@@ -17,6 +17,7 @@ from pipeline.analysis.rules.kafka.producers.batch_windows import (
 from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import OversizedOrTinyBatches
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_ALL, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import listed, pluralize
 
@@ -72,6 +73,7 @@ class OldMessageFormat(Rule):
     reads = ("batches", "exchanges")
     advice = (OLD_ADVICE, STORED_ADVICE, READ_ADVICE)
     urgency = LATER
+    shown_by = ShownBy(what="requests")
     texts = Texts(
         headline=_old_format,
         now=lambda _case: "Nothing has to be stopped.",

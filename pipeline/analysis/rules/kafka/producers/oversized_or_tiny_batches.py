@@ -15,6 +15,7 @@ from pipeline.analysis.rules.episode import Episode, exchanges_of
 from pipeline.analysis.rules.kafka.producers.batch_windows import finding_of_windows, grouped, span_of, windows_of
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, Ratio, RuleThresholds
 from pipeline.analysis.tables import Tables
 from pipeline.humanize import listed, pluralize
@@ -81,6 +82,7 @@ class OversizedOrTinyBatches(Rule):
     reads = ("batches", "exchanges")
     advice = (TOO_LARGE, SPLIT, TINY)
     urgency = WASTES
+    shown_by = ShownBy(what="requests")
     texts = Texts(
         headline=_batches,
         now=_batches_now,

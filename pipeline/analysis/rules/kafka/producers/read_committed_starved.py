@@ -12,6 +12,7 @@ from pipeline.analysis.rules.kafka.producers.stable_offsets import STARVED, STAR
 from pipeline.analysis.rules.kafka.producers.transaction_texts import END, commands_by_hand, transaction
 from pipeline.analysis.rules.kafka.thresholds import LSO_STALLED_RECORDS, LSO_STALLED_SECONDS
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
@@ -36,6 +37,7 @@ class ReadCommittedStarved(Rule):
     found_by = (stalls_and_starved,)
     advice = (STARVED_ADVICE,)
     urgency = STANDS
+    shown_by = ShownBy(is_of_lag=True, further="transactions")
     texts = Texts(
         headline=lambda case: (
             f"{case.who} gets no records of {case.places}: it reads only what is committed, and a transaction is open "

@@ -14,6 +14,7 @@ from pipeline.analysis.rules.counted import clients, finding, last_of_each, name
 from pipeline.analysis.rules.episode import Episode, exchanges_of
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import OF_CLIENT, Counting, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import Tables
 
@@ -50,6 +51,7 @@ class SequenceGap(Rule):
     reads = ("exchanges", "batches")
     advice = (MISSING, FORGOTTEN)
     urgency = LOSES
+    shown_by = ShownBy(what="requests")
     texts = Texts(
         headline=lambda case: (
             f"{case.who} started over on {case.places}: the broker had forgotten its producer id"

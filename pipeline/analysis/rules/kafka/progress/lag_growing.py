@@ -10,6 +10,7 @@ from pipeline.analysis.rules.case.texts import LOSES, SEEN, Texts, never
 from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import members
 from pipeline.analysis.rules.rule import Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds, Seconds
 
 
@@ -45,6 +46,7 @@ class LagGrowing(Rule):
     found_by = (lagging.find,)
     advice = texts.ADVICE[track.LAG_GROWING]
     urgency = LOSES + 5
+    shown_by = ShownBy(is_of_lag=True)
     texts = Texts(
         headline=_lag,
         now=lambda case: (

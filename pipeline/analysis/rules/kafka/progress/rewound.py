@@ -13,6 +13,7 @@ from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import begun_advice, or_advised, or_reads
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS
 from pipeline.analysis.rules.rule import Link
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.humanize import pluralize
 
@@ -52,6 +53,7 @@ class Rewound(OffsetRule):
     found_by = (lagging.find, unread.find)
     advice = (*texts.ADVICE[track.REWOUND], unread_texts.ADVICE[unread_texts.NEVER_COMMITS])
     urgency = LOSES
+    shown_by = ShownBy(is_of_lag=True)
     texts = Texts(
         headline=_rewound,
         now=_rewound_now,

@@ -17,6 +17,7 @@ from pipeline.analysis.rules.kafka.progress import lagging, texts, track
 from pipeline.analysis.rules.kafka.progress.group_texts import MEMBERS, begun_advice, members
 from pipeline.analysis.rules.kafka.thresholds import BEHIND_RECORDS, FETCHED_AGAIN_SECONDS, POLL_SECONDS
 from pipeline.analysis.rules.rule import Link
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 from pipeline.humanize import joined, pluralize
 
@@ -137,6 +138,7 @@ class Stalled(OffsetRule):
     found_by = (lagging.find, looping.find)
     advice = (*texts.ADVICE[track.STALLED], *dict.fromkeys((*loop_texts.ADVICE.values(), *loop_texts.ALONE.values())))
     urgency = STANDS
+    shown_by = ShownBy(is_of_lag=True)
     texts = Texts(
         headline=_stalled,
         now=_stalled_now,

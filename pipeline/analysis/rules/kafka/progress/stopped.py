@@ -24,6 +24,7 @@ from pipeline.analysis.rules.kafka.thresholds import (
     UNCOMMITTED_SECONDS,
 )
 from pipeline.analysis.rules.rule import Link
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Count, Ratio, RuleThresholds, Seconds
 from pipeline.humanize import listed
 
@@ -125,6 +126,7 @@ class Stopped(OffsetRule):
         *(unread_texts.ADVICE[advice] for advice in unread_texts.SILENT.values()),
     )
     urgency = STANDS
+    shown_by = ShownBy(is_of_records=True, is_of_lag=True)
     texts = Texts(
         headline=_stopped,
         now=_look_at_members,

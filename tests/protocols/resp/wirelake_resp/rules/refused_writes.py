@@ -10,6 +10,7 @@ from pipeline.analysis.rules.case.entities import HOST
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts, advised, own_clients
 from pipeline.analysis.rules.model import Finding, Sources
 from pipeline.analysis.rules.rule import Link, Rule
+from pipeline.analysis.rules.shown_by import ShownBy
 from pipeline.analysis.rules.thresholds import Count, RuleThresholds
 from pipeline.analysis.tables import ADDRESS
 from pipeline.humanize import clock, pluralize
@@ -38,6 +39,7 @@ class RespRefusedWrites(Rule):
     protocol = "resp"
     severities = ("critical",)
     advice = tuple(_ADVICE.values())
+    shown_by = ShownBy(what="requests")
     urgency = STANDS
     texts = Texts(
         headline=_headline,
@@ -63,7 +65,7 @@ class RespRefusedWrites(Rule):
             f"""
             SELECT {ADDRESS["server"]} AS server, error, count(*) AS times,
                 list_sort(list(DISTINCT client_ip)) AS hosts, min(epoch_us(ts)) AS first_us,
-                max(epoch_us(ts)) AS last_us, min(exchange_id) AS evidence
+                max(epoch_us(ts)) AS last_us, list_sort(list(exchange_id))[:20] AS evidence
             FROM (SELECT *, unnest(error_names) AS error FROM exchanges WHERE protocol = 'resp')
             WHERE list_contains($errors, error) GROUP BY ALL HAVING times >= $least ORDER BY server, error
             """,
@@ -85,7 +87,7 @@ class RespRefusedWrites(Rule):
                 summary=f"{row.server} refused {row.times} commands of {pluralize(len(row.hosts), 'host')} with "
                 f"{row.error} since {clock(row.first_us)} UTC.",
                 advice=_ADVICE[row.error].format(server=row.server),
-                evidence=[row.evidence],
+                evidence=list(row.evidence),
                 details={"error": row.error, "times": row.times, "server": row.server, "hosts": row.hosts},
             )
             for row in rows
