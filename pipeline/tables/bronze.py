@@ -119,7 +119,7 @@ GAPS = Table(
         optional(
             "life",
             "string",
-            "How a connection began and ended, as JSON (docs/landing.md lists the fields): addresses, who closed it "
+            "How a connection began and ended, as JSON (docs/gaps.md lists the fields): addresses, who closed it "
             "and in what state, packets and bytes, segments sent again, silences; in rows with the method connection",
         ),
     ),

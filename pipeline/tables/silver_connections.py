@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.tables.model import DERIVED_DAYS, Table, optional, required
 
 HOWS = ("refused", "unanswered", "silent", "other", "spoke", "served", "unknown")
-"""What became of a connection: docs/landing.md states each."""
+"""What became of a connection: docs/gaps.md states each."""
 
 CONNECTIONS = Table(
     "silver",

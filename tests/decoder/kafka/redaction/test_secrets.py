@@ -12,7 +12,7 @@ from decoder.kafka.schema import table
 from tests.decoder.kafka.credentials import credentials
 from tests.paths import ROOT
 
-PRIVACY = ROOT / "docs" / "privacy.md"
+REDACTED = ROOT / "docs" / "redacted-fields.md"
 FIRST_LINE = "| api | message | field | what becomes of it | why |"
 
 
@@ -56,7 +56,7 @@ def test_the_tests_of_redaction_know_every_message_with_secrets():
 
 
 def lines() -> list[str]:
-    """The table of docs/privacy.md: of each api what does not just stay, in any version."""
+    """The table of docs/redacted-fields.md: of each api what does not just stay, in any version."""
     names, rows = table.api_names(), {}
     for (kind, key, _), named in fates().items():
         for path, fate in named.items():
@@ -67,7 +67,7 @@ def lines() -> list[str]:
 
 
 def test_the_documentation_has_the_table():
-    text = PRIVACY.read_text()
+    text = REDACTED.read_text()
     shown = text[text.index(FIRST_LINE) :].split("\n\n")[0].splitlines()
     assert shown == lines()
 

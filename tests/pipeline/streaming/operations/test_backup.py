@@ -1,4 +1,4 @@
-"""A lake is backed up, restored and moved by copying its folder (docs/operations.md); the job then continues."""
+"""A lake is backed up, restored and moved by copying its folder (docs/howto/upgrade.md); the job then continues."""
 
 from __future__ import annotations
 
