@@ -33,7 +33,13 @@ _ESCAPES = "\\"
 _FEW = 4
 """A table with this many columns or fewer has no choice of columns."""
 _STYLE = """
-.rows-box { overflow: auto; max-height: 34rem; max-width: 100%; }
+.rows-box { overflow: auto; max-height: 34rem; max-width: 100%;
+  --edge: color-mix(in srgb, currentColor 40%, transparent);
+  --right: inset 0 0 0 0 transparent; --below: inset 0 0 0 0 transparent;
+  box-shadow: var(--right), var(--below); }
+.rows-box[data-more~=right] { --right: inset -12px 0 9px -9px var(--edge); }
+.rows-box[data-more~=below] { --below: inset 0 -12px 9px -9px var(--edge); }
+@media (min-width: 640px) { [data-testid=stMainBlockContainer] { padding-inline: 2.5rem; } }
 .rows-tools { display: flex; flex-wrap: wrap; align-items: baseline; gap: .2rem .8rem; font-size: .85rem; }
 .rows-tools button { margin: 0 .5rem .4rem 0; padding: .1rem .6rem; border: 1px solid; border-radius: 1rem;
   font-size: .85rem; background: none; color: inherit; cursor: pointer; }

@@ -232,4 +232,4 @@ def answers(scope: Scope, over_time: pa.Table, width_seconds: float, *, dark: bo
             ],
         )
     )
-    return alt.layer(bars, *cut.silences(look)).properties(height=200)
+    return alt.layer(bars, *cut.silences(look)).properties(height=240)

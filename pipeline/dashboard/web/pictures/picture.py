@@ -132,7 +132,7 @@ def shade(
     shades = list(palette(dark=dark).shades)
     return alt.Color(
         field, title=title, scale=alt.Scale(type="log", domain=list(domain), range=shades, interpolate="lab"),
-        legend=alt.Legend(orient="bottom", gradientLength=240, format=form, tickCount=4, **legend),
+        legend=alt.Legend(orient="bottom", gradientLength=240, format=form, tickCount=3, **legend),
     )  # fmt: skip
 
 

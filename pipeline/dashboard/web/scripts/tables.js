@@ -149,6 +149,19 @@
     put(part, "columns", now.join() === first.join() ? "" : now.join() || "none");
   }
 
+  // A shadow shows on which side there is more to scroll to.
+
+  function edges(box) {
+    const right = box.scrollWidth - box.clientWidth - box.scrollLeft > 1 ? "right" : "";
+    const below = box.scrollHeight - box.clientHeight - box.scrollTop > 1 ? "below" : "";
+    box.dataset.more = `${right} ${below}`.trim();
+  }
+
+  const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => edges(target)));
+  document.addEventListener("scroll", (event) => {
+    if (event.target.classList?.contains("rows-box")) edges(event.target);
+  }, { capture: true, passive: true });
+
   // The address is followed wherever it comes from: a click here, a link, the browser's way back, rows that are drawn again.
 
   let followed = null;
@@ -157,6 +170,9 @@
     columns(part);
     sort(part);
     narrow(part);
+    const box = part.querySelector(".rows-box");
+    edges(box);
+    sizes.observe(box);
     part.wirelakeDone = true;
   }
 

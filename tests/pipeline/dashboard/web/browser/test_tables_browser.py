@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-_STANDING = "[...document.querySelectorAll('table.rows')].at(-1)"
+_STANDING = "document.querySelector('[data-rows=\"\"] table.rows')"
 _SHOWN = f"return [...{_STANDING}.tBodies[0].rows].filter(row => !row.hidden).map(row => row.children[0].dataset.t)"
 _FIRST = "document.querySelector('[data-rows=\"\"]')"
 _CELLS = "[...row.children].filter(cell => !cell.hidden).map(cell => cell.dataset.t)"
