@@ -36,6 +36,11 @@ _PAGES = {
 }
 _TYPED = {"Topic": "payments", "Group": "billing", "Client id contains": "billing"}
 """What is typed into which box above the exchanges."""
+_ONLY = """
+const at = [...document.querySelectorAll('table.rows th')].findIndex(heading => heading.dataset.field === 'server');
+document.querySelector('table.rows tbody tr').children[at].querySelector('[data-narrow=only]').click();
+"""
+"""Clicks *=* at the server of the newest exchange."""
 
 
 def main(lakes: list[str]) -> None:
@@ -48,8 +53,10 @@ def main(lakes: list[str]) -> None:
             for name, address in _PAGES.items():
                 _row(grid, name, partial(_loaded, watched, address))
             _row(grid, "a name, typed on the home page", partial(_name_typed, watched))
+            _row(grid, "a group, clicked in the list of all", partial(_clicked, watched))
             for label, value in _TYPED.items():
                 _row(grid, f"exchanges, {label.lower()} typed", partial(_typed, watched, label, value))
+            _row(grid, "exchanges, = clicked at a server", partial(_narrowed, watched))
         CONSOLE.print(grid)
 
 
@@ -66,6 +73,23 @@ def _name_typed(watched: Watched) -> _Times:
     watched.load("/").reached(_COMPLETE)
     timed = _enter(watched, "Search for a name", "billing")
     timed.reached("return location.pathname.endsWith('/search')")
+    return None, timed.reached(_COMPLETE), timed.cpu()
+
+
+def _clicked(watched: Watched) -> _Times:
+    watched.load("/groups?range=all").reached(_COMPLETE)
+    timed = watched.now()
+    watched.browser.execute_script("document.querySelector('table.rows tbody a').click()")
+    timed.reached("return location.pathname.endsWith('/group')")
+    return None, timed.reached(_COMPLETE), timed.cpu()
+
+
+def _narrowed(watched: Watched) -> _Times:
+    watched.load("/exchanges").reached(_COMPLETE)
+    before = watched.browser.execute_script(f"return {_COUNTED}")
+    timed = watched.now()
+    watched.browser.execute_script(_ONLY)
+    timed.reached(f"return {_COUNTED} !== {json.dumps(before)}")
     return None, timed.reached(_COMPLETE), timed.cpu()
 
 
