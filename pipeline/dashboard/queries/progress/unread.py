@@ -11,8 +11,6 @@ import duckdb
 from pipeline.dashboard.queries.progress.shares import shares
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
 
-MOST = 1000
-"""Partitions that are listed."""
 NO_READER = "no reader was seen"
 _NAMES = 3
 """Clients that are named."""
@@ -50,7 +48,7 @@ def unread(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str
         {**row, "reader": _reader(row)}
         for row in rows
         if (row["cluster"], row["topic"], row["partition"]) not in shared
-    ][:MOST]
+    ]
 
 
 def _shared(connection: duckdb.DuckDBPyConnection, scope: Scope) -> set[tuple[str, str, int]]:

@@ -10,7 +10,6 @@ import streamlit as st
 from pipeline.dashboard.queries.progress import partitions
 from pipeline.dashboard.queries.progress.offsets import offsets
 from pipeline.dashboard.queries.progress.partitions import Place
-from pipeline.dashboard.queries.progress.unread import MOST as MOST_UNREAD
 from pipeline.dashboard.queries.progress.unread import NO_READER, unread
 from pipeline.dashboard.queries.scope import Scope, widened
 from pipeline.dashboard.web.format import code
@@ -31,6 +30,8 @@ from pipeline.dashboard.web.parts.table import Address, table
 from pipeline.humanize import number, pluralize
 
 NO_GROUP = "(no group)"
+_MOST_UNREAD = 1000
+"""Partitions without a group that are listed."""
 _DIGITS = 10
 """A partition has fewer."""
 _KEYS = ("group", "topic", "partition", "cluster")
@@ -162,13 +163,13 @@ def _unread(here: PageContext) -> None:
         return
     st.header("Written, read by no group", anchor=False)
     alone = sum(row["reader"] == NO_READER for row in found)
-    more = f" More than {number(MOST_UNREAD)} are not listed." if len(found) == MOST_UNREAD else ""
+    more = f" The first {number(_MOST_UNREAD)} are listed." if len(found) > _MOST_UNREAD else ""
     st.caption(
         f"{pluralize(len(found), 'partition')}; {NO_READER} of {number(alone)}. A reader whose connections were not "
         f"captured is not seen.{more}"
     )
     table(
-        [{**row, "writers": ", ".join(row["writers"] or ()), "group_id": ""} for row in found], _UNREAD,
+        [{**row, "writers": ", ".join(row["writers"] or ()), "group_id": ""} for row in found[:_MOST_UNREAD]], _UNREAD,
         name="Partitions that no group reads", key="unread", to=place_of,
     )  # fmt: skip
 
