@@ -68,6 +68,7 @@ class Lease:
         lasts_s: seconds after which it lapses unless it is renewed.
         clock: seconds, which never go back.
         sleep: waits this many seconds.
+        lapses: called with the seconds from now until the lease lapses, each time when they change.
     """
 
     objects: Objects
@@ -75,6 +76,7 @@ class Lease:
     lasts_s: float = LASTS_S
     clock: Callable[[], float] = _seconds
     sleep: Callable[[float], None] = time.sleep
+    lapses: Callable[[float], None] = lambda _: None
     _term: int = 0
     _writes: int = 0
     _until: float = 0.0
@@ -93,26 +95,30 @@ class Lease:
         term, noted = self._newest()
         if noted is not None and not _is_free(noted):
             waits(_owner(noted))
-            term = self._lapsed(term, noted)
+            term, noted = self._lapsed(term, noted)
         self._term, began = term + 1, self.clock()
         if not self.objects.create(_name(self._term), self._content()):
             raise HeldError(_owner(self.objects.read(_name(self._term)) or b""))
-        self._until = began + self.lasts_s
+        now = self.objects.read(_name(term)) if term else None
+        if now is not None and now != noted:
+            self.objects.remove(_name(self._term))  # it was renewed at the last moment
+            raise HeldError(_owner(now))
+        self._hold_until(began + self.lasts_s)
         for old in range(max(term - 1, 0), self._term):
             with suppress(OSError):
                 self.objects.remove(_name(old))
 
-    def _lapsed(self, term: int, noted: bytes) -> int:
-        """The newest term, once it is free."""
+    def _lapsed(self, term: int, noted: bytes) -> tuple[int, bytes | None]:
+        """The newest term and what is noted of it, once it is free."""
         began = self.clock()
         while self.clock() < began + self.lasts_s:
             self.sleep(self.lasts_s / _LOOKS)
             newest, now = self._newest()
             if now is None or _is_free(now):
-                return newest
+                return newest, now
             if (newest, now) != (term, noted):
                 raise HeldError(_owner(now))
-        return term
+        return term, noted
 
     def renew(self) -> None:
         """Hold it for the whole time again, unless another process has taken it over.
@@ -121,11 +127,13 @@ class Lease:
             OSError: the store refuses.
         """
         began = self.clock()
-        if began >= self._until or self._newest_term() != self._term:
-            self._taken_over = True
-            return
-        self.objects.replace(_name(self._term), self._content())
-        self._until = began + self.lasts_s
+        if began < self._until and self._newest_term() == self._term:
+            self.objects.replace(_name(self._term), self._content())
+            if self._newest_term() == self._term:  # else another took it meanwhile, as one that has lapsed
+                self._hold_until(began + self.lasts_s)
+                return
+        self._taken_over = True
+        self._hold_until(0.0)
 
     @property
     def is_held(self) -> bool:
@@ -139,8 +147,12 @@ class Lease:
             OSError: the store refuses.
         """
         if self.is_held:
+            self._hold_until(0.0)
             self.objects.replace(_name(self._term), self._content(is_free=True))
-            self._until = 0.0
+
+    def _hold_until(self, until: float) -> None:
+        self._until = until
+        self.lapses(max(until - self.clock(), 0.0))
 
     def _newest(self) -> tuple[int, bytes | None]:
         """The newest term and what its holder noted; 0 and None where there never was one."""

@@ -113,6 +113,50 @@ def test_a_holder_that_was_suspended_finds_out(store: Store, time: Time) -> None
     assert two.is_held
 
 
+def test_one_that_is_renewed_at_the_last_moment_is_not_taken(store: Store, time: Time) -> None:
+    one, two = lease(store, time, "one"), lease(store, time, "two")
+    one.take()
+    create = store.create
+
+    def renewed_first(name: str, content: bytes) -> bool:
+        store.replace("000000000001.json", b'{"owner": "one", "writes": 2}')
+        return create(name, content)
+
+    store.create = renewed_first  # type: ignore[method-assign]
+    with pytest.raises(HeldError, match="one"):
+        two.take()
+    assert not two.is_held
+    assert sorted(store.objects) == ["000000000001.json"]
+
+
+def test_one_that_is_taken_while_it_is_renewed_is_lost(store: Store, time: Time) -> None:
+    one = lease(store, time, "one")
+    one.take()
+    replace = store.replace
+
+    def taken_first(name: str, content: bytes) -> None:
+        store.objects["000000000002.json"] = b'{"owner": "two"}'
+        replace(name, content)
+
+    store.replace = taken_first  # type: ignore[method-assign]
+    one.renew()
+    assert not one.is_held
+
+
+def test_it_says_when_it_lapses(store: Store, time: Time) -> None:
+    said: list[float] = []
+    one = lease(store, time, "one")
+    one.lapses = said.append
+    one.take()
+    time.now += 10
+    one.renew()
+    one.release()
+    two = lease(store, time, "two")
+    two.take()
+    one.renew()
+    assert said == [LASTS_S, LASTS_S, 0, 0]
+
+
 def test_a_holder_whose_clock_stood_still_finds_out(store: Store, time: Time) -> None:
     stopped = Time()
     one, two, three = lease(store, stopped, "one"), lease(store, time, "two"), lease(store, time, "three")
