@@ -13,6 +13,7 @@ from pipeline.dashboard.views import View, views
 from pipeline.errors import UserError, no_lake
 from pipeline.lake.delta_reader import schema_stated
 from pipeline.lake.migration import migrations
+from pipeline.lake.s3 import S3Place
 from pipeline.tables import TABLES, Table
 from pipeline.tables.model import quoted as spark_text
 
@@ -64,12 +65,20 @@ def statements(engine: Engine, lake: str, tables: Iterable[Table], prefix: str =
         tables: those that the lake has.
         prefix: before each schema's name.
     """
-    return _MAKE[engine](lake.rstrip("/"), tuple(tables), prefix)
+    return _MAKE[engine](_location(engine, lake), tuple(tables), prefix)
+
+
+def _location(engine: Engine, lake: str) -> str:
+    """The lake as an engine names it; of S3 without settings, which each engine has of its own."""
+    s3 = S3Place.of(lake)
+    if s3 is None:
+        return lake.rstrip("/")
+    return s3.for_hadoop if engine is Engine.SPARK else s3.for_delta
 
 
 def read_only_statements(lake: str, tables: Iterable[Table]) -> Iterator[str]:
     """Statements for a Spark session in which tables are views, too: no client deletes rows by their names."""
-    lake, known = lake.rstrip("/"), tuple(tables)
+    lake, known = _location(Engine.SPARK, lake), tuple(tables)
     yield from _spark_schemas(known, "")
     for table in known:
         columns = ", ".join(f"`{column.name}` COMMENT {spark_text(column.comment)}" for column in table.columns)

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from pipeline.errors import UserError
+from pipeline.lake.delta_log import LOG, delta_table, unreadable
 from pipeline.lake.drift import Stated, demand_readable
 from pipeline.lake.former_layout import column_sql, current_rows, current_schema, is_former, name_in
 from pipeline.lake.layout import demand_layout, demand_types
@@ -26,7 +27,6 @@ from pipeline.tables import Table
 
 T = TypeVar("T")
 
-_LOG = "_delta_log"
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.(.*)")
 _PARTS = re.compile(r"(\d{10}\.\d{10}\.)?parquet")
@@ -36,9 +36,6 @@ _READ_AS_PATTERN = re.compile(r"[*?\[\]{}=]")
 """In a folder's name DuckDB takes these for a pattern of names, or for the column of a partition."""
 _DUCKDB_TYPES = {"string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMPTZ"}
 """DuckDB's name of a type of the registry, where it has another one."""
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_MOST_OF_REASON = 300
-"""Characters of what delta-rs says: of a log that lacks a file it prints all that it knows of its neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +180,7 @@ def _read(lake: str, table: Table, read: Callable[[Any], T]) -> T | None:
     try:
         return None if dataset is None else read(dataset)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise _unreadable(lake, table, error) from error
+        raise unreadable(lake, table, error) from error
 
 
 def schema_stated(lake: str, table: Table) -> pa.Schema | None:
@@ -197,31 +194,19 @@ def schema_stated(lake: str, table: Table) -> pa.Schema | None:
         UserError: its log cannot be read, or see :mod:`pipeline.lake.layout`.
     """
     try:
-        held = DeltaTable(f"{lake}/{table.path}")
+        held = delta_table(lake, table)
         schema, stated = pa.schema(held.schema().to_arrow()), Stated.of(held)
     except TableNotFoundError:
         return schema_stated(lake, table.former) if table.former else None
+    except UserError:
+        raise
     except Exception as error:  # delta-rs has one error for each kind of what it does not read
-        raise _unreadable(lake, table, error) from error
+        raise unreadable(lake, table, error) from error
     demand_layout(lake, stated.properties)
     demand_readable(lake, table, stated)
     schema = current_schema(schema, table) if is_former(stated.properties) else schema
     demand_types(lake, table, schema)
     return schema
-
-
-def _unreadable(lake: str, table: Table, error: Exception) -> UserError:
-    """In one line: delta-rs adds to some errors where in its code they came from.
-
-    The system's own reason comes as a tree in colours, whose last line is the reason.
-    """
-    if isinstance(error, PermissionError) or "ermission denied" in str(error):
-        refusing = why_unreadable(f"{lake}/{table.path}/{_LOG}")
-        return UserError(refusing or f"cannot read {lake}/{table.path}: permission denied. Run as the lake's owner")
-    lines = [line.strip(" ↳") for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
-    reason = lines[-1 if isinstance(error, OSError) else 0] if lines else type(error).__name__
-    shown = reason if len(reason) <= _MOST_OF_REASON else f"{reason[:_MOST_OF_REASON]}…"
-    return UserError(f"cannot read {lake}/{table.path}: {shown}")
 
 
 def _found(lake: str, table: Table) -> _Found | None:
@@ -236,7 +221,7 @@ def _found_as(lake: str, table: Table) -> _Found | None:
             if not _has_log(folder, table):
                 return None
             _demand_own_log(folder, table)
-        delta = DeltaTable(f"{folder or lake}/{table.path}")
+        delta = delta_table(folder or lake, table)
         stated = Stated.of(delta)
         demand_layout(lake, stated.properties)
         demand_readable(lake, table, stated)
@@ -245,7 +230,7 @@ def _found_as(lake: str, table: Table) -> _Found | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        raise _unreadable(lake, table, error) from error
+        raise unreadable(lake, table, error) from error
     return _Found(delta, actions, folder, table, is_former(stated.properties))
 
 
@@ -257,13 +242,13 @@ def _has_log(folder: str, table: Table) -> bool:
     """
     place = f"{folder}/{table.path}"
     try:
-        os.lstat(f"{place}/{_LOG}")
+        os.lstat(f"{place}/{LOG}")
     except PermissionError as error:
         raise UserError(why_unreadable(place) or f"cannot read {place}: permission denied") from error
     except (FileNotFoundError, NotADirectoryError):
         if any(_data_files(place)):
             raise UserError(
-                f"cannot read {place}: it has Parquet files, but no log ({_LOG}): it was written in part, or damaged. "
+                f"cannot read {place}: it has Parquet files, but no log ({LOG}): it was written in part, or damaged. "
                 "Write the lake again, or bring the log back from a backup"
             ) from None
         return False
@@ -318,7 +303,7 @@ def _dataset(found: _Found, lake: str) -> Any:
         files = fs.SubTreeFileSystem(f"{found.folder}/{found.table.path}", fs.LocalFileSystem())
         return found.delta.to_pyarrow_dataset(filesystem=files)
     except Exception as error:  # e.g. a feature that delta-rs does not read: it has one error for each kind
-        raise _unreadable(lake, found.table, error) from error
+        raise unreadable(lake, found.table, error) from error
 
 
 def _local(lake: str) -> str | None:
@@ -330,13 +315,13 @@ def _local(lake: str) -> str | None:
 
 
 def _demand_own_log(folder: str, table: Table) -> None:
-    log = f"{folder}/{table.path}/{_LOG}"
+    log = f"{folder}/{table.path}/{LOG}"
     if os.path.realpath(log) != log:
-        raise _leaves(table, f"{table.path}/{_LOG} is a link, or is behind one")
+        raise _leaves(table, f"{table.path}/{LOG} is a link, or is behind one")
     newest = ""
     for entry in os.scandir(log):
         if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
-            raise _leaves(table, f"{_LOG}/{entry.name} is a link or no file")
+            raise _leaves(table, f"{LOG}/{entry.name} is a link or no file")
         if checkpoint := _CHECKPOINT.fullmatch(entry.name):
             if not _PARTS.fullmatch(checkpoint[1]):
                 raise _with_sidecars(table)

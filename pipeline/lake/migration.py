@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from pipeline.errors import UserError
 from pipeline.humanize import listed, pluralize
+from pipeline.lake.delta_log import delta_table, unreadable
 from pipeline.lake.former_layout import is_former
 from pipeline.lake.layout import demand_layout
 from pipeline.tables import BODY_NAMES, EXCHANGES, LAYOUT, LAYOUT_PROPERTY, TABLES, Table
@@ -73,8 +73,9 @@ def _steps(held: DeltaTable, table: Table, names: set[str], *, is_former: bool) 
 
 
 def _held(lake: str, table: Table) -> DeltaTable | None:
-    place = f"{lake}/{table.path}"
     try:
-        return DeltaTable(place) if DeltaTable.is_deltatable(place) else None
+        return delta_table(lake, table)
+    except TableNotFoundError:
+        return None
     except (DeltaError, OSError, ValueError) as error:
-        raise UserError(f"cannot read {place}: {str(error).splitlines()[0]}") from error
+        raise unreadable(lake, table, error) from error

@@ -36,6 +36,7 @@ from pipeline.quality.relations import RELATIONS
 from pipeline.quality.rows_sql import command, rows_sql
 from pipeline.quality.settled import waits_for, whole_since
 from pipeline.quality.suites import LAYERS, Check, checks_of, tables_of
+from pipeline.streaming.spark.object_stores import connect
 from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import DUPLICATE_FLOWS, FRAMES, LANDING_FILES, Table
 from pipeline.terminal.console import Console
@@ -64,6 +65,8 @@ def run_checks(
     Raises:
         UserError: there is no lake, or ``docs`` cannot be written.
     """
+    if spark is not None:
+        connect(spark, lake.root if isinstance(lake, Lake) else str(lake))
     engine = engine_for(spark, lake if isinstance(lake, Lake) else Lake.at(lake))
     tables = [table for layer in LAYERS for table in tables_of(layer)]
     present = {table.full_name for table in tables if engine.has(table)}

@@ -54,6 +54,7 @@ from pipeline.streaming.operations.requests import (
 )
 from pipeline.streaming.preflight import check_made, check_places
 from pipeline.streaming.queries import Progress, Queries, StreamSummary, errors_as
+from pipeline.streaming.spark.object_stores import connect
 from pipeline.streaming.spark.session import build_session
 from pipeline.streaming.storage.checkpoints import has_read_all, renew_checkpoints
 from pipeline.streaming.storage.internal_errors import noting_steps
@@ -200,6 +201,7 @@ def run_stream(
             return is_terminated()
 
         session = spark or build_session("wirelake stream")
+        connect(session, str(landing), str(lake))
         with job_lock(place, session, progress) as must_hold:
             job = _Job(session, place, settings, metrics=metered, must_hold=must_hold)
             create_tables(session, place, progress=progress)
@@ -284,6 +286,7 @@ def _perform(
     place = Lake.at(lake)
     check_made(lake, FRAMES)
     session = spark or build_session(name)
+    connect(session, str(lake))
     if not DeltaTable.isDeltaTable(session, place.path(FRAMES)):
         raise no_lake(place.root)
 

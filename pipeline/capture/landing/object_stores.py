@@ -6,38 +6,26 @@ the latter alone.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
 from pipeline.capture.landing.stores import LandingError, LocalStore, Store
+from pipeline.errors import UserError
 from pipeline.lake.path_checks import is_lake, url_cut_short
+from pipeline.lake.s3 import SCHEMES, S3Place
+from pipeline.lake.store_advice import advised
 
 CONNECT_TIMEOUT_S = 10
 REQUEST_TIMEOUT_S = 30
 """An attempt fails after this long without an answer, or without a byte moving."""
 
-_S3_OPTIONS = ("endpoint", "region")
 _BY_PYARROW = ("gs", "gcs", "abfs", "abfss")
-
-_ADVICE = (
-    (
-        ("NO_SUCH_BUCKET", "does not exist", "ContainerNotFound"),
-        "make the bucket, or correct its name or the endpoint",
-    ),
-    (
-        ("ACCESS_DENIED", "INVALID_ACCESS_KEY", "SIGNATURE", "EXPIRED", "credential"),
-        "check the credentials (for S3 AWS_PROFILE, AWS_ACCESS_KEY_ID or ~/.aws) and their right to list the bucket "
-        "and to get and put objects",
-    ),
-    (("NETWORK_CONNECTION", "curlCode"), "check that the endpoint is right, running and reachable from this machine"),
-)
 
 
 def open_store(landing: str | Path | Store) -> Store:
@@ -59,20 +47,19 @@ def open_store(landing: str | Path | Store) -> Store:
     url = urlsplit(text)
     if url.scheme == "file":
         return _directory(unquote(url.path))
-    if url.scheme not in ("s3", "s3a", *_BY_PYARROW):
+    is_s3 = url.scheme in SCHEMES
+    if not is_s3 and url.scheme not in _BY_PYARROW:
         raise LandingError(
             f"--landing: {url.scheme}:// is not supported; give a directory, s3://bucket/prefix, gs://bucket/prefix "
             "or abfss://container@account.dfs.core.windows.net/prefix"
         )
-    is_s3 = url.scheme in ("s3", "s3a")
-    if url.password is not None or (is_s3 and url.username is not None):
-        raise LandingError(
-            "--landing: credentials do not belong into the URL, where every process list shows them; "
-            "put them into the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or ~/.aws/credentials"
-        )
+    if url.password is not None and not is_s3:
+        raise LandingError("--landing: credentials do not belong into the URL, where every process list shows them")
     name = f"{url.scheme}://{url.netloc}{url.path}".rstrip("/")
     try:
-        filesystem, root = _s3(url) if is_s3 else fs.FileSystem.from_uri(text)
+        filesystem, root = _s3(text) if is_s3 else fs.FileSystem.from_uri(text)
+    except UserError as error:
+        raise LandingError(f"--landing: {error}") from error
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LandingError(f"landing zone {name} cannot be used: {_one_line(error)}") from error
     return ObjectStore(filesystem, root, name)
@@ -158,29 +145,20 @@ class ObjectStore:
         """
 
     def _error(self, error: Exception) -> LandingError:
-        text = _one_line(error)
-        advice = next((advice for signs, advice in _ADVICE if any(sign in text for sign in signs)), None)
-        return LandingError(
-            f"landing zone {self._name} cannot be written: {text}; {advice or 'check the store and its settings'}"
-        )
+        return LandingError(f"landing zone {self._name} cannot be written: {advised(_one_line(error))}")
 
 
-def _s3(url: SplitResult) -> tuple[Any, str]:
-    if not url.hostname:
-        raise ValueError("the URL names no bucket (s3://bucket/prefix)")
-    options = dict(parse_qsl(url.query, keep_blank_values=True))
-    unknown = sorted(options.keys() - set(_S3_OPTIONS))
-    if unknown:
-        raise ValueError(f"?{unknown[0]}= is not known; an S3 URL takes {' and '.join(_S3_OPTIONS)}")
-    endpoint = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+def _s3(text: str) -> tuple[Any, str]:
+    place = S3Place.of(text)
+    assert place is not None  # noqa: S101 - its scheme says so
     filesystem = fs.S3FileSystem(
-        endpoint_override=endpoint or None,
-        region=options.get("region") or None,
+        endpoint_override=place.endpoint,
+        region=place.region,
         connect_timeout=CONNECT_TIMEOUT_S,
         request_timeout=REQUEST_TIMEOUT_S,
         allow_delayed_open=True,
     )
-    return filesystem, f"{url.netloc}{unquote(url.path)}"
+    return filesystem, f"{place.bucket}/{place.prefix}"
 
 
 def _one_line(error: Exception) -> str:

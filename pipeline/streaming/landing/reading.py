@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.errors import UserError
+from pipeline.lake.s3 import S3Place
 from pipeline.streaming.storage.new_files import literally, with_metadata
 
 
@@ -32,6 +33,8 @@ class Landing:
             LandingError: a local folder that does not exist.
         """
         text = str(root)
+        if (s3 := S3Place.of(text)) is not None:
+            return cls(s3.for_hadoop)
         if "://" in text:
             return cls(text.rstrip("/"))
         path = Path(text).absolute()

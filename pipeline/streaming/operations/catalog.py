@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.bi.catalog import VIEWS, Engine, read_only_statements, statements
 from pipeline.errors import UserError
+from pipeline.streaming.spark.object_stores import connect
+from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import Table
 
 _MOST_STARTING_S = 120
@@ -48,8 +50,10 @@ def register(spark: SparkSession, lake: str, tables: tuple[Table, ...], prefix: 
     Raises:
         UserError: a table of that name is there and lies somewhere else; nothing was changed.
     """
+    connect(spark, lake)
+    root = Lake.at(lake).root
     for table in tables:
-        name, place = f"{prefix}{table.full_name}", f"{lake}/{table.path}"
+        name, place = f"{prefix}{table.full_name}", f"{root}/{table.path}"
         if not spark.catalog.databaseExists(f"{prefix}{table.schema}") or not spark.catalog.tableExists(name):
             continue
         (found,) = spark.sql(f"DESCRIBE DETAIL {name}").select("location").collect()
@@ -93,6 +97,7 @@ def serving(spark: SparkSession, lake: str, tables: tuple[Table, ...], token: st
     Raises:
         UserError: the server does not start.
     """
+    connect(spark, lake)
     for statement in read_only_statements(lake, tables):
         spark.sql(statement)
     spark.catalog.setCurrentDatabase(VIEWS)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
+from pipeline.streaming.spark.object_stores import connect
 from pipeline.streaming.storage.lake import Lake, create_tables
 from pipeline.streaming.storage.lock import job_lock
 
@@ -21,6 +22,7 @@ def migrate(spark: SparkSession, lake: str, progress: Callable[[str], None]) -> 
     Raises:
         LakeBusyError: another job works there; it has carried the lake over when it began.
     """
+    connect(spark, lake)
     place = Lake.at(lake)
     with job_lock(place, spark, progress):
         progress(f"carrying {lake} over")

@@ -50,7 +50,7 @@ class HadoopObjects:
         except Py4JError as error:
             found = self.read(name)
             if found is None:  # it was refused for another reason
-                raise OSError(f"{self.folder}/{name} cannot be written: {_cause(error)}") from error
+                raise OSError(f"{self.folder}/{name} cannot be written: {cause_of(error)}") from error
             return found == content  # or what was sent again by the client of the store was there already
         return True
 
@@ -91,10 +91,10 @@ def _errors(place: str) -> Iterator[None]:
     try:
         yield
     except Py4JError as error:
-        raise OSError(f"cannot reach {place}: {_cause(error)}") from error
+        raise OSError(f"cannot reach {place}: {cause_of(error)}") from error
 
 
-def _cause(error: Py4JError) -> str:
+def cause_of(error: Py4JError) -> str:
     """Java's message, without its trace."""
     exception = getattr(error, "java_exception", None)
     return str(exception.toString() if exception is not None else error).splitlines()[0]

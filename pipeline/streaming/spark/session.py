@@ -136,12 +136,12 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
     defaults = {
         **_DEFAULTS,
         # Tables are in the lake, none here; Spark makes the folder all the same, and not where the user is.
-        "spark.sql.warehouse.dir": f"{_own_folder()}/warehouse",
+        "spark.sql.warehouse.dir": f"{own_folder()}/warehouse",
         # Spark sets the modes of its files itself, by this, whatever umask it was started with.
         "spark.hadoop.fs.permissions.umask-mode": f"{current_umask():03o}",
     }
     if _is_local(extra.get("spark.master") or given.get("spark.master") or defaults["spark.master"]):
-        defaults |= {**_ONE_MACHINE, "spark.python.unix.domain.socket.dir": _own_folder()}
+        defaults |= {**_ONE_MACHINE, "spark.python.unix.domain.socket.dir": own_folder()}
         if _SOURCES.is_dir() and _WORKERS_PATH not in {**given, **extra}:
             # Run from a checkout: Python workers find the same packages. A cluster has no checkout.
             known = os.environ.get("PYTHONPATH")
@@ -152,7 +152,7 @@ def _settings(given: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, s
 
 
 @cache
-def _own_folder() -> str:
+def own_folder() -> str:
     """A folder that no other user reads, which ends with this process: Spark leaves its sockets behind."""
     folder = tempfile.mkdtemp(prefix="wirelake-", dir=_SHORT)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from pipeline.errors import UserError
 from pipeline.lake.drift import OWN
 from pipeline.lake.layout import demand_layout
+from pipeline.lake.s3 import S3Place
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.carry_over import carry_over
 from pipeline.streaming.storage.new_tables import is_complete, without_spaces, write_first_commit
@@ -39,7 +40,7 @@ class LakeError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """A lake by the URI or path of its root (local path, ``s3a://``, ``abfss://``, ``gs://``)."""
+    """A lake by the URI or path of its root (local path, ``s3a://`` for all of S3, ``abfss://``, ``gs://``)."""
 
     root: str
 
@@ -47,6 +48,8 @@ class Lake:
     def at(cls, root: str | Path) -> Lake:
         """The lake at ``root``; a local path is made absolute, so that workers of any directory agree."""
         text = str(root)
+        if (s3 := S3Place.of(text)) is not None:
+            return cls(s3.for_hadoop)
         return cls(text.rstrip("/") if "://" in text else str(Path(text).absolute()))
 
     @property

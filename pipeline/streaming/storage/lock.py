@@ -6,10 +6,13 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pipeline.lake.store_advice import advised
+from pipeline.streaming.spark.conditional_commits import note_lapse
 from pipeline.streaming.spark.hadoop_objects import HadoopObjects
 from pipeline.streaming.storage.lake import Lake, LakeError, not_writable
 from pipeline.streaming.storage.lease import HeldError, Lease, holding
@@ -43,7 +46,8 @@ def job_lock(lake: Lake, spark: SparkSession, progress: Callable[[str], None] = 
         with local_lock(lake):
             yield lambda: None
         return
-    lease = Lease(HadoopObjects(spark, f"{lake.root}/_checkpoints/_lease"))
+    lapses = partial(note_lapse, spark, lake.root)
+    lease = Lease(HadoopObjects(spark, f"{lake.root}/_checkpoints/_lease"), lapses=lapses)
 
     def check() -> None:
         if not lease.is_held:
@@ -61,7 +65,9 @@ def job_lock(lake: Lake, spark: SparkSession, progress: Callable[[str], None] = 
     except HeldError as error:
         raise LakeBusyError(lake.root, error.owner) from error
     except OSError as error:
-        raise LakeError(f"cannot write to the lake {lake.root}: {error}") from error
+        raise LakeError(f"cannot write to the lake {lake.root}: {advised(str(error))}") from error
+    finally:
+        lapses(None)
 
 
 @contextmanager

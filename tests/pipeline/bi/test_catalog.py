@@ -83,6 +83,13 @@ def test_places_are_text_whatever_they_contain(engine: Engine) -> None:
     assert any(f"'/data/a lake/{escaped}/gold/findings'" in one for one in made)
 
 
+@pytest.mark.parametrize("engine", Engine)
+def test_each_engine_has_its_own_name_for_s3(engine: Engine) -> None:
+    made = "\n".join(statements(engine, "s3://bucket/lake?region=eu-west-1", [FINDINGS]))
+    assert f"'{'s3a' if engine is Engine.SPARK else 's3'}://bucket/lake/gold/findings'" in made
+    assert "region" not in made
+
+
 def test_a_lake_without_a_table_has_no_view_of_it() -> None:
     names = {view.name for view in views_over([OFFSET_TIMELINE])}
     assert names == {"consumer_lag", "stuck_partitions"}

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import moto.settings
 from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
@@ -46,6 +47,16 @@ class S3:
     def stop(self) -> None:
         """Refuse connections; stopping twice does nothing."""
         self._server.stop()
+
+    @contextmanager
+    def knowing_no_key(self) -> Iterator[None]:
+        """Meanwhile it refuses whoever asks, as one whose key it does not know."""
+        before = moto.settings.INITIAL_NO_AUTH_ACTION_COUNT
+        moto.settings.INITIAL_NO_AUTH_ACTION_COUNT = 0.0
+        try:
+            yield
+        finally:
+            moto.settings.INITIAL_NO_AUTH_ACTION_COUNT = before
 
     def url(self, prefix: str, port: int | None = None) -> str:
         return f"s3://{self.bucket}/{prefix}?endpoint=http://{HOST}:{port or self.port}&region=eu-west-1"
