@@ -6,6 +6,7 @@ not, or read nulls without a word. So a table is accepted by all or by none of t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,12 @@ class Stated:
     physical: Mapping[str, str]
 
     @classmethod
+    def by_schema(cls, features: Iterable[str], properties: Mapping[str, str | None], schema: str) -> Stated:
+        """That of a log as another reader has it; ``schema``: the table's, in the JSON of Delta's log."""
+        fields = json.loads(schema)["fields"]
+        return cls(frozenset(features), properties, _physical_names((one["name"], one["metadata"]) for one in fields))
+
+    @classmethod
     def of(cls, held: DeltaTable) -> Stated:
         """That of a table as delta-rs opens it."""
         physical = _physical_names((field.name, field.metadata) for field in held.schema().fields)
@@ -77,12 +84,9 @@ def demand_readable(lake: str, table: Table, stated: Stated) -> None:
     """
     place = f"{lake}/{table.path}"
     if stated.maps_columns:
-        names = [name for name, physical in stated.physical.items() if name != physical]
-        raise _refused(
-            place,
-            f"its files have other names of its columns {listed(sorted(names))} (column mapping)",
-            [f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')"],
-        )
+        others = {name: physical for name, physical in sorted(stated.physical.items()) if name != physical}
+        what = f"its files have other names of its columns {listed(list(others))} (column mapping)"
+        raise _refused(place, what, _undo_names(place, table, stated, others))
     strange = sorted(stated.features - ACCEPTED)
     if "deletionVectors" in strange:
         raise _refused(place, "it has deletion vectors", _undo_vectors(place))
@@ -90,10 +94,25 @@ def demand_readable(lake: str, table: Table, stated: Stated) -> None:
         raise _refused(place, f"it demands {listed(strange)} of its readers", _drop_features(place, strange))
 
 
+def _undo_names(place: str, table: Table, stated: Stated, others: Mapping[str, str]) -> list[str]:
+    """Statements after which files have the names of the columns: of ours that were renamed, and of others."""
+    ours = {
+        name: physical
+        for name, physical in others.items()
+        if physical in table.column_names and physical not in stated.physical
+    }
+    undo = [f"ALTER TABLE delta.`{place}` RENAME COLUMN `{name}` TO `{physical}`" for name, physical in ours.items()]
+    return undo if len(ours) == len(others) else [*undo, _set(place, "delta.columnMapping.mode", "none")]
+
+
+def _set(place: str, name: str, value: str) -> str:
+    return f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('{name}' = '{value}')"
+
+
 def _undo_vectors(place: str) -> list[str]:
     """Statements for Spark SQL that take deletion vectors out of a table; each may be repeated."""
     return [
-        f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
+        _set(place, "delta.enableDeletionVectors", "false"),
         f"REORG TABLE delta.`{place}` APPLY (PURGE)",
         *_drop_features(place, ["deletionVectors"]),
     ]
@@ -107,6 +126,11 @@ def _drop_features(place: str, features: Iterable[str]) -> list[str]:
 def _refused(place: str, what: str, undo: Collection[str]) -> UserError:
     statements = "; ".join(undo)
     return UserError(f"cannot read {place}: {what}, which another program has set. Undo it by Spark SQL: {statements}")
+
+
+def set_back(place: str, changed: Mapping[str, str]) -> str:
+    """Statements for Spark SQL that give properties of a table their values again."""
+    return "; ".join(_set(place, name, value) for name, value in sorted(changed.items()))
 
 
 def drifted(properties: Mapping[str, str | None]) -> dict[str, str]:

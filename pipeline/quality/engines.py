@@ -34,6 +34,7 @@ from pipeline.quality.suites import LAYERS, Check, expectation_suite, tables_of
 from pipeline.streaming.storage.lake import (
     Lake,
     create_tables,
+    demand_readable_by_all,
     frames_kept_from,
     frames_kept_from_here,
     read_table,
@@ -180,6 +181,7 @@ class BySpark:
         if self.lake.is_local:
             schema = schema_stated(self.lake.root, table)
             return () if schema is None else schema.names
+        demand_readable_by_all(self._spark, self.lake, table)
         return list(self._rows(table).columns)
 
     def drifted(self, table: Table) -> dict[str, str]:

@@ -19,6 +19,7 @@ from rich.text import Text
 from pipeline.analysis.fit import schema_of
 from pipeline.config.settings import MaintenanceSettings
 from pipeline.errors import no_lake
+from pipeline.lake.drift import set_back
 from pipeline.quality.conformance import VERSION_READS
 from pipeline.quality.docs import write_docs
 from pipeline.quality.engines import BySpark, Engine, InProcess
@@ -238,7 +239,8 @@ def check_properties(engine: Engine, table: Table, run: Run) -> QualityResult:
     text = "the table's properties are those that Wirelake sets, by which all readers read the same"
     changed = engine.drifted(table)
     seen = (
-        f"another program has changed {', '.join(sorted(changed))}: set them back by ALTER TABLE … SET TBLPROPERTIES"
+        f"another program has changed {', '.join(sorted(changed))}. Set them back by Spark SQL: "
+        f"{set_back(engine.lake.path(table), changed)}"
         if changed
         else None
     )

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructType
 
 from pipeline.errors import UserError
-from pipeline.lake.drift import OWN
+from pipeline.lake.drift import OWN, Stated, demand_readable
 from pipeline.lake.layout import demand_layout
 from pipeline.lake.s3 import S3Place
 from pipeline.streaming.spark.side_by_side import side_by_side
@@ -30,6 +30,7 @@ from pipeline.tables import FRAMES, LAYOUT, LAYOUT_PROPERTY, TABLES, WRITTEN_BY_
 _FOLDERS = {"gold": "gold_news"}
 """Of checkpoints that are not named as their query is. Until 2026-11 gold read six tables; a checkpoint of that cannot
 be continued from."""
+_COLUMN_MAPPING = "delta.columnMapping.mode"
 _KEPT_FROM = "wirelake.framesKeptFrom"
 """Property of bronze.frames."""
 
@@ -181,6 +182,22 @@ def _ensure(spark: SparkSession, lake: Lake, table: Table) -> None:
         raise LakeError(f"cannot create table {table.full_name} in {lake.root}: {_first_line(error)}") from error
 
 
+def demand_readable_by_all(spark: SparkSession, lake: Lake, table: Table) -> None:
+    """As :func:`pipeline.lake.drift.demand_readable`, of a table that Spark opens.
+
+    Raises:
+        UserError: another program has given it features that change what its files mean.
+    """
+    state = snapshot(spark, lake, table)
+    features, configuration = state.protocol().readerFeatures(), state.metadata().configuration()
+    names = features.get().mkString(",").split(",") if features.isDefined() else []
+    mode = configuration.get(_COLUMN_MAPPING)
+    properties = {_COLUMN_MAPPING: mode.get() if mode.isDefined() else None}
+    demand_readable(
+        lake.root, table, Stated.by_schema(filter(None, names), properties, state.metadata().schemaString())
+    )
+
+
 def _create(spark: SparkSession, lake: Lake, table: Table) -> None:
     if lake.is_local:
         write_first_commit(Path(lake.path(table)), table, struct_type(table.columns), _properties(table))
@@ -205,6 +222,8 @@ def _properties(table: Table) -> dict[str, str]:
 def _complete(spark: SparkSession, lake: Lake, table: Table) -> None:
     """Add the columns and constraints that are newer than the table; replace constraints that were changed."""
     place = f"delta.`{lake.path(table)}`"
+    if not lake.is_local:  # where preflight cannot look
+        demand_readable_by_all(spark, lake, table)
     metadata = snapshot(spark, lake, table).metadata()
     stated = metadata.configuration().get(LAYOUT_PROPERTY)
     layout = stated.get() if stated.isDefined() else None

@@ -112,6 +112,12 @@ def refused_by_all(lake: Path) -> str:
     return sentence
 
 
+def undo(spark: SparkSession, sentence: str) -> None:
+    """Do what it says."""
+    for statement in sentence.partition("Spark SQL: ")[2].split("; "):
+        spark.sql(statement)
+
+
 def accepted_by_all(spark: SparkSession, lake: Path) -> list[str]:
     by_spark = sorted(one.finding_id for one in spark.read.format("delta").load(str(lake / FINDINGS.path)).collect())
     assert read_by_duckdb(lake) == read_by_delta_rs(lake) == by_spark
@@ -125,8 +131,7 @@ def test_deletion_vectors_are_refused_and_can_be_undone_as_it_says(spark: SparkS
     spark.sql(f"DELETE FROM {at(lake)} WHERE finding_id = 'b'")
     sentence = refused_by_all(lake)
     assert "it has deletion vectors, which another program has set. Undo it by Spark SQL: " in sentence
-    for statement in sentence.partition("Spark SQL: ")[2].split("; "):
-        spark.sql(statement)
+    undo(spark, sentence)
     assert accepted_by_all(spark, lake) == ["a", "c"]
 
 
@@ -140,8 +145,39 @@ def test_a_column_that_was_renamed_is_never_null_in_silence(spark: SparkSession,
     spark.sql(f"ALTER TABLE {at(lake)} RENAME COLUMN summary TO said")
     sentence = refused_by_all(lake)
     assert "its files have other names of its columns said (column mapping)" in sentence
-    spark.sql(f"ALTER TABLE {at(lake)} RENAME COLUMN said TO summary")
+    undo(spark, sentence)
     assert accepted_by_all(spark, lake) == NAMES
+    assert read_table(str(lake), FINDINGS).column("summary").null_count == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.spark
+def test_columns_that_files_call_otherwise_are_given_their_names(spark: SparkSession, lake: Path) -> None:
+    spark.sql(
+        f"ALTER TABLE {at(lake)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
+    )
+    spark.sql(f"ALTER TABLE {at(lake)} ADD COLUMNS (mine STRING)")
+    sentence = refused_by_all(lake)
+    assert "its files have other names of its columns mine (column mapping)" in sentence
+    undo(spark, sentence)
+    assert accepted_by_all(spark, lake) == NAMES
+
+
+@pytest.mark.spark
+def test_what_no_reader_here_can_look_at_the_job_refuses_alike(spark: SparkSession, lake: Path) -> None:
+    elsewhere = Lake.at(f"file://{lake}")
+    storage.demand_readable_by_all(spark, elsewhere, FINDINGS)
+    spark.sql(f"ALTER TABLE {at(lake)} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    with pytest.raises(UserError, match="it has deletion vectors, which another program has set"):
+        create_tables(spark, elsewhere, [FINDINGS])
+    undo(spark, refused_by_all(lake))
+    spark.sql(
+        f"ALTER TABLE {at(lake)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', "
+        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5')"
+    )
+    spark.sql(f"ALTER TABLE {at(lake)} RENAME COLUMN summary TO said")
+    with pytest.raises(UserError, match=r"other names of its columns said \(column mapping\)"):
+        storage.demand_readable_by_all(spark, elsewhere, FINDINGS)
 
 
 @pytest.mark.spark
@@ -151,12 +187,15 @@ def test_properties_are_said_by_the_check(spark: SparkSession, lake: Path) -> No
     engine, run = InProcess(Lake.at(lake), gx_context()), Run.at(T0)
     result = check_properties(engine, FINDINGS, run)
     assert (result.success, result.severity) == (False, "warning")
-    assert result.message.endswith(
-        "another program has changed delta.appendOnly: set them back by ALTER TABLE … SET TBLPROPERTIES"
-    )
+    assert "another program has changed delta.appendOnly. Set them back by Spark SQL: ALTER TABLE " in result.message
+    undo(spark, result.message)
+    assert check_properties(engine, FINDINGS, run).success
 
 
 @pytest.mark.spark
 def test_a_feature_that_no_reader_knows_is_named(spark: SparkSession, lake: Path) -> None:
     spark.sql(f"ALTER TABLE {at(lake)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
-    assert "it demands typeWidening of its readers" in refused_by_all(lake)
+    sentence = refused_by_all(lake)
+    assert "it demands typeWidening of its readers" in sentence
+    undo(spark, sentence)
+    assert accepted_by_all(spark, lake) == NAMES
