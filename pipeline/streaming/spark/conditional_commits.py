@@ -11,10 +11,11 @@ ours must be shipped. Executors, which commit nothing but list folders by it, ge
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from pipeline.lake.s3 import SCHEMES
@@ -113,43 +114,48 @@ def commit_on_condition(spark: SparkSession) -> None:
     settings = [f"spark.delta.logStore.{scheme}.impl" for scheme in SCHEMES]
     if any(conf.contains(name) for name in (*settings, "spark.delta.logStore.class")):
         return
-    code = define_store(spark._jvm)
-    if code is not None and not spark.sparkContext.master.startswith("local"):
+    define_store(spark._jvm)
+    if not spark.sparkContext.master.startswith("local"):
+        code = _compiled(spark._jvm, _beside(spark._jvm).getClassLoader(), _STORE).getBytecodes().get(NAME)
         jar = Path(own_folder(), "wirelake-log-store.jar")
         with zipfile.ZipFile(jar, "w") as archive:
-            archive.writestr(f"{NAME.replace('.', '/')}.class", code)
+            archive.writestr(f"{NAME.replace('.', '/')}.class", bytes(code))
         spark.sparkContext._jsc.addJar(str(jar))
     for name in settings:
         conf.set(name, NAME)
 
 
-def define_store(jvm: Any) -> bytes | None:
-    """Make the class of the store known to a JVM; returns its code, None if the JVM knew it."""
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()  # which knows what `spark.jars` adds
+def define_store(jvm: Any) -> None:
+    """Make the class of the store known to a JVM, once."""
+    beside = _beside(jvm)
+    loader = beside.getClassLoader()
     try:
         loader.loadClass(NAME)
     except Py4JJavaError:
-        beside = loader.loadClass(_BESIDE)
-        code = _compiled(jvm, beside.getClassLoader(), _STORE).getBytecodes().get(NAME)
-        definer = _compiled(jvm, beside.getClassLoader(), _DEFINER).getClassLoader().loadClass("wirelake.Definer")
+        code = _compiled(jvm, loader, _STORE).getBytecodes().get(NAME)
+        definer = _compiled(jvm, loader, _DEFINER).getClassLoader().loadClass("wirelake.Definer")
         definer.newInstance().define(beside, code)
-        return bytes(code)
-    return None
+
+
+def _beside(jvm: Any) -> Any:
+    """Delta's own store, by the loader that knows what `spark.jars` adds."""
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_BESIDE)
 
 
 def note_lapse(spark: SparkSession, place: str, seconds: float | None) -> None:
-    """Have commits to a lake in S3 refused from some time on.
+    """Have commits to a lake in S3 refused from some time on. A JVM that does not answer makes none.
 
     Args:
         spark: the session.
         place: URL of the lake.
         seconds: from now until its lease lapses; None: this process needs none any more.
     """
-    system, name = spark._jvm.java.lang.System, f"{_LAPSES}{spark._jvm.org.apache.hadoop.fs.Path(place)}"
-    if seconds is None:
-        system.clearProperty(name)
-    else:
-        system.setProperty(name, str(system.nanoTime() + int(seconds * 1e9)))
+    with suppress(Py4JError):
+        system, name = spark._jvm.java.lang.System, f"{_LAPSES}{spark._jvm.org.apache.hadoop.fs.Path(place)}"
+        if seconds is None:
+            system.clearProperty(name)
+        else:
+            system.setProperty(name, str(system.nanoTime() + int(seconds * 1e9)))
 
 
 def _compiled(jvm: Any, loader: Any, source: str) -> Any:
