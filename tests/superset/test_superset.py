@@ -50,6 +50,7 @@ def test_each_chart_has_rows(served: Served, small: Path, tmp_path: Path) -> Non
         "a@example.org",
     ]
     superset(tmp_path, SUPERSET_BIN / "superset", "fab", "create-admin", *admin)
+    superset(tmp_path, SUPERSET_BIN / "superset", "init")  # which gives the role of an admin its rights
     address = f"hive://wirelake:{TOKEN}@127.0.0.1:{served.port}/views?auth=CUSTOM"
     script = ROOT / "tests" / "superset" / "import_and_ask.py"
     said = superset(tmp_path, SUPERSET_BIN / "python", script, archive, address)
