@@ -188,7 +188,7 @@ def test_what_is_gone_or_too_large_when_it_is_checked_is_reported(spark: SparkSe
         file.truncate(MOST_BYTES + 1)
     aside = check_files(spark, str(zone), "frames", found, manifests_required=False).set_aside
     assert [(one.status, one.manifest is not None) for one in aside] == [("lost", True), ("damaged", True)]
-    assert f"has {MOST_BYTES + 1} bytes, and none of more than" in aside[1].reason
+    assert f"has {MOST_BYTES + 1} bytes; files of more than" in aside[1].reason
 
 
 def test_this_process_and_workers_read_the_same(spark: SparkSession, zone: Path) -> None:

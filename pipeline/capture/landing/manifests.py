@@ -96,7 +96,7 @@ def parsed(content: bytes, place: str) -> Manifest | None:
 def size_fault(size: int) -> str | None:
     """What is wrong with a file of this many bytes, whether it has a manifest or not; as of :func:`fault_of`."""
     if size > MOST_BYTES:
-        return f"has {size} bytes; manifests of more than {MOST_BYTES} are not read, no agent writes them"
+        return f"has {size} bytes; files of more than {MOST_BYTES} are not read, no agent writes them"
     return None
 
 
