@@ -55,8 +55,8 @@ def test_a_stream_is_lost_if_no_driver_can_resume_it(play: str):
 
 
 def test_it_is_told_when_it_had_read_last():
-    (found,) = ChangeStreamLost.detect(sources(commands=PLAYS["begins anew"][0]), SETTINGS)
-    assert "had read last at 12:00:02 UTC, 7 s before" in found.summary
+    (found,) = ChangeStreamLost.detect(sources(commands=PLAYS["starts over"][0]), SETTINGS)
+    assert "last read was at 12:00:02 UTC, 7 s before" in found.summary
     assert "opened a new stream at 12:00:10 UTC" in found.summary
     assert found.details["times"] == 1
 
@@ -87,5 +87,5 @@ def test_connections_of_unknown_applications_are_judged_alone():
     assert (found.subject, found.state, found.severity) == ("shop.orders/10.0.0.9", "unknown", "warning")
     assert "an application without name (port 1) at 10.0.0.9" in found.summary
     assert found.details["address"] == "10.0.0.9:1"
-    assert "had read last at 12:00:01 UTC" in found.summary
+    assert "last read was at 12:00:01 UTC" in found.summary
     assert "Whether it started over on another connection is unknown" in found.summary
