@@ -21,6 +21,7 @@ _ALLOWED = {
     "pipeline/analysis/clients.py": "what tells of clients: ids and versions of Kafka, hello of MongoDB",
     "pipeline/analysis/codes/table.py": "the tables of error codes of Kafka and of MongoDB, one a protocol",
     "pipeline/analysis/descriptions.py": "topics and their ids, which a table knows, are Kafka's",
+    "pipeline/analysis/rules/bodies_read.py": "which bodies rules of Kafka and of MongoDB read",
     "pipeline/analysis/rules/capture/connections/advertised.py": "clients continue to the servers named: Kafka's",
     "pipeline/analysis/rules/capture/connections/answered.py": "what Kafka's clients ask first is no work yet",
     "pipeline/analysis/rules/capture/connections/limits.py": "that clients begin with ApiVersions is Kafka's",
