@@ -45,7 +45,7 @@ def texts_of(rows: pa.Table, frames: pa.Table, halves: Mapping[str, Ints], bring
     return columns
 
 
-def with_texts(rows: pa.Table, texts: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+def with_texts(rows: pa.Table, texts: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
     """Rows with these columns in the place of those of the same names."""
     for name, column in texts.items():
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)

@@ -34,7 +34,7 @@ from pipeline.analysis.errors import response_errors
 from pipeline.analysis.fit import fit, schema_of
 from pipeline.analysis.hours import span_us
 from pipeline.analysis.matching import CLAMPED, CLOCK_COLUMNS, CONTEXT, matched
-from pipeline.analysis.rules.bodies_read import are_read
+from pipeline.analysis.rules.bodies_read import MARK, are_read
 from pipeline.analysis.safety.guard import by_parts, contain
 from pipeline.analysis.tables import Tables
 from pipeline.lake.arrow import arrow_array, int_values
@@ -93,8 +93,7 @@ def _paired(
     for name, errors in zip(("error_codes", "error_names"), _errors_of(paired), strict=True):
         rows = rows.append_column(name, errors)
     whole = with_texts(fit(rows, EXCHANGES_WITH_BODIES), texts)
-    marks = Numbers.all_known(are_read(whole)).arrow(pa.bool_())
-    return whole.set_column(whole.schema.get_field_index("rules_read_bodies"), "rules_read_bodies", marks)
+    return with_texts(whole, {MARK: Numbers.all_known(are_read(whole)).arrow(pa.bool_())})
 
 
 def _errors_of(paired: pa.Table) -> Iterator[pa.Array]:
@@ -218,9 +217,6 @@ def halves_of(pending: pa.Table, frames: pa.Table) -> pa.Table:
     if not pending.num_rows:
         return frames.slice(0, 0)
     slim = with_places(frames.select(["exchange_id", "connection_id", "direction", "seq"]))
-    ids = slim.column("exchange_id")
-    waiting = pc.replace_substring_regex(pending.column("exchange_id"), "/late$", "")
-    slim = slim.filter(pc.or_(pc.is_in(ids, waiting.combine_chunks()), pc.is_null(ids)))
     tables = Tables({"pending": pending.select(["exchange_id", "request_ts"]), "frames": slim})
     try:
         found = tables.table(f"""

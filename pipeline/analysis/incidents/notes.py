@@ -1,4 +1,4 @@
-"""What people noted of incidents: muted, resolved, or a text. Rows in, how an incident is; no clock, no file."""
+"""What people noted of incidents: muted, resolved, or a text. Rows in, states of incidents out; no clock, no file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOTHING = NoteState()
 
 
 def note_states(rows: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, NoteState]:
-    """By incident id how each is.
+    """By incident id what people have made of each.
 
     Args:
         rows: of ``ops.incident_notes``, in any order.

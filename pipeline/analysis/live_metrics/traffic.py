@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from decoder.protocols import names_of
 from pipeline.analysis.live_metrics.window import Window
-from pipeline.analysis.rules.kafka.symptoms import SLOW_BY_DESIGN, WAITING_APIS
+from pipeline.analysis.rules.kafka.api_groups import SLOW_BY_DESIGN
+from pipeline.analysis.rules.kafka.symptoms import WAITING_APIS
 from pipeline.analysis.rules.mongodb.commands import HAS_FAILED, NAMESPACE
 from pipeline.analysis.tables import SERVICE_US, Tables
 

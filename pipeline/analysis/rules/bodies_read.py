@@ -1,11 +1,13 @@
 """Which bodies rules read: of most exchanges none, so that the others need not be kept, or brought from their frames.
 
-Exchanges are told apart by their columns first; texts are searched only where columns leave it open.
+Columns decide first; texts are searched only where columns leave it open. What queries of rules look for in bodies is
+repeated here, since silver states it before any rule runs (:mod:`pipeline.analysis.rules.kafka.exchange_symptoms`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,24 +16,16 @@ import pyarrow.compute as pc
 from decoder.columns import Bools, Ints
 from decoder.kafka.apis import ApiKey
 from decoder.model import FrameFlags
+from pipeline.analysis.bodies import with_texts
 from pipeline.analysis.columns.nullable import Numbers, truths, whole_array
 from pipeline.analysis.fit import fit
-from pipeline.analysis.rules.kafka import refusals
-from pipeline.analysis.rules.kafka.processes import instance_id_shared
-from pipeline.analysis.rules.kafka.share_groups.share_states import SHARE_APIS
-from pipeline.analysis.rules.kafka.symptoms import SLOW_BY_DESIGN
-from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
-from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
+from pipeline.analysis.rules.kafka.api_groups import NAMING_INSTANCES, NAMING_THINGS, SHARE_APIS, SLOW_BY_DESIGN
 from pipeline.analysis.tables import SERVICE_US
 from pipeline.lake.arrow import plain_texts
 from pipeline.tables import EXCHANGES_WITH_BODIES
 
-
-class SymptomThresholds(RuleThresholds):
-    """The latency that is a symptom."""
-
-    slow_seconds: Seconds = SLOW_SECONDS
-
+if TYPE_CHECKING:
+    from pipeline.analysis.rules.kafka.exchange_symptoms import SymptomThresholds
 
 _ALWAYS = frozenset(
     {
@@ -45,8 +39,8 @@ _SMALL_METADATA = 4_000
 _HELLO = 4_000
 """Within this many characters a reply to hello names the members."""
 _HALVES = ("request", "response")
-_PARTS = ("body", "embedded", "header")
-_MARK = "rules_read_bodies"
+MARK = "rules_read_bodies"
+"""The column of exchanges that states it."""
 
 
 def may_be_read_sql(settings: SymptomThresholds) -> str:
@@ -56,7 +50,7 @@ def may_be_read_sql(settings: SymptomThresholds) -> str:
     """
     slow_us = int(settings.slow_seconds * 1_000_000)
     is_slow = f"protocol = 'kafka' AND {SERVICE_US} >= {slow_us} AND api_key NOT IN {SLOW_BY_DESIGN}"
-    return f"(coalesce({_MARK}, true) OR coalesce({is_slow}, false))"
+    return f"(coalesce({MARK}, true) OR coalesce({is_slow}, false))"
 
 
 def are_read(exchanges: pa.Table) -> Bools:
@@ -77,17 +71,14 @@ def without_bodies(exchanges: pa.Table, settings: SymptomThresholds) -> pa.Table
         settings: the latency that is a symptom.
     """
     is_slow = _are_slow(exchanges, settings)
-    may_be = truths(pc.fill_null(exchanges.column(_MARK), True)) | is_slow
+    may_be = truths(pc.fill_null(exchanges.column(MARK), True)) | is_slow
     some = np.flatnonzero(may_be)
     both, one = _read(exchanges.filter(Numbers.all_known(may_be).arrow(pa.bool_())))
     both |= is_slow[some]
-    for half in _HALVES:
-        for part in _PARTS:
-            name = f"{half}_{part}"
-            empty = pa.nulls(exchanges.num_rows, pa.string())
-            texts = _only(exchanges.column(name), some[both | one[half]]) if part == "body" else empty
-            exchanges = exchanges.set_column(exchanges.schema.get_field_index(name), name, texts)
-    return fit(exchanges, EXCHANGES_WITH_BODIES)
+    bodies = {f"{half}_body": _only(exchanges.column(f"{half}_body"), some[both | one[half]]) for half in _HALVES}
+    nothing = pa.nulls(exchanges.num_rows, pa.string())
+    others = {f"{half}_{part}": nothing for half in _HALVES for part in ("embedded", "header")}
+    return fit(with_texts(exchanges, {**bodies, **others}), EXCHANGES_WITH_BODIES)
 
 
 def with_empty_bodies(exchanges: pa.Table) -> pa.Table:
@@ -108,9 +99,9 @@ def _read(exchanges: pa.Table) -> tuple[Bools, dict[str, Bools]]:
     both |= _hold(exchanges, "response", is_kafka & ~_are_unthrottled(exchanges.column("response_body")), _is_throttled)
     for key, half, holds in _BY_TEXT:
         both |= _hold(exchanges, half, is_kafka & api.equal(key), holds)
-    names_instance = _hold(exchanges, "request", is_kafka & _of(api, instance_id_shared.NAMING), _names_instance)
+    names_instance = _hold(exchanges, "request", is_kafka & _of(api, NAMING_INSTANCES), _names_instance)
     return both, {
-        "request": is_kafka & (_of(api, refusals.NAMING) | names_instance),
+        "request": is_kafka & (_of(api, NAMING_THINGS) | names_instance),
         "response": _hold(exchanges, "response", is_mongodb, _retries_or_greets),
     }
 

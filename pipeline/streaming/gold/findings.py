@@ -16,7 +16,7 @@ from pipeline.analysis.derive import WAITING_SQL, with_topics
 from pipeline.analysis.duplicates.duplicate_flows import counted, counted_sql, waiting_sql
 from pipeline.analysis.fit import schema_of
 from pipeline.analysis.hours import first_hour, span_us
-from pipeline.analysis.rules.bodies_read import SymptomThresholds
+from pipeline.analysis.rules.kafka.exchange_symptoms import SymptomThresholds
 from pipeline.analysis.rules.run import Found, find_all
 from pipeline.analysis.tables import InFiles, Tables
 from pipeline.streaming.gold.realtime_findings import RealtimeFindings

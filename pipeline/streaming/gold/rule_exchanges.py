@@ -6,12 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipeline.analysis.rules.bodies_read import (
-    SymptomThresholds,
-    may_be_read_sql,
-    with_empty_bodies,
-    without_bodies,
-)
+from pipeline.analysis.rules.bodies_read import may_be_read_sql, with_empty_bodies, without_bodies
+from pipeline.analysis.rules.kafka.exchange_symptoms import SymptomThresholds
 from pipeline.analysis.tables import Tables
 from pipeline.streaming.silver.bodies import AT_ONCE, exchanges_with_bodies
 from pipeline.streaming.storage.lake_io import LakeIO

@@ -9,14 +9,21 @@ from collections.abc import Iterator
 
 from decoder.fields import parsed
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.rules.bodies_read import SymptomThresholds
 from pipeline.analysis.rules.episode import Shown
+from pipeline.analysis.rules.kafka.api_groups import SLOW_BY_DESIGN
 from pipeline.analysis.rules.kafka.symptoms import (
-    SLOW_BY_DESIGN,
     Exchange,
     symptoms,
 )
+from pipeline.analysis.rules.kafka.thresholds import SLOW_SECONDS
+from pipeline.analysis.rules.thresholds import RuleThresholds, Seconds
 from pipeline.analysis.tables import ADDRESS, IS_CONNECTION, SERVICE_US, Row, Tables, numbers
+
+
+class SymptomThresholds(RuleThresholds):
+    """The latency that is a symptom."""
+
+    slow_seconds: Seconds = SLOW_SECONDS
 
 
 def exchange_symptoms(tables: Tables, settings: SymptomThresholds) -> Iterator[Shown]:
@@ -41,7 +48,7 @@ _JOINS = numbers(
 )
 
 
-_MAY_SHOW_ONE = f"""
+MAY_SHOW_ONE = f"""
         coalesce(len(error_codes), 0) > 0
         OR ({SERVICE_US} >= $slow_us AND api_key NOT IN {SLOW_BY_DESIGN})
         OR status <> 'paired' OR request_status IN ('unknown_api', 'unknown_version')
@@ -60,7 +67,7 @@ _CANDIDATES = f"""
         epoch_us(ts) AS us, exchange_id, api_key, api_name, api_version,
         status, request_status, latency_us, {SERVICE_US} AS service_us, error_codes, request_body, response_body
     FROM exchanges
-    WHERE protocol = 'kafka' AND ({_MAY_SHOW_ONE}) AND NOT (
+    WHERE protocol = 'kafka' AND ({MAY_SHOW_ONE}) AND NOT (
         connection_id IN (SELECT connection_id FROM lossy) AND status IN ('unanswered', 'orphan_response')
     )
 """

@@ -17,6 +17,7 @@ from decoder.fields import Json, integer, items, natural, text
 from decoder.kafka.apis import ApiKey, KafkaError
 from pipeline.analysis.codes.kafka.table import KAFKA
 from pipeline.analysis.codes.model import HEALTH
+from pipeline.analysis.rules.kafka.api_groups import NAMING_THINGS
 
 _HEARTBEATS = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT)
 _COMMITS = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
@@ -64,11 +65,6 @@ _ELSEWHERE: Final[Mapping[int, frozenset[int]]] = {
 """Codes that rules judge as the answer of an api, by api key."""
 _NOT_REACHED: Final = KAFKA.of_area("coordinator")
 
-NAMING = (
-    ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN,
-    ApiKey.END_TXN, ApiKey.OFFSET_FETCH, ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP,
-)  # fmt: skip
-"""Requests that differ by the group or transactional id that they name: one client asks for several."""
 THING: Final = r'"(?:groupId|transactionalId|v3AndBelowTransactionalId|key|coordinatorKeys)":\[?"((?:[^"\\]|\\.)*)"'
 """Finds in the text of a request the group or transactional id that it is about: its first group."""
 _THING = re.compile(THING)
@@ -135,7 +131,7 @@ def about_of(subject: str, error: str) -> str:
 
 
 def _thing(api_key: int, request: Json) -> str:
-    found = _THING.search(orjson.dumps(request).decode()) if api_key in NAMING else None
+    found = _THING.search(orjson.dumps(request).decode()) if api_key in NAMING_THINGS else None
     return found[1] if found else ""
 
 

@@ -15,8 +15,9 @@ from decoder.kafka.apis import ApiKey, KafkaError
 from decoder.kafka.schema.table import api_names
 from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.analysis.rules.episode import Shown
+from pipeline.analysis.rules.kafka.api_groups import NAMING_THINGS
 from pipeline.analysis.rules.kafka.commits.commit_rejected import CommitRejected
-from pipeline.analysis.rules.kafka.refusals import NAMING, THING, about_of
+from pipeline.analysis.rules.kafka.refusals import THING, about_of
 from pipeline.analysis.rules.kafka.repaired_commits import commit_repairs
 from pipeline.analysis.rules.kafka.symptoms import AUTH_ERRORS, LOGIN_ERRORS
 from pipeline.analysis.tables import ADDRESS, Tables, numbers
@@ -27,7 +28,7 @@ _MEANWHILE_US = 5_000_000
 _HOST = "host_of(client)"
 
 _THINGS = f"""
-    unnest(CASE WHEN api_key IN {numbers(*NAMING)} AND regexp_matches(request_body, '{THING}')
+    unnest(CASE WHEN api_key IN {numbers(*NAMING_THINGS)} AND regexp_matches(request_body, '{THING}')
         THEN regexp_extract_all(request_body, '{THING}', 1) ELSE [''] END)
 """
 

@@ -15,23 +15,12 @@ from decoder.kafka.errors import NO_ERROR, error_name
 from decoder.kafka.extractors.offsets import At, fetch_responses, listed_partitions, produce_requests, produce_responses
 from decoder.kafka.schema.releases import refused_by
 from pipeline.analysis.codes.kafka.table import KAFKA
+from pipeline.analysis.rules.kafka.api_groups import SLOW_BY_DESIGN
 from pipeline.analysis.rules.kafka.refusals import refusals, subject_of
 from pipeline.analysis.tables import numbers
 
 WAITING_APIS = numbers(ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.SHARE_FETCH)
 """Their answers may take long in good health: they wait for records or for other members."""
-SLOW_BY_DESIGN = numbers(
-    ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.INIT_PRODUCER_ID,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.DELETE_RECORDS, ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS,
-    ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.UPDATE_FEATURES, ApiKey.FETCH_SNAPSHOT, ApiKey.BROKER_HEARTBEAT,
-    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.STREAMS_GROUP_HEARTBEAT,
-)  # fmt: skip
-"""These take long by design, or because of others: members, transactions, replicas, controllers.
-
-OffsetForLeaderEpoch is asked by clients while a leader changes. Fetch and ShareFetch wait for as long as they say.
-"""
 
 LEFT_BEHIND = numbers(ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 """Clients ask this in the background, and close without waiting for the answer."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
 from pipeline.analysis.catalog_tables import known_facts
+from pipeline.analysis.rules.kafka.api_groups import SHARE_APIS
 from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
     REJECT,
     RELEASE,
-    SHARE_APIS,
     Delivery,
     SharePlace,
     beats,

@@ -11,9 +11,8 @@ from decoder.kafka.apis import ApiKey
 from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.pairing import completed, exchanges
 from pipeline.analysis.rules.bodies_read import are_read, may_be_read_sql, with_empty_bodies, without_bodies
-from pipeline.analysis.rules.kafka.processes import instance_id_shared
-from pipeline.analysis.rules.kafka.refusals import NAMING
-from pipeline.analysis.rules.kafka.share_groups.share_states import SHARE_APIS
+from pipeline.analysis.rules.kafka.api_groups import NAMING_INSTANCES, NAMING_THINGS, SHARE_APIS
+from pipeline.analysis.rules.kafka.exchange_symptoms import MAY_SHOW_ONE
 from pipeline.analysis.rules.settings import finding_settings
 from pipeline.analysis.tables import Tables, numbers
 from pipeline.config.settings import StreamSettings
@@ -29,31 +28,32 @@ RECORDINGS = (
 )  # fmt: skip
 _WITHIN_KAFKA = (
     ApiKey.API_VERSIONS, ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.JOIN_GROUP,
-    ApiKey.INIT_PRODUCER_ID, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.SASL_HANDSHAKE, *SHARE_APIS, *NAMING,
+    ApiKey.INIT_PRODUCER_ID, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.SASL_HANDSHAKE, *SHARE_APIS,
+    *NAMING_THINGS,
 )  # fmt: skip
+_NEVER = 2**62
+"""A service that nothing takes, µs: slow exchanges are known by their columns."""
 ASKED = f"""
     (protocol = 'kafka' AND (
         api_key IN {numbers(*_WITHIN_KAFKA)}
         OR (api_key = {ApiKey.METADATA} AND length(response_body) <= 4000)
         OR (api_key = {ApiKey.CONSUMER_GROUP_HEARTBEAT} AND regexp_matches(request_body, '"memberEpoch":(0|-)'))
-        OR len(error_codes) > 0 OR status <> 'paired' OR request_status IN ('unknown_api', 'unknown_version')
-        OR (contains(response_body, '"throttleTimeMs":') AND NOT contains(response_body, '"throttleTimeMs":0'))
-        OR (api_key = {ApiKey.FETCH} AND regexp_matches(request_body, '"sessionEpoch":0\\b'))
-        OR (api_key = {ApiKey.PRODUCE} AND response_body IS NULL)
-        OR (api_key = {ApiKey.CONSUMER_GROUP_HEARTBEAT} AND contains(response_body, '"assignment":{{'))
-        OR (api_key IN {numbers(*instance_id_shared.NAMING)} AND contains(request_body, 'nstanceId":"'))
+        OR {MAY_SHOW_ONE}
+        OR (api_key IN {numbers(*NAMING_INSTANCES)} AND contains(request_body, 'nstanceId":"'))
     )) OR (protocol = 'mongodb' AND (
         contains(response_body, 'RetryAfterMs') OR contains(response_body[:4000], '"hosts":[')
     ))
 """
-"""The same in SQL, which looks into all bodies."""
+"""The same in SQL, which looks into all bodies: of symptoms that of the rules themselves."""
 
 
 def _asked(rows: pa.Table) -> list[bool]:
     tables = Tables({"exchanges": with_places(rows)})
     found = [
         one.is_asked
-        for one in tables.rows(f"SELECT coalesce({ASKED}, false) AS is_asked FROM exchanges ORDER BY place")
+        for one in tables.rows(
+            f"SELECT coalesce({ASKED}, false) AS is_asked FROM exchanges ORDER BY place", slow_us=_NEVER
+        )
     ]
     tables.close()
     return found

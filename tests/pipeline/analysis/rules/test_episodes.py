@@ -14,6 +14,7 @@ from pipeline.analysis.rules import counted
 from pipeline.analysis.rules.bodies_read import without_bodies
 from pipeline.analysis.rules.episode import Episode, Shown
 from pipeline.analysis.rules.episodes import collect_episodes
+from pipeline.analysis.rules.kafka.api_groups import NAMING_THINGS
 from pipeline.analysis.rules.kafka.brokers.stale_metadata import StaleMetadata
 from pipeline.analysis.rules.kafka.clients.fetch_session_churn import FetchSessionChurn
 from pipeline.analysis.rules.kafka.clients.topic_recreated import TopicRecreated
@@ -22,7 +23,6 @@ from pipeline.analysis.rules.kafka.clients.unsupported_version import Unsupporte
 from pipeline.analysis.rules.kafka.producers.fenced_producer import FencedProducer
 from pipeline.analysis.rules.kafka.producers.oversized_or_tiny_batches import OversizedOrTinyBatches
 from pipeline.analysis.rules.kafka.producers.sequence_gap import SequenceGap
-from pipeline.analysis.rules.kafka.refusals import NAMING
 from pipeline.analysis.rules.kafka.symptoms import CLOSED, INTRODUCED, NO_SESSION
 from pipeline.analysis.rules.model import Finding
 from pipeline.analysis.rules.rule import all_rules
@@ -324,7 +324,7 @@ def test_a_rival_is_named_only_where_there_is_one(found: Found) -> None:
     assert "transaction.timeout.ms" in found["fenced_producer", "slow-tx"].advice
 
 
-@pytest.mark.parametrize("api", NAMING, ids=lambda api: api.name)
+@pytest.mark.parametrize("api", NAMING_THINGS, ids=lambda api: api.name)
 def test_an_accepted_request_keeps_the_name_that_its_refusals_are_compared_by(api: ApiKey) -> None:
     bodies = {"request_body": '{"groupId":"g"}', "response_body": '{"errorCode":0,"groups":[]}'}
     accepted = row(EXCHANGES_WITH_BODIES, protocol="kafka", api_key=int(api), status="paired", error_codes=[], **bodies)

@@ -23,6 +23,7 @@ from pipeline.analysis.rules.case.case import Case, begun
 from pipeline.analysis.rules.case.entities import CLIENT, GROUP
 from pipeline.analysis.rules.case.texts import REFUSED, SEEN, Texts, advised, groups
 from pipeline.analysis.rules.format import host_of, times
+from pipeline.analysis.rules.kafka.api_groups import NAMING_INSTANCES
 from pipeline.analysis.rules.kafka.groups.coming_and_going import HEARTBEATS
 from pipeline.analysis.rules.kafka.links import PUT_OUT, STANDSTILL
 from pipeline.analysis.rules.kafka.refused_apis import refused_apis
@@ -158,19 +159,14 @@ class InstanceIdShared(Rule):
 FENCED, UNRELEASED = int(KafkaError.FENCED_INSTANCE_ID), int(KafkaError.UNRELEASED_INSTANCE_ID)
 _SESSION_US = 45_000_000
 """The brokers' default where members join by heartbeats, which state no session timeout, µs."""
-NAMING = (
-    ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT,
-    ApiKey.LEAVE_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT,
-)  # fmt: skip
-"""Requests that name the instance id of their sender."""
-STATES_ONE = f"""(api_key IN {numbers(*NAMING)} AND contains(request_body, 'nstanceId":"'))"""
+STATES_ONE = f"""(api_key IN {numbers(*NAMING_INSTANCES)} AND contains(request_body, 'nstanceId":"'))"""
 """As SQL: whether a request names an instance id."""
 _REFUSED = f"list_has_any(coalesce(error_codes, []), [{FENCED}, {UNRELEASED}])"
 _ANY = f"FROM exchanges WHERE protocol = 'kafka' AND {_REFUSED}"
 _NAMED = f"""
     SELECT {ADDRESS["server"]} AS server, {ADDRESS["client"]} AS client, client_id, api_key, exchange_id,
         epoch_us(ts) AS us, epoch_us(coalesce(response_ts, ts)) AS answered_us, request_body, response_body, error_codes
-    FROM exchanges WHERE protocol = 'kafka' AND status = 'paired' AND api_key IN {numbers(*NAMING)}
+    FROM exchanges WHERE protocol = 'kafka' AND status = 'paired' AND api_key IN {numbers(*NAMING_INSTANCES)}
         AND ({STATES_ONE} OR {_REFUSED})
     ORDER BY answered_us, exchange_id
 """

@@ -8,17 +8,14 @@ handed out again, until the broker gives it up (``group.share.delivery.count.lim
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from decoder.fields import Json, integer, integers, items, natural, parsed, text
 from decoder.kafka.apis import ApiKey
 from decoder.kafka.errors import NO_ERROR
 from pipeline.analysis.rules.model import Sources
-from pipeline.analysis.tables import ADDRESS, numbers
+from pipeline.analysis.tables import ADDRESS
 
-SHARE_APIS: Final = numbers(
-    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE, ApiKey.WRITE_SHARE_GROUP_STATE
-)
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 _LEFT = -1
 
