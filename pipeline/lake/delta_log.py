@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from deltalake import DeltaTable
 
 from pipeline.errors import UserError
 from pipeline.lake.path_checks import why_unreadable
 from pipeline.lake.s3 import S3Place
-from pipeline.lake.store_advice import advised
+from pipeline.lake.store_advice import advised, lines_of
 from pipeline.tables import Table
 
 LOG = "_delta_log"
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_OF_REASON = 300
 """Characters of what delta-rs says: of a log that lacks a file it prints all that it knows of its neighbours."""
 _RETRIES = {"max_retries": "3", "retry_timeout": "30s", "connect_timeout": "10s"}
@@ -44,11 +41,13 @@ def unreadable(lake: str, table: Table, error: Exception) -> UserError:
     The system's own reason comes as a tree in colours, whose last line is the reason.
     """
     s3 = S3Place.of(lake)
-    place = f"{lake if s3 is None else s3.for_delta}/{table.path}"
-    if s3 is None and (isinstance(error, PermissionError) or "ermission denied" in str(error)):
+    if s3 is not None:
+        return UserError(f"cannot read {s3.for_delta}/{table.path}: {advised(str(error))}")
+    place = f"{lake}/{table.path}"
+    if isinstance(error, PermissionError) or "ermission denied" in str(error):
         refusing = why_unreadable(f"{place}/{LOG}")
         return UserError(refusing or f"cannot read {place}: permission denied. Run as the lake's owner")
-    lines = [line.strip(" ↳") for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    lines = lines_of(str(error))
     reason = lines[-1 if isinstance(error, OSError) else 0] if lines else type(error).__name__
     shown = reason if len(reason) <= _MOST_OF_REASON else f"{reason[:_MOST_OF_REASON]}…"
-    return UserError(f"cannot read {place}: {shown if s3 is None else advised(str(error))}")
+    return UserError(f"cannot read {place}: {shown}")

@@ -59,7 +59,12 @@ def _reason(error: str) -> str:
     """The store's own message, or the innermost reason of delta-rs' tree, or the first line."""
     if stated := _MESSAGE.search(error):
         return stated[1].strip().rstrip(".")
-    lines = [line.strip() for line in _COLOURS.sub("", error).splitlines() if line.strip()]
+    lines = lines_of(error)
     if not lines:
         return "it failed without a reason"
-    return (lines[-1].removeprefix("↳") if "↳" in error else lines[0]).strip().rstrip(".")
+    return lines[-1 if "↳" in error else 0].rstrip(".")
+
+
+def lines_of(error: str) -> list[str]:
+    """The lines of what delta-rs says, without the colours and arrows of the tree in which it puts reasons."""
+    return [line.strip(" ↳") for line in _COLOURS.sub("", error).splitlines() if line.strip()]

@@ -18,7 +18,7 @@ from pyarrow import fs
 from pipeline.capture.landing.stores import LandingError, LocalStore, Store
 from pipeline.errors import UserError
 from pipeline.lake.path_checks import is_lake, url_cut_short
-from pipeline.lake.s3 import SCHEMES, S3Place
+from pipeline.lake.s3 import S3Place
 from pipeline.lake.store_advice import advised
 
 CONNECT_TIMEOUT_S = 10
@@ -47,19 +47,20 @@ def open_store(landing: str | Path | Store) -> Store:
     url = urlsplit(text)
     if url.scheme == "file":
         return _directory(unquote(url.path))
-    is_s3 = url.scheme in SCHEMES
-    if not is_s3 and url.scheme not in _BY_PYARROW:
+    try:
+        s3 = S3Place.of(text)
+    except UserError as error:
+        raise LandingError(f"--landing: {error}") from error
+    if s3 is None and url.scheme not in _BY_PYARROW:
         raise LandingError(
             f"--landing: {url.scheme}:// is not supported; give a directory, s3://bucket/prefix, gs://bucket/prefix "
             "or abfss://container@account.dfs.core.windows.net/prefix"
         )
-    if url.password is not None and not is_s3:
+    if url.password is not None:
         raise LandingError("--landing: credentials do not belong into the URL, where every process list shows them")
     name = f"{url.scheme}://{url.netloc}{url.path}".rstrip("/")
     try:
-        filesystem, root = _s3(text) if is_s3 else fs.FileSystem.from_uri(text)
-    except UserError as error:
-        raise LandingError(f"--landing: {error}") from error
+        filesystem, root = fs.FileSystem.from_uri(text) if s3 is None else _s3(s3)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LandingError(f"landing zone {name} cannot be used: {_one_line(error)}") from error
     return ObjectStore(filesystem, root, name)
@@ -148,9 +149,7 @@ class ObjectStore:
         return LandingError(f"landing zone {self._name} cannot be written: {advised(_one_line(error))}")
 
 
-def _s3(text: str) -> tuple[Any, str]:
-    place = S3Place.of(text)
-    assert place is not None  # noqa: S101 - its scheme says so
+def _s3(place: S3Place) -> tuple[Any, str]:
     filesystem = fs.S3FileSystem(
         endpoint_override=place.endpoint,
         region=place.region,

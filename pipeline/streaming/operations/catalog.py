@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.bi.catalog import VIEWS, Engine, read_only_statements, statements
 from pipeline.errors import UserError
+from pipeline.streaming.spark.compiled_java import compiled
 from pipeline.streaming.spark.object_stores import connect
 from pipeline.streaming.storage.lake import Lake
 from pipeline.tables import Table
@@ -32,7 +33,7 @@ public final class Login implements org.apache.hive.service.auth.PasswdAuthentic
   }
 }
 """
-"""What Spark's server asks about each login. Spark ships the compiler (Janino) by which it becomes a class."""
+"""What Spark's server asks about each login."""
 
 
 def register(spark: SparkSession, lake: str, tables: tuple[Table, ...], prefix: str) -> tuple[int, int]:
@@ -121,13 +122,11 @@ def serving(spark: SparkSession, lake: str, tables: tuple[Table, ...], token: st
 def _add_login(spark: SparkSession) -> None:
     """Give the class to Spark's own loader: a thread that has answered a query looks for the next login there."""
     jvm, loader = spark._jvm, spark._jsparkSession.sharedState().jarClassLoader()
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(_LOGIN)
+    code = compiled(jvm, loader, _LOGIN).getBytecodes()[_LOGIN_CLASS]
     with TemporaryDirectory(prefix="wirelake-jdbc-") as folder:
         file = Path(folder, *_LOGIN_CLASS.split(".")).with_suffix(".class")
         file.parent.mkdir()
-        file.write_bytes(compiler.getBytecodes()[_LOGIN_CLASS])
+        file.write_bytes(code)
         loader.addURL(jvm.java.io.File(folder).toURI().toURL())
         jvm.java.lang.Class.forName(_LOGIN_CLASS, True, loader)  # a class that is loaded needs its file no more
     jvm.Thread.currentThread().setContextClassLoader(loader)  # the server's threads inherit it

@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from pipeline.lake.s3 import SCHEMES
+from pipeline.streaming.spark.compiled_java import compiled
 from pipeline.streaming.spark.session import own_folder
 
 NAME = "io.delta.storage.WirelakeS3LogStore"
@@ -116,10 +117,9 @@ def commit_on_condition(spark: SparkSession) -> None:
         return
     define_store(spark._jvm)
     if not spark.sparkContext.master.startswith("local"):
-        code = _compiled(spark._jvm, _beside(spark._jvm).getClassLoader(), _STORE).getBytecodes().get(NAME)
         jar = Path(own_folder(), "wirelake-log-store.jar")
         with zipfile.ZipFile(jar, "w") as archive:
-            archive.writestr(f"{NAME.replace('.', '/')}.class", bytes(code))
+            archive.writestr(f"{NAME.replace('.', '/')}.class", bytes(_code(spark._jvm)))
         spark.sparkContext._jsc.addJar(str(jar))
     for name in settings:
         conf.set(name, NAME)
@@ -132,9 +132,13 @@ def define_store(jvm: Any) -> None:
     try:
         loader.loadClass(NAME)
     except Py4JJavaError:
-        code = _compiled(jvm, loader, _STORE).getBytecodes().get(NAME)
-        definer = _compiled(jvm, loader, _DEFINER).getClassLoader().loadClass("wirelake.Definer")
-        definer.newInstance().define(beside, code)
+        definer = compiled(jvm, loader, _DEFINER).getClassLoader().loadClass("wirelake.Definer")
+        definer.newInstance().define(beside, _code(jvm))
+
+
+def _code(jvm: Any) -> Any:
+    """The bytes of the class."""
+    return compiled(jvm, _beside(jvm).getClassLoader(), _STORE).getBytecodes().get(NAME)
 
 
 def _beside(jvm: Any) -> Any:
@@ -156,10 +160,3 @@ def note_lapse(spark: SparkSession, place: str, seconds: float | None) -> None:
             system.clearProperty(name)
         else:
             system.setProperty(name, str(system.nanoTime() + int(seconds * 1e9)))
-
-
-def _compiled(jvm: Any, loader: Any, source: str) -> Any:
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(source)
-    return compiler

@@ -34,7 +34,7 @@ def connect(spark: SparkSession, *places: str) -> None:
             conf.set(f"{bucket}.endpoint.region", at.region)
         commit_on_condition(spark)
         try:
-            path = spark._jvm.org.apache.hadoop.fs.Path(f"s3a://{at.bucket}/{at.prefix}")
+            path = spark._jvm.org.apache.hadoop.fs.Path(f"{at.for_hadoop}/")
             path.getFileSystem(conf).exists(path)
         except Py4JError as error:
             raise UserError(f"cannot reach {at.for_hadoop}: {advised(cause_of(error))}") from error
