@@ -10,27 +10,24 @@ import duckdb
 
 from pipeline.dashboard.queries.progress.shares import shares
 from pipeline.dashboard.queries.scope import NotThereYetError, Scope, ask_rows
+from pipeline.humanize import first_of
 
 NO_READER = "no reader was seen"
-_NAMES = 3
-"""Clients that are named."""
-# A follower fetches as broker-1-fetcher-0 does, whatever it is named otherwise it reads for somebody.
-_UNREAD = """
+# A follower fetches under such a name; any other client reads for somebody.
+_IS_READER = "kind = 'fetched' AND NOT regexp_full_match(coalesce(client_id, ''), 'broker-[0-9]+-fetcher-[0-9]+')"
+_UNREAD = f"""
 SELECT cluster, topic, partition, TRY_CAST(max(high_watermark)::HUGEINT - min(high_watermark) AS BIGINT) AS added,
   max(high_watermark) AS high_watermark, max(ts) FILTER (kind = 'produced') AS written_ts,
   list_sort(list_distinct(list(client_id) FILTER (kind = 'produced' AND client_id <> ''))) AS writers,
-  bool_or(kind = 'fetched' AND NOT regexp_full_match(coalesce(client_id, ''), 'broker-[0-9]+-fetcher-[0-9]+'))
-    AS is_read,
-  list_sort(list_distinct(list(client_id) FILTER (
-    kind = 'fetched' AND client_id <> '' AND NOT regexp_full_match(client_id, 'broker-[0-9]+-fetcher-[0-9]+')
-  ))) AS readers
+  bool_or({_IS_READER}) AS is_read,
+  list_sort(list_distinct(list(client_id) FILTER (client_id <> '' AND {_IS_READER}))) AS readers
 FROM gold.offset_timeline
 WHERE date BETWEEN $since_day AND $last_day AND ts BETWEEN $since AND $end
 GROUP BY cluster, topic, partition
 HAVING NOT bool_or(group_id <> '')
   AND (bool_or(kind = 'produced') OR max(high_watermark) > min(high_watermark))
 ORDER BY is_read, added DESC NULLS LAST, cluster, topic, partition
-"""
+"""  # noqa: S608 - texts of ours
 
 
 def unread(connection: duckdb.DuckDBPyConnection, scope: Scope) -> list[dict[str, Any]]:
@@ -64,8 +61,7 @@ def _reader(row: Mapping[str, Any]) -> str:
     if not row["is_read"]:
         return NO_READER
     names: Sequence[str] = row["readers"] or ()
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return f"read without a group{', by ' if names else ''}{', '.join(names[:_NAMES])}{more}"
+    return f"read without a group{', by ' if names else ''}{first_of(names)}"
 
 
 def without_reader(unread_rows: Sequence[Mapping[str, Any]], topics: Sequence[Mapping[str, Any]]) -> list[str]:
