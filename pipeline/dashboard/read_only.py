@@ -47,7 +47,7 @@ class Query:
 def read_only(connection: duckdb.DuckDBPyConnection, sql: str) -> Query:
     """What ``sql`` asks, if it is one query and only reads.
 
-    ``EXPLAIN`` and ``EXPLAIN ANALYZE``, which runs it, are put again before a query that only reads.
+    ``EXPLAIN`` and ``EXPLAIN ANALYZE``, which runs it, are put back before a query that only reads.
 
     Args:
         connection: any; only its parser is used.

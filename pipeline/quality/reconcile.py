@@ -141,7 +141,7 @@ def reconcile_versions(source: Any, ask: Ask, run: Run, since: date | None = Non
 
 
 def reconcile_again(source: Any, ask: Ask, run: Run, since: date | None = None) -> list[QualityResult]:
-    """Judge whether sampled hours, derived again, are what is; ``ask`` knows the tables of again.READS."""
+    """Judge whether sampled hours, derived again, equal the lake's; ``ask`` knows the tables of rederive.READS."""
     found: dict[str, list[dict[str, Any]]] = {}
     for hour in sampled_hours(ask, run.run_id, since):
         for one in derived_again(ask, hour):

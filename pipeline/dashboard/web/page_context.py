@@ -191,7 +191,7 @@ def choose(
 
 
 def _note_chosen(key: str, keys: Sequence[str]) -> None:
-    """What a person chose goes into the address; the boxes to its right follow, whatever they was at."""
+    """What a person chose goes into the address; the boxes to its right follow, whatever they showed."""
     put_in_address(keys)
     for other in keys[keys.index(key) + 1 :]:
         st.session_state[f"follows {other}"] = True

@@ -98,8 +98,7 @@ class Rebalance:
         waits: of its members, the first to ask first; empty where members join by heartbeats.
         members: that took part.
         culprit: client id and member id of who was waited for; None if it is no member: the coordinator itself waits,
-        as
-            for the first members of a group (``group.initial.rebalance.delay.ms``), or no one waited for long.
+            as for the first members of a group (``group.initial.rebalance.delay.ms``), or no one waited for long.
         why: in words, what the culprit did; empty without one.
     """
 

@@ -17,10 +17,10 @@ from decoder.model import MIDWAY
 
 Kind = Literal["opened", "lost", "joined", "request", "response", "again", "full", "ended"]
 _KINDS: Mapping[str, int] = {kind: number for number, kind in enumerate(get_args(Kind))}
-"""In the order in which they are where they come at one time."""
+"""The order of those that come at one time."""
 
 _PAUSES = 8
-"""A pause is so many times as long as what usually is between two steps of the same connection …"""
+"""A pause is so many times as long as what usually passes between two steps of the same connection …"""
 _LEAST_PAUSE = timedelta(milliseconds=20)
 """… and no shorter than this."""
 

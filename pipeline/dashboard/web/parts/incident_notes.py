@@ -24,7 +24,7 @@ def draw_noting(incident_id: str, note_state: NoteState, *, is_over: bool) -> No
 
     Args:
         incident_id: of the incident.
-        note_state: how it is.
+        note_state: what people have made of it.
         is_over: whether it is resolved, by what was seen or by what somebody noted.
     """
     if not may_note(lake_place()):

@@ -170,7 +170,8 @@ def test_bodies_that_end_early_or_are_not_there_are_no_error(api_key: int) -> No
     for request_body in ({}, None, {"groupId": "g"}, {"topics": None, "transactions": [{}], "markers": [{}]}):
         for response_body in ({}, None, {"members": [{}], "assignment": {}}):
             for version in (0, 4, 9):
-                state_events(api_key, version, request_body, response_body, [{"path": "x"}], [{}])
+                found = state_events(api_key, version, request_body, response_body, [{"path": "x"}], [{}])
+                assert all(event.kind for event in found)
 
 
 def test_what_was_cut_off_is_no_success_and_no_end() -> None:
@@ -184,6 +185,8 @@ def test_what_was_cut_off_is_no_success_and_no_end() -> None:
 def test_fields_of_other_types_are_not_known() -> None:
     odd = {"groupId": ["g"], "memberId": {}, "generationId": "3"}
     for api in STATE_APIS:
-        state_events(
+        found = state_events(
             api, 3, odd, {"errorCode": "0", "memberId": 5, "markers": [7], "members": "x"}, [{"path": 5}], [{}]
         )
+        for event in found:
+            assert (event.group_id, event.member_id, event.generation, event.error_code) == (None, None, None, None)
