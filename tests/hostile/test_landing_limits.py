@@ -13,7 +13,7 @@ from pipeline.streaming.landing.checked_files import check_files
 from pipeline.streaming.storage.new_files import NewFile
 from tests.hostile.landing_zones import manifest_of
 
-TOO_LARGE = f"has {MOST_BYTES + 1} bytes, and none of more than {MOST_BYTES} is"
+TOO_LARGE = f"has {MOST_BYTES + 1} bytes; files of more than {MOST_BYTES} are not read"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from tests.pipeline.capture.sessions.test_other_talk import ALERT, HTTP_400, KAFKA, MONGODB, conversations
+from tests.pipeline.capture.sessions.test_mismatch_text import ALERT, HTTP_400, KAFKA, MONGODB, conversations
 from tests.pipeline.capture.wire import Flow, pcap, response
 
 TITLES = {KAFKA: "Kafka", MONGODB: "MongoDB"}

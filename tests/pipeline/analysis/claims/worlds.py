@@ -56,7 +56,7 @@ from tests.pipeline.analysis.rules.kafka.positions.unseen_stages import gives_aw
 from tests.pipeline.analysis.rules.kafka.processes.fenced_stages import cannot_begin, commits_elsewhere, fenced
 from tests.pipeline.analysis.rules.kafka.progress import owner_stages
 from tests.pipeline.analysis.rules.kafka.progress.stale_session import stale
-from tests.pipeline.capture.sessions.test_other_talk import HTTP_400, KAFKA, conversations
+from tests.pipeline.capture.sessions.test_mismatch_text import HTTP_400, KAFKA, conversations
 from tests.pipeline.capture.wire import pcap
 from tests.pipeline.commands.test_other_protocol import FIN, closing
 

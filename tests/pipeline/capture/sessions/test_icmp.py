@@ -17,7 +17,7 @@ from pipeline.capture.runs.agent import Agent
 from pipeline.capture.tcp.state import AgentState
 from tests.pipeline.capture.both_ways import landed_lives
 from tests.pipeline.capture.icmp_errors import icmp_about, icmp_message
-from tests.pipeline.capture.sessions.test_lives import START, asked, flow, states
+from tests.pipeline.capture.sessions.test_connection_rows import START, asked, flow, states
 from tests.pipeline.capture.wire import ACK, SYN, Flow, pcap, request, response, tcp_ip
 
 ROUTER, CLIENT = "10.0.0.1", "10.0.0.5"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pipeline.analysis.rules.connections.doors import packets, rows
 from tests.pipeline.analysis.rules.test_connection_failed import flow, forgotten
-from tests.pipeline.capture.sessions.test_lives import client_hello
+from tests.pipeline.capture.sessions.test_connection_rows import client_hello
 
 _ALERT = b"\x15\x03\x01\x00\x02\x02"
 
