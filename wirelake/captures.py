@@ -67,7 +67,7 @@ def diagnose(
         refuse_lake(Path(lake))
     keys = None if tls_keylog is None else os.fspath(tls_keylog)
     paths = [os.fspath(one) for one in captures]
-    with open_inputs(paths, allow_truncated=None, tls_keylog=keys, work=settings.work) as inputs:
+    with open_inputs(paths, allow_truncated=None, tls_keylog=keys, work=settings.work.limits()) as inputs:
         _warn_of(_lacking(inputs))
         found = diagnose_landed(inputs.landed(), settings.stream)
     if not inputs.rows and not found.findings.num_rows:

@@ -257,7 +257,7 @@ def _chosen(
             payload_policy=policy,
             field_hash=field_hash,
             idle_us=int(idle_timeout * 1e6),
-            work=settings.work,
+            work=settings.work.limits(),
             publish_every_s=publish_every,
             store_timeout_s=store_timeout,
         ),

@@ -251,7 +251,7 @@ def read_and_judge(
                     allow_truncated=allow_truncated,
                     tls_keylog=tls_keylog,
                     tls_embedded_keys=tls_embedded_keys,
-                    work=settings.work,
+                    work=settings.work.limits(),
                     on_progress=show,
                 )
             )

@@ -21,9 +21,9 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from decoder.model import PayloadPolicy
-from pipeline.capture.tcp.work_limits import WorkLimits
 from pipeline.config.former_names import with_current_names
 from pipeline.config.validation_messages import validation_message
+from pipeline.config.work_settings import WorkSettings
 from pipeline.errors import UserError
 from pipeline.lake.permissions import FileAccess
 from pipeline.tables import OFFSET_SNAPSHOTS, OFFSET_TIMELINE, TABLES, Table
@@ -209,7 +209,7 @@ class Settings(BaseSettings):
     )
     stream: StreamSettings = StreamSettings()
     maintain: MaintenanceSettings = MaintenanceSettings()
-    work: WorkLimits = Field(default=WorkLimits(), description="What reading the bytes of strangers may cost the agent")
+    work: WorkSettings = Field(default=WorkSettings(), description="What reading strangers' bytes may cost the agent")
     sql: SqlSettings = SqlSettings()
     spark: dict[str, str] = Field(
         default_factory=dict,

@@ -11,7 +11,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -108,7 +108,7 @@ def part_of_allowances(part: float) -> WorkLimits:
     """
     whole = WorkLimits()
     names = "unanswered_units", "all_unanswered_units", "answered_units", "all_answered_units", "live_answered_units"
-    return whole.model_copy(update={name: max(int(getattr(whole, name) * part), 1) for name in names})
+    return replace(whole, **{name: max(int(getattr(whole, name) * part), 1) for name in names})
 
 
 def hot_spots(packets: Sequence[Packet], count: int = 3, limit_s: float = 5.0) -> list[str]:

@@ -202,7 +202,7 @@ def test_what_may_be_caused_live_is_never_more_than_by_a_file():
         answered_units=1000, answered_units_per_second=10, all_answered_units=2000, all_answered_units_per_second=20
     )
     live = strict.when_live()
-    assert live == strict.model_copy(update={"units_per_response": 0})
+    assert live == replace(strict, units_per_response=0)
     live = WorkLimits().when_live()
     assert (live.answered_units, live.all_answered_units, live.units_per_response) == (20_000_000, 20_000_000, 0)
 

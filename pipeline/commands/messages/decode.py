@@ -154,7 +154,7 @@ def decode(
     )
     # The agent overwrites what the policy does not keep; to look at records in passing, they must still be there.
     policy: PayloadPolicy = "full" if records else "lengths"
-    work = load_settings(conf).work
+    work = load_settings(conf).work.limits()
     reading = _Reading(policy, work, tls_keylog, tls_embedded_keys, allow_truncated, CaptureStats())
     with paged(not as_json and not follow and STDIN not in files):
         form = _Form(records=records, payload=payload is Payload.full, as_json=as_json)

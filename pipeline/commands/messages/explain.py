@@ -111,7 +111,7 @@ def explain(
         },
         exchange=exchange,
     )  # fmt: skip
-    work = load_settings(conf).work
+    work = load_settings(conf).work.limits()
     capture = _Capture(file, tls_keylog, tls_embedded_keys, work) if file is not None else None
     if capture is not None and (follow_offset is not None or (exchange and frame is not None)):
         with paged(not as_json):

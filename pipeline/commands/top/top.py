@@ -131,7 +131,7 @@ def _watched(
             inputs = stack.enter_context(
                 open_inputs(
                     files, allow_truncated=allow_truncated, tls_keylog=tls_keylog,
-                    tls_embedded_keys=tls_embedded_keys, work=settings.work, on_progress=show,
+                    tls_embedded_keys=tls_embedded_keys, work=settings.work.limits(), on_progress=show,
                 )
             )  # fmt: skip
         warn_of(inputs, errors)

@@ -26,10 +26,7 @@ from tests.requirements import require_streamlit
 
 HEALTHY, SMALL = CAPTURES / "healthy.pcap", CAPTURES / "version_negotiation.pcap"
 KEY = "a-key-of-this-deployment"
-LITTLE = """work: {bytes_per_unit: 1000000, unanswered_units: 3000, all_unanswered_units: 3000,
-  unanswered_units_per_second: 0, answered_units: 3000, answered_units_per_second: 0, units_per_response: 0,
-  live_answered_units: 3000, live_answered_units_per_second: 0}
-"""
+LITTLE = "work: {unanswered_units_per_second: 60, answered_units_per_second: 3, live_answered_units_per_second: 6}\n"
 """Of the traffic of a healthy cluster some is read, some is not."""
 
 Write = Callable[[str], Path]
@@ -91,7 +88,7 @@ def landed(zone: Path, column: str, kind: str = "") -> set[Any]:
     [
         (None, "cannot read the settings file settings.yaml"),
         ("wrok: {}", "wrok: there is no such key; did you mean `work`?"),
-        ("work: {answered_units: 0}", "work.answered_units: give at least 1, not 0"),
+        ("work: {answered_units_per_second: 0}", "work.answered_units_per_second: give at least 1, not 0"),
         ("payload_key: 4711471147114711", "payload_key: give a text; put it in quotes"),
     ],
     ids=["missing", "unknown", "out of bounds", "secret"],
@@ -181,11 +178,12 @@ class TestCapture:
 
         monkeypatch.setattr("pipeline.capture.cli.capture_live", capture_live)
         conf = write(
-            "landing: zone\nagent_id: edge\npayload_policy: none\nfile_access: group\nwork: {answered_units: 7}\n"
+            "landing: zone\nagent_id: edge\npayload_policy: none\nfile_access: group\n"
+            "work: {answered_units_per_second: 7}\n"
         )
         done("capture", "live", "--interface", "lo", "--conf", conf)
         assert (given["landing"], given["agent_id"], given["payload_policy"]) == ("zone", "edge", "none")
-        assert given["work"].answered_units == 7
+        assert given["work"].answered_units == 700
         assert current_umask() == 0o027
 
     @pytest.mark.parametrize("command", [("read", SMALL), ("live", "--interface", "lo")])
@@ -222,8 +220,8 @@ def test_the_agent_of_top_has_its_settings(write: Write, monkeypatch: pytest.Mon
         yield
 
     monkeypatch.setattr("pipeline.commands.top.watch.open_feed", open_feed)
-    assert str(invoke("top", SMALL, "--conf", write("work: {answered_units: 7}")).exception) == "seen"
-    assert [one.work.answered_units for one in given] == [7]
+    assert str(invoke("top", SMALL, "--conf", write("work: {answered_units_per_second: 7}")).exception) == "seen"
+    assert [one.work.answered_units_per_second for one in given] == [7]
 
 
 def test_an_agent_is_given_what_reading_may_cost_and_no_secret(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

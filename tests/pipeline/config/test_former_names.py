@@ -35,18 +35,20 @@ def test_a_former_name_leads_to_a_setting_of_today(former: str) -> None:
 
 def test_a_file_with_former_names_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf = tmp_path / "conf.yaml"
-    conf.write_text("stream: {rows_in_one_process: 7, findings: {poison_lives: 5}}\nwork: {known_units: 9}\n")
+    conf.write_text(
+        "stream: {rows_in_one_process: 7, findings: {poison_lives: 5}}\nwork: {known_units_per_second: 9}\n"
+    )
     for _ in range(2):
         settings = load_settings(conf)
         assert settings.stream.local_row_limit == 7
         assert settings.stream.findings.poison_restarts == 5
-        assert settings.work.answered_units == 9
+        assert settings.work.answered_units_per_second == 9
     assert capsys.readouterr().err.splitlines() == [
         "warning: the setting stream.rows_in_one_process is called stream.local_row_limit now; "
         "the former name works in this release only",
         "warning: the setting stream.findings.poison_lives is called stream.findings.poison_restarts now; "
         "the former name works in this release only",
-        "warning: the setting work.known_units is called work.answered_units now; "
+        "warning: the setting work.known_units_per_second is called work.answered_units_per_second now; "
         "the former name works in this release only",
     ]
 
