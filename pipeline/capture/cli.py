@@ -73,14 +73,14 @@ AgentId = Annotated[
     ),
 ]
 PublishEvery = Annotated[
-    float, typer.Option(min=0.1, help="Seconds after which frames of an endless capture can be seen.")
+    float, typer.Option(min=0.1, help="Publish the frames of a running capture at least this often.")
 ]
 AllowTruncated = Annotated[
     bool | None,
     typer.Option(
         "--allow-truncated/--strict",
-        help="Of a capture that is cut off or damaged read the complete packets before that place, or refuse it. By "
-        "default files are read, with a warning, and what a cut-off pipe gave ends with exit code 2.",
+        help="Read a truncated or damaged capture up to its last complete packet, or refuse it. By default files are "
+        "read with a warning, and a pipe that breaks off ends with exit code 2.",
         show_default=False,
     ),
 ]
@@ -124,7 +124,8 @@ def read(
     ] = None,
     landing: Landing = None,
     follow: Annotated[
-        str | None, typer.Option(help="Directory into which tcpdump -C/-G or dumpcap -b rotates files: read on and on.")
+        str | None,
+        typer.Option(help="Keep reading this directory, into which tcpdump -C/-G or dumpcap -b rotates files."),
     ] = None,
     until_idle: Annotated[
         float | None, typer.Option(min=0, help="With --follow: end when there was nothing new for this many seconds.")
@@ -146,13 +147,13 @@ def read(
 ) -> None:
     """Read capture files into the landing zone. Reading a file again changes nothing.
 
-    Files that follow each other in time are pieces of one capture: connections continue. A file that cannot be read
-    lands not at all; the other files do, and the exit code is 2. Of one that is cut off or
-    damaged the complete packets before that place land, unless --strict is given. Standard input lands as it comes.
+    Files that follow each other in time are pieces of one capture: connections continue. A file that cannot be read is
+    left out; the other files land, and the exit code is 2. A truncated or damaged file lands up to its last complete
+    packet, unless --strict is given. Standard input lands as it arrives.
 
     With --follow the newest file is read as it grows; a compressed one when a newer one exists, or when it has not
     grown for ten seconds. Progress is remembered in the landing zone under the agent's id: run it again and it
-    continues. SIGINT and SIGTERM end it well.
+    continues. SIGINT and SIGTERM end it cleanly.
 
     Examples:
 
@@ -284,7 +285,7 @@ def live(
     ] = None,
     duration: Annotated[float | None, typer.Option(min=0, help="End after this many seconds.")] = None,
     buffer_mib: Annotated[
-        int, typer.Option(min=1, max=2047, help="The kernel's buffer; more for bursts.")
+        int, typer.Option(min=1, max=2047, help="Size of the kernel's buffer; raise it for bursts.")
     ] = BUFFER_MIB,
     agent_id: AgentId = None,
     payload: PayloadOption = None,
@@ -299,8 +300,8 @@ def live(
 ) -> None:
     """Capture an interface into the landing zone until Ctrl-C (or SIGTERM). Only tcpdump (or dumpcap) is privileged.
 
-    The protocol is recognised by content; what is given with a port informs the reader of the command, no more. The
-    exit code is 2 if the interface cannot be captured, or the landing zone not be written.
+    The protocol is recognised by content; a name after a port only tells the reader of the command. The exit code is 2
+    if the interface cannot be captured, or the landing zone cannot be written.
 
     Examples:
 

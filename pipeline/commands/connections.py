@@ -32,7 +32,7 @@ def connections(
         typer.Argument(help="Captures (pcap, pcapng, .gz, .zst; '-' for stdin), a landing zone, or a lake."),
     ],
     failed: Annotated[
-        bool, typer.Option("--failed", help="Only those that were not accepted, or ended amid a request.")
+        bool, typer.Option("--failed", help="Only those that were not accepted, or ended in the middle of a request.")
     ] = False,
     host: Annotated[str | None, typer.Option(help="Only those from or to this address, or address:port.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a connection.")] = False,
@@ -42,7 +42,7 @@ def connections(
 ) -> None:
     """List TCP connections, and how those that failed ended.
 
-    It states who opened each, what it carried, who ended it and in what state.
+    Each line states who opened a connection, what it carried, who ended it and in what state.
 
     The exit code is 2 if something cannot be read, else 0.
 

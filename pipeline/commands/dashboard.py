@@ -21,8 +21,8 @@ def dashboard(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on; by default this machine alone can reach it. Beyond that the page asks for a "
-            "token, which the link that is printed has in it."
+            help="Address to listen on; by default this machine alone can reach it. On any other address the page "
+            "asks for a token; the printed link contains it."
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535, help="TCP port to listen on.")] = 8501,
@@ -31,8 +31,9 @@ def dashboard(
         typer.Option(
             metavar="NAME",
             envvar="WIRELAKE_PAGE_ALLOW_HOST",
-            help="A further name that people type to reach the page (several times for several; in the environment, "
-            "with spaces between them). Requests for other names are refused: a stranger's page may have made one up.",
+            help="A further host name under which people reach the page; may be given several times (in the "
+            "environment, separated by spaces). Requests for other names are refused, which protects against "
+            "DNS rebinding.",
         ),
     ] = None,
     token_file: Annotated[
@@ -53,14 +54,14 @@ def dashboard(
         ),
     ] = None,
     conf: Conf = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only serve; open no browser.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Serve the page without opening a browser.")] = False,
 ) -> None:
     """Show the lake as a web page.
 
     It has findings, groups and partitions, transactions, clients, latency, exchanges and SQL.
 
-    On this machine's loopback address it asks for nothing, unless a token is set. Ctrl-C ends it. The exit code is 2 if
-    there is no lake, or the page cannot listen there.
+    On the loopback address no token is asked for unless one is set. Ctrl-C ends it. The exit code is 2 if there is no
+    lake, or the page cannot listen there.
 
     Examples:
 

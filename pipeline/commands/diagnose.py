@@ -46,7 +46,10 @@ def diagnose(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a finding, as `findings --json`.")] = False,
     lake: Annotated[
-        Path | None, typer.Option(help="Leave all tables there, for SQL, notebooks and the page; replaced if there.")
+        Path | None,
+        typer.Option(
+            help="Write all tables to this folder, for SQL, notebooks and the page; a lake that is there is replaced."
+        ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show the tables as a web page.")] = False,
     follow: Annotated[
@@ -57,9 +60,7 @@ def diagnose(
             "directory of rotated files, or a landing zone that grows; stops when the input ends or on SIGINT.",
         ),
     ] = False,
-    flat: Annotated[
-        bool, typer.Option("--flat", help="Findings one by one, not the incidents that they are part of.")
-    ] = False,
+    flat: Annotated[bool, typer.Option("--flat", help="List findings one by one instead of incidents.")] = False,
     conf: Conf = None,
     allow_truncated: AllowTruncated = None,
     tls_keylog: TlsKeyLog = None,

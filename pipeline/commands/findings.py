@@ -40,7 +40,7 @@ _SIMILAR = 0.7
 _PAGE = "http://127.0.0.1:8501"
 """Where `wirelake dashboard` is by default."""
 
-Flat = Annotated[bool, typer.Option("--flat", help="Findings one by one, not the incidents that they are part of.")]
+Flat = Annotated[bool, typer.Option("--flat", help="List findings one by one instead of incidents.")]
 
 
 def findings(
@@ -52,9 +52,12 @@ def findings(
     is_open: Annotated[bool, typer.Option("--open", hidden=True, help="The same as --ongoing.")] = False,
     flat: Flat = False,
     rule: Annotated[
-        list[str] | None, typer.Option(help="Only incidents with a finding of it; several may be named.")
+        list[str] | None, typer.Option(help="Only incidents with a finding of this rule; may be given several times.")
     ] = None,
-    severity: Annotated[list[str] | None, typer.Option(help="Only what is critical, warning or info; several.")] = None,
+    severity: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this severity: critical, warning or info; may be given several times."),
+    ] = None,
     muted: Annotated[bool, typer.Option("--muted", help="Also incidents that somebody muted on the page.")] = False,
 ) -> None:
     """Show what is wrong in a lake, who causes it and what to do.

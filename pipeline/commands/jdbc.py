@@ -38,13 +38,13 @@ def jdbc(
 ) -> None:
     """Serve a lake's tables and views by JDBC.
 
-    It is Spark's Thrift server: beeline, DBeaver, Tableau, Superset and Python's PyHive ask it by HiveServer2's
-    protocol, in Spark SQL. Tables are views there, so that no one writes to them by mistake. Views are in the schema
-    `views`.
+    This is Spark's Thrift server: beeline, DBeaver, Tableau, Superset and Python's PyHive connect to it by
+    HiveServer2's protocol and query in Spark SQL. Tables appear as views, so that no one writes to them by mistake.
+    Wirelake's own views are in the schema `views`.
 
     Whoever has the token can do in Spark what this user can, which is more than reading the lake. Run it as a user who
-    may only read the lake, and give the token to no one who may not. Without --token-file and WIRELAKE_JDBC_TOKEN it
-    makes a token up and prints it. Ctrl-C or SIGTERM ends it.
+    may only read the lake, and keep the token to people who may read it. Without --token-file and WIRELAKE_JDBC_TOKEN
+    it generates a token and prints it. Ctrl-C or SIGTERM ends it.
 
     The exit code is 2 if there is no lake, it cannot listen there, or this machine lacks what Spark needs.
 

@@ -95,7 +95,7 @@ def backfill(
     The result is what the stream would have written.
 
     Where a stream runs on the lake, it does this between two of its batches. The exit code is 2 if there is no lake,
-    the days are none, this machine lacks what Spark needs, or a step failed: `ops.internal_errors` names it,
+    the range holds no day, this machine lacks what Spark needs, or a step failed: `ops.internal_errors` names it,
     everything else is done.
 
     Example:
@@ -120,7 +120,8 @@ def backfill(
 def maintain(
     lake: Annotated[str | None, typer.Option(help="The lake's folder.")] = None,
     erase: Annotated[
-        list[str] | None, typer.Option(help="Forget all that names this, e.g. client_ip=10.0.0.7; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Delete everything that names this, e.g. client_ip=10.0.0.7; may be given several times."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     conf: Conf = None,

@@ -59,13 +59,14 @@ def notify(
 ) -> None:
     """Send incidents to a webhook, Slack or Alertmanager.
 
-    It sends those that begin, come again, get worse or end; not those that somebody muted on the page.
+    It sends an incident when it begins, recurs, gets worse or ends, unless somebody muted it on the page.
 
-    Each change is sent once: what was sent is kept in a file, also over restarts. The first time what is open is sent,
-    what is over is not. A message that is not taken is tried again, four times at once and then at each look. Messages
-    hold names of topics, groups and clients, and addresses; no payload.
+    Each change is sent once, also after a restart: a file keeps what was sent. The first run sends ongoing incidents
+    only. A message that the receiver does not accept is sent again, four times at once and then at each look. Messages
+    hold addresses and names of topics, groups and clients, and no payload.
 
-    The exit code is 2 if there is no lake or the options are wrong; with --once also if a message was not taken.
+    The exit code is 2 if there is no lake or the options are wrong; with --once also if the receiver did not accept a
+    message.
 
     Examples:
 

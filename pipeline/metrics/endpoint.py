@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 OPTION_HELP = (
-    "[HOST:]PORT on which Prometheus finds metrics at /metrics, and a supervisor /healthz and /readyz. Without HOST "
-    "only this machine reaches it. It has no login: names of queries and counts are for whoever reaches it."
+    "Serve Prometheus metrics at /metrics, and /healthz and /readyz for a supervisor, on this port. Without "
+    "HOST only this machine reaches it. There is no login: whoever reaches it sees names of queries and counts."
 )
 MetricsOption = Annotated[str | None, typer.Option("--metrics", metavar="[HOST:]PORT", help=OPTION_HELP)]
 _PATIENCE_S = 10

@@ -33,8 +33,8 @@ LogFormatOption = Annotated[
     LogFormat,
     typer.Option(
         "--log-format",
-        help="text, or json: each line on standard error is an object with ts, level and message. Where that is no "
-        "terminal, a line a minute states what was read, kept and lost.",
+        help="Format of standard error: text, or json with ts, level and message in each line. If it is no terminal, "
+        "a line a minute states what was read, kept and lost.",
     ),
 ]
 

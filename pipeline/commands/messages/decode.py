@@ -58,7 +58,7 @@ def decode(
         typer.Option(help="Only this api, by name (in any case) or key, e.g. OffsetCommit or 8; of MongoDB: find."),
     ] = None,
     records: Annotated[
-        bool, typer.Option("--records", help="One line a record, decompressed, in place of one a message.")
+        bool, typer.Option("--records", help="Print each record, decompressed, instead of each message.")
     ] = False,
     payload: Annotated[
         Payload, typer.Option(help="With --records: 'full' shows keys, values and header values too.")
@@ -111,20 +111,20 @@ def decode(
 ) -> None:
     """Print every Kafka and MongoDB message of a capture.
 
-    Requests and responses are in the order of time.
+    Requests and responses appear in time order.
 
-    A line says what matters: what was asked, and behind an arrow what the server answered. A response is shown, and
-    looked for, together with its request. Lines are cut to the terminal's width and go through a pager (PAGER, by
-    default less -FRX); into a file or a pipe they go whole. What comes on standard input is printed as it arrives, and
-    so is what --follow reads.
+    Each line states what was asked and, after an arrow, what the server answered. Filters apply to a response together
+    with its request. Lines are cut to the terminal's width and go through a pager (PAGER, by default less -FRX); in a
+    file or a pipe they are whole. Messages from standard input, and those that --follow reads, are printed as they
+    arrive.
 
-    With --records the records that Produce, Fetch and ShareFetch carry, each with the number of its message ("frame"):
-    topic, partition, offset (in a Produce request relative to its batch), time (UTC), sizes and the names of the
-    headers. Records that cannot be read are one line with the reason a batch. In JSON the bytes are base64.
+    --records prints the records that Produce, Fetch and ShareFetch carry, each with the number of its message
+    ("frame"): topic, partition, offset (in a Produce request relative to its batch), time (UTC), sizes and the names
+    of the headers. A batch whose records cannot be read is one line with the reason. In JSON the bytes are base64.
 
-    What was lost or not recognised is reported on standard error, and so is that no message is like what was asked
-    for, with names that do occur: which is an answer, so that the exit code is 0. It is 2 if no message was found at
-    all, if what was asked for makes no sense, or if an internal error kept a message from being shown.
+    Lost and unrecognised bytes are reported on standard error. If no message matches the filters, names that do occur
+    are listed there and the exit code is 0. It is 2 if the capture holds no message, if options contradict each other,
+    or if an internal error kept a message from being shown.
 
     Examples:
 
@@ -140,7 +140,7 @@ def decode(
 
       wirelake decode incident.pcap --tcp --host 10.0.0.7:9092
 
-      wirelake decode incident.pcap --conf conf/local.yaml    # its work: what reading may cost
+      wirelake decode incident.pcap --conf conf/local.yaml    # work: what reading may cost
 
       wirelake decode incident.pcap --records --api Fetch --json | jq 'select(.topic == "orders") | .value_size'
 

@@ -75,17 +75,17 @@ def explain(
 ) -> None:
     """Explain one message of a capture, byte by byte.
 
-    Of a message that does not decode, it names the exact byte at which it stops making sense.
+    If a message does not decode, the first byte that makes no sense is named.
 
-    With --follow-offset: who wrote the record, who asked for it and got it, who committed it or was refused. A commit
-    speaks of the offset that it names (the next to read), and of the one before it (read).
+    --follow-offset lists who wrote the record, who fetched it, and who committed it or was refused. A commit of an
+    offset concerns that record (the next to read) and the one before it (read).
 
     Takes plain hex, 0x…, and dumps of xxd, hexdump, od, tcpdump -X and Wireshark, with or without Kafka's length
-    prefix. Words of two, four or eight bytes (plain hexdump, od -x, xxd -e) are put back into the order of the wire.
-    What is compressed in a MongoDB message is shown below it.
+    prefix. Words of two, four or eight bytes (plain hexdump, od -x, xxd -e) are put back into wire order. The content
+    of a compressed MongoDB message is shown below it.
 
-    The exit code is 2 if there is no such message, or if what is given is no bytes; a message that does not decode is
-    shown as far as it does.
+    The exit code is 2 if there is no such message, or if the input is not hex; a message that does not decode is shown
+    up to the byte that fails.
 
     Examples:
 

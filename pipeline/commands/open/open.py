@@ -30,12 +30,12 @@ def open(  # noqa: A001 - the name of the command
     """Walk through a capture or a lake in the terminal, from incidents down to bytes.
 
     It begins with incidents and groups. Enter or a click opens a line: an incident and what happened, a group, a
-    partition over time, a connection, a message with its fields, the bytes of a field. Esc goes back, / shows only
-    lines that have some words, ? lists the keys, q ends.
+    partition over time, a connection, a message with its fields, the bytes of a field. Esc goes back, / filters the
+    lines, ? lists the keys, q quits.
 
-    It needs a terminal, and no Java. A capture is read as `wirelake diagnose` reads it; a lake is read only. While
-    they grow they are read again, and the screen shows what is there. `wirelake top` and `wirelake diagnose --follow`
-    show live traffic within seconds.
+    It needs a terminal, and no Java. A capture is read as `wirelake diagnose` reads it; a lake is read only. While a
+    source grows it is read again and the screen follows. `wirelake top` and `wirelake diagnose --follow` show live
+    traffic within seconds.
 
     The exit code is 0; it is 2 if nothing could be read, if there is no terminal, or if something could not be judged.
 

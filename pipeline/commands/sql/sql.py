@@ -55,14 +55,13 @@ def sql(
     memory: Annotated[int | None, typer.Option(min=64, help="Memory limit in MiB; default: 2048.")] = None,
     conf: Conf = None,
 ) -> None:
-    """Ask the lake in DuckDB's SQL: read-only, without a JVM.
+    """Query the lake in DuckDB's SQL: read-only, without a JVM.
 
-    All rows are read; a table shows the first and the last of them, and as many columns as the terminal has room for
-    (times, clients, apis, groups, topics and errors first), every other format all. `--format line` shows each row as
-    a line a column. CSV has each character as it is in a file or a pipe; on a terminal what would steer that is
-    escaped. A query that takes more time, memory or temporary files than it may ends with an error instead, exit code
-    2, and what was printed until then is not the whole answer. `wirelake tables` lists what can be asked, `wirelake
-    describe TABLE` what its columns mean.
+    A table shows the first and the last rows, and as many columns as the terminal has room for (times, clients, apis,
+    groups, topics and errors first); every other format shows all of both. `--format line` puts each column of a row
+    on a line of its own. In a file or a pipe CSV keeps every character; on a terminal control characters are escaped.
+    A query that exceeds its limit of time, memory or temporary files ends with an error and exit code 2, and what it
+    printed is incomplete. `wirelake tables` lists tables and views, `wirelake describe TABLE` explains their columns.
 
     Examples:
 

@@ -33,10 +33,10 @@ def top(
     ],
     every: Annotated[float, typer.Option(min=0.5, max=3600, help="Seconds from one screen to the next.")] = 2.0,
     window: Annotated[
-        float, typer.Option(min=1, max=3600, help="Rates, latencies and trends are those of this many last seconds.")
+        float, typer.Option(min=1, max=3600, help="Seconds that rates, latencies and trends look back.")
     ] = 60.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Read all that is there, print one screen, and end: for scripts.")
+        bool, typer.Option("--once", help="Read everything, print one screen and exit, for scripts.")
     ] = False,
     sort: Annotated[
         list[Sort] | None,
@@ -54,14 +54,14 @@ def top(
     """Watch groups, apis, clients and incidents live. Needs no Java.
 
     Groups are sorted by lag, with its trend from commit to commit and its history; apis and commands by rate, with
-    their
-    latency: in parentheses where answers wait by design. Incidents come as they begin, the first with what to do now.
+    their latency, which is in parentheses where the server waits by design, as in a long poll. Incidents appear as
+    they begin, the first with what to do now.
 
-    Keys: q ends, l and t sort groups by lag and trend, r, p and e all else by rate, p99 and errors. Into a file or a
-    pipe goes a screen every few seconds. At the end of what is read the last screen stays.
+    Keys: q quits, l and t sort groups by lag and trend, r, p and e sort all else by rate, p99 and errors. A file or a
+    pipe receives a screen every few seconds. When the input ends, the last screen stays.
 
-    With --once the exit code is 1 if an incident is critical; it is 2 if nothing could be read, not all of a pipe, or
-    where a rule failed.
+    With --once the exit code is 1 if an incident is critical; it is 2 if nothing could be read, if a pipe broke off,
+    or if a rule failed.
 
     Examples:
 
