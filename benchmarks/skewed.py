@@ -98,7 +98,7 @@ def _compute(lake: str, at_once: int, limit_mb: int) -> None:
     from datetime import timedelta  # noqa: PLC0415
 
     from pipeline.streaming.gold.timeline import refresh_timeline  # noqa: PLC0415 - loads Spark
-    from pipeline.streaming.silver.cluster_catalog import load_facts  # noqa: PLC0415
+    from pipeline.streaming.silver.cluster_catalog import load_catalog  # noqa: PLC0415
     from pipeline.streaming.spark.session import build_session  # noqa: PLC0415
     from pipeline.streaming.storage.lake import Lake  # noqa: PLC0415
     from pipeline.streaming.storage.lake_io import LakeIO  # noqa: PLC0415
@@ -108,7 +108,7 @@ def _compute(lake: str, at_once: int, limit_mb: int) -> None:
     rows = LakeIO(spark, Lake.at(lake), 0)
     peak, begun = [0], time.monotonic()
     threading.Thread(target=_watch, args=(peak,), daemon=True).start()
-    refresh_timeline(rows, load_facts(rows), _BEGIN_US, timedelta(hours=1), at_once)
+    refresh_timeline(rows, load_catalog(rows), _BEGIN_US, timedelta(hours=1), at_once)
     seconds = time.monotonic() - begun
     count = DeltaTable(f"{lake}/{OFFSET_TIMELINE.path}").to_pyarrow_dataset().count_rows()
     print(json.dumps({"seconds": round(seconds), "rows": count, "peak_mib": peak[0] >> 10}))

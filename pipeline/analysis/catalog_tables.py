@@ -1,4 +1,4 @@
-"""The facts of clusters and topics as tables, and back: ``silver.brokers`` and ``silver.topics``."""
+"""The catalog of clusters and topics as tables, and back: ``silver.brokers`` and ``silver.topics``."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pipeline.analysis.fit import table_of, table_of_columns
 from pipeline.tables import BROKERS, TOPICS
 
 
-def brokers(facts: ClusterCatalog) -> pa.Table:
+def brokers(catalog: ClusterCatalog) -> pa.Table:
     """Rows of ``silver.brokers``."""
     rows = (
         {
             "server": server, "cluster": cluster, "first_ts": seen.first_us, "last_ts": seen.last_us,
             "is_inferred": seen.is_inferred,
         }
-        for (server, cluster), seen in sorted(facts.brokers.items())
+        for (server, cluster), seen in sorted(catalog.brokers.items())
     )  # fmt: skip
     return table_of(rows, BROKERS)
 
 
-def topics(facts: ClusterCatalog) -> pa.Table:
+def topics(catalog: ClusterCatalog) -> pa.Table:
     """Rows of ``silver.topics``: of each topic its ids in order of time, numbered from 0."""
     columns: dict[str, list[Any]] = {column.name: [] for column in TOPICS.columns}
-    for (cluster, name), ids in sorted(facts.lives.items()):
+    for (cluster, name), ids in sorted(catalog.lives.items()):
         begins = [first_us for first_us, _, _ in ids]
         columns["cluster"] += [cluster] * len(ids)
         columns["topic"] += [name] * len(ids)
@@ -35,15 +35,15 @@ def topics(facts: ClusterCatalog) -> pa.Table:
         columns["first_ts"] += begins
         columns["valid_to"] += [*begins[1:], None]
         columns["incarnation"] += range(len(ids))
-    seen = [facts.topics[place] for place in zip(columns["cluster"], columns["topic_id"], strict=True)]
+    seen = [catalog.topics[place] for place in zip(columns["cluster"], columns["topic_id"], strict=True)]
     columns["last_ts"] = [one.last_us for one in seen]
     columns["is_inferred"] = [one.is_inferred for one in seen]
     columns["valid_from"] = columns["first_ts"]
     return table_of_columns(columns, TOPICS)
 
 
-def known_facts(broker_rows: pa.Table, topic_rows: pa.Table) -> ClusterCatalog:
-    """The facts that rows of both tables hold."""
+def known_catalog(broker_rows: pa.Table, topic_rows: pa.Table) -> ClusterCatalog:
+    """The catalog that rows of both tables hold."""
     return ClusterCatalog(
         {
             (server, cluster): Seen(cluster, first, last, bool(is_inferred))

@@ -96,9 +96,9 @@ _SIGHTINGS = f"""
 """A library around MongoDB's driver adds its name and version behind a bar, an extension a name only."""
 
 
-def clients(exchanges: pa.Table, states: pa.Table, commands: pa.Table, facts: ClusterCatalog) -> pa.Table:
+def clients(exchanges: pa.Table, states: pa.Table, commands: pa.Table, catalog: ClusterCatalog) -> pa.Table:
     """Rows of ``gold.clients`` from rows of ``silver.exchanges``, ``state_events`` and ``mongo_commands``."""
-    return with_sightings(schema_of(CLIENTS).empty_table(), sightings(exchanges, states, commands), facts)
+    return with_sightings(schema_of(CLIENTS).empty_table(), sightings(exchanges, states, commands), catalog)
 
 
 SIGHTING = tuple(
@@ -122,13 +122,13 @@ def sightings(exchanges: Some, states: Some, commands: Some) -> pa.Table:
     return pa.table({c.name: found.column(c.name).cast(arrow_type(c.type)) for c in SIGHTING})
 
 
-def with_sightings(held: pa.Table, seen: pa.Table, facts: ClusterCatalog) -> pa.Table:
+def with_sightings(held: pa.Table, seen: pa.Table, catalog: ClusterCatalog) -> pa.Table:
     """Rows of ``gold.clients``, those that it held and what was seen since together.
 
     Args:
         held: rows of ``gold.clients``.
         seen: what :func:`sightings` gives.
-        facts: clusters, some of which ``held`` may not have known.
+        catalog: clusters, some of which ``held`` may not have known.
     """
     before: Inventory = {}
     tables = Tables({"held": held, "seen": seen})
@@ -137,17 +137,17 @@ def with_sightings(held: pa.Table, seen: pa.Table, facts: ClusterCatalog) -> pa.
             known = _put(before, (row.cluster, row.client_id, row.client_ip), row)
             known.software.update(row.software)
             known.versions.update(map(_parse_version, row.api_versions))
-        after = _resolved(before, facts)
+        after = _resolved(before, catalog)
         for row in tables.rows("SELECT * FROM seen"):
-            _take(after, row, facts)
+            _take(after, row, catalog)
     finally:
         tables.close()
     return table_of((_inventory_row(key, client) for key, client in sorted(after.items(), key=itemgetter(0))), CLIENTS)
 
 
-def _take(inventory: Inventory, row: Row, facts: ClusterCatalog) -> None:
+def _take(inventory: Inventory, row: Row, catalog: ClusterCatalog) -> None:
     """Add what was seen of a client: an api and version, or its software."""
-    client = _put(inventory, (facts.cluster_at(row.server, row.first_us), row.client_id or "", row.client_ip), row)
+    client = _put(inventory, (catalog.cluster_at(row.server, row.first_us), row.client_id or "", row.client_ip), row)
     if row.software is not None:
         client.software.add(row.software)
     elif row.api_version is not None:
@@ -163,11 +163,11 @@ def _put(inventory: Inventory, key: tuple[str, str, str], seen: Row | Client) ->
     return client
 
 
-def _resolved(inventory: Inventory, facts: ClusterCatalog) -> Inventory:
+def _resolved(inventory: Inventory, catalog: ClusterCatalog) -> Inventory:
     """The same, with the clusters whose id was learned since."""
     found: Inventory = {}
     for (cluster, client_id, address_), seen in inventory.items():
-        client = _put(found, (facts.cluster_at(cluster, seen.first_us), client_id, address_), seen)
+        client = _put(found, (catalog.cluster_at(cluster, seen.first_us), client_id, address_), seen)
         client.software |= seen.software
         client.versions |= seen.versions
     return found

@@ -146,7 +146,7 @@ class ClusterCatalog:
         ]  # fmt: skip
 
     def merged(self, facts: Iterable[Fact]) -> ClusterCatalog:
-        """These facts and new ones together."""
+        """This catalog with what new statements add."""
         news = list(facts)
         brokers = dict(self.brokers)
         for (server, cluster), (first_us, last_us) in _spoken_for(news).items():
@@ -160,7 +160,7 @@ class ClusterCatalog:
         return ClusterCatalog(brokers, _without_doubtful(_at_home(sightings)))
 
     def with_inferred_clusters(self, clusters: Mapping[tuple[str, str], Seen]) -> ClusterCatalog:
-        """These facts, and (server, cluster) of servers whose cluster no message states."""
+        """This catalog, and (server, cluster) of servers whose cluster no message states."""
         brokers = dict(self.brokers)
         for key, seen in clusters.items():
             _put(brokers, key, seen)

@@ -63,12 +63,12 @@ class Derived:
     Attributes:
         tables: by their full name in the lake; beside ``silver.exchanges`` are the same exchanges with their bodies.
         pending: exchanges with their bodies whose other half may still come; none is a copy.
-        facts: clusters and topic names.
+        catalog: clusters and topic names.
     """
 
     tables: Mapping[str, pa.Table]
     pending: pa.Table
-    facts: ClusterCatalog
+    catalog: ClusterCatalog
 
     def of(self, table: Table) -> pa.Table:
         """The rows of a table."""
@@ -91,7 +91,7 @@ class Gathered:
         commands: rows of ``silver.mongo_commands``, without what handshakes state.
         handshakes: rows of ``silver.mongo_handshakes``.
         gaps: rows of ``bronze.gaps``.
-        facts: clusters and topic names.
+        catalog: clusters and topic names.
     """
 
     exchanges: pa.Table
@@ -102,7 +102,7 @@ class Gathered:
     commands: pa.Table
     handshakes: pa.Table
     gaps: pa.Table
-    facts: ClusterCatalog
+    catalog: ClusterCatalog
 
 
 def gathered(paired: pa.Table, gaps: pa.Table, known: ClusterCatalog | None = None) -> Gathered:
@@ -115,18 +115,18 @@ def gathered(paired: pa.Table, gaps: pa.Table, known: ClusterCatalog | None = No
     """
     complete = completed(paired)
     kafka = KafkaStatements.of(complete)
-    facts = attempt(
+    catalog = attempt(
         "clusters and topic names",
         lambda: (known or ClusterCatalog()).merged(kafka.facts()),
         lambda: known or ClusterCatalog(),
     )
-    events, batches, states = (_made(TABLES[part], partial(kafka.table, part, facts)) for part in TABLES)
-    shown = with_inferred(facts, events, kafka.subscriptions())
-    if shown is not facts:
-        facts = shown
-        events, batches, states = (placed(rows, facts) for rows in (events, batches, states))
+    events, batches, states = (_made(TABLES[part], partial(kafka.table, part, catalog)) for part in TABLES)
+    shown = with_inferred(catalog, events, kafka.subscriptions())
+    if shown is not catalog:
+        catalog = shown
+        events, batches, states = (placed(rows, catalog) for rows in (events, batches, states))
     commands, handshakes = mongodb_statements(complete)
-    return Gathered(complete, pending(paired), events, batches, states, commands, handshakes, gaps, facts)
+    return Gathered(complete, pending(paired), events, batches, states, commands, handshakes, gaps, catalog)
 
 
 Wanted = Literal["all", "report", "rules"]
@@ -146,7 +146,7 @@ def derive(frames: pa.Table, gaps: pa.Table, settings: StreamSettings, wanted: W
     found = derive_from(taken, settings, wanted)
     if wanted == "all":
         found = _with(found, (PENDING_EXCHANGES, lambda: fit(halves_of(taken.pending, frames), PENDING_EXCHANGES)))
-    return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.facts)
+    return Derived({FRAMES.full_name: frames, **found.tables}, found.pending, found.catalog)
 
 
 def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "all") -> Derived:
@@ -166,7 +166,7 @@ def derive_from(gathered: Gathered, settings: StreamSettings, wanted: Wanted = "
 
 def _read_by_rules(gathered: Gathered, settings: StreamSettings, *, only_looked_at: bool) -> Derived:
     """What rules read; of connections, if ``only_looked_at``, no more than they look at."""
-    complete, facts, gaps = gathered.exchanges, gathered.facts, gathered.gaps
+    complete, catalog, gaps = gathered.exchanges, gathered.catalog, gathered.gaps
     commands = attempt(
         f"table {MONGO_COMMANDS.full_name}",
         lambda: with_handshakes(gathered.commands, gathered.handshakes),
@@ -186,19 +186,19 @@ def _read_by_rules(gathered: Gathered, settings: StreamSettings, *, only_looked_
         (MONGO_COMMANDS, commands),
         (DUPLICATE_FLOWS, others),
     )
-    judged = Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), facts)
+    judged = Derived({table.full_name: rows for table, rows in found}, waiting(gathered.pending, others), catalog)
     return _with(
         judged,
         (CONNECTIONS, lambda: connections(gaps, others, only_looked_at=only_looked_at)),
         (TRANSACTIONS, lambda: transactions(events, states, batches, gaps, settings.lag_lookback)),
-        (OFFSET_TIMELINE, lambda: timeline(events, states, batches, facts, settings.lag_lookback)),
+        (OFFSET_TIMELINE, lambda: timeline(events, states, batches, catalog, settings.lag_lookback)),
     )
 
 
 def with_report(judged: Derived) -> Derived:
     """What rules have read, with what a report counts besides."""
     exchanges, states, commands = (judged.once(table) for table in (EXCHANGES, STATE_EVENTS, MONGO_COMMANDS))
-    return _with(judged, (CLIENTS, lambda: clients(exchanges, states, commands, judged.facts)))
+    return _with(judged, (CLIENTS, lambda: clients(exchanges, states, commands, judged.catalog)))
 
 
 def _with_the_rest(reported: Derived, handshakes: pa.Table) -> Derived:
@@ -209,8 +209,8 @@ def _with_the_rest(reported: Derived, handshakes: pa.Table) -> Derived:
     return _with(
         reported,
         (MONGO_HANDSHAKES, lambda: handshakes),
-        (BROKERS, lambda: brokers(reported.facts)),
-        (TOPICS, lambda: topics(reported.facts)),
+        (BROKERS, lambda: brokers(reported.catalog)),
+        (TOPICS, lambda: topics(reported.catalog)),
         (ASSIGNMENTS, lambda: assignments(states)),
         (FETCH_SESSIONS, lambda: fetch_sessions(events, states)),
         (API_LATENCY, lambda: api_latency(exchanges)),
@@ -267,6 +267,6 @@ def findings_of(derived: Derived, settings: RuleThresholds) -> Found:
         asked_often=True,
     )
     try:
-        return find_all(tables, derived.facts, settings)
+        return find_all(tables, derived.catalog, settings)
     finally:
         tables.close()

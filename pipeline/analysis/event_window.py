@@ -99,17 +99,17 @@ class EventWindow:
         paired = exchanges(
             halves, settings.response_timeout, settings.abandon_timeout, self._clocks, copies_texts=False
         )  # fmt: skip
-        new = gathered(paired, gaps, self._kept.facts)
+        new = gathered(paired, gaps, self._kept.catalog)
         new = replace(new, pending=with_plain_texts(new.pending))
         self._halves = self._few("halves", halves_of(new.pending, halves))
         last_us = pc.max(halves.column("ts").cast(pa.int64())).as_py() if halves.num_rows else 0
         self._clocks = self._few(
             "connections", newest(halves, self._clocks, last_us - span_us(settings.abandon_timeout))
         )
-        facts = new.facts.newest(MOST_FACTS)
-        if facts is not new.facts:
+        catalog = new.catalog.newest(MOST_FACTS)
+        if catalog is not new.catalog:
             self.reached.add("names")
-        self.take(replace(new, facts=facts))
+        self.take(replace(new, catalog=catalog))
 
     def _few(self, limit: Limit, frames: pa.Table) -> pa.Table:
         """All, or the newest half of what may be kept."""
@@ -120,11 +120,11 @@ class EventWindow:
         return frames.sort_by([("ts", "descending")]).slice(0, kept).combine_chunks()
 
     def take(self, new: Gathered) -> None:
-        """Take exchanges that others have paired, with what they state; its facts are all that is known."""
+        """Take exchanges that others have paired, with what they state; its catalog is all that is known."""
         kept = self._kept
         self.exchanges += new.exchanges.num_rows
-        if new.facts.servers_changed(kept.facts) or new.facts.names_learned(kept.facts):
-            kept = _placed(kept, new.facts)
+        if new.catalog.servers_changed(kept.catalog) or new.catalog.names_learned(kept.catalog):
+            kept = _placed(kept, new.catalog)
         few = without_bodies(new.exchanges, self._settings.findings)
         self._kept = _together(kept, replace(new, exchanges=few))
 
@@ -181,16 +181,16 @@ class EventWindow:
 
 def _nothing() -> Gathered:
     tables = {name: fit(pa.table({}), table) for name, table in TABLES.items()}
-    return Gathered(pending=fit(pa.table({}), EXCHANGES_WITH_BODIES), facts=ClusterCatalog(), **tables)
+    return Gathered(pending=fit(pa.table({}), EXCHANGES_WITH_BODIES), catalog=ClusterCatalog(), **tables)
 
 
-def _placed(kept: Gathered, facts: ClusterCatalog) -> Gathered:
-    return replace(kept, **{name: placed(getattr(kept, name), facts) for name in ("events", "batches", "states")})
+def _placed(kept: Gathered, catalog: ClusterCatalog) -> Gathered:
+    return replace(kept, **{name: placed(getattr(kept, name), catalog) for name in ("events", "batches", "states")})
 
 
 def _together(kept: Gathered, new: Gathered) -> Gathered:
     tables = {name: _joined(getattr(kept, name), getattr(new, name)) for name in TABLES}
-    return Gathered(pending=new.pending, facts=new.facts, **tables)
+    return Gathered(pending=new.pending, catalog=new.catalog, **tables)
 
 
 def _joined(*tables: pa.Table) -> pa.Table:
@@ -209,4 +209,4 @@ def _since(kept: Gathered, us: int, most: int) -> Gathered:
     going_on = late["exchanges"].column("connection_id")
     handshakes = kept.handshakes.filter(pc.is_in(kept.handshakes.column("connection_id"), going_on.combine_chunks()))
     newest_ones = handshakes.slice(max(0, handshakes.num_rows - most))
-    return Gathered(pending=kept.pending, facts=kept.facts, handshakes=newest_ones, **late)
+    return Gathered(pending=kept.pending, catalog=kept.catalog, handshakes=newest_ones, **late)

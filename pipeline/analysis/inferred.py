@@ -11,21 +11,21 @@ from pipeline.analysis.safety.guard import attempt
 from pipeline.analysis.statements.exchanges import placed
 
 
-def with_inferred(facts: ClusterCatalog, events: pa.Table, subscriptions: pa.Table) -> ClusterCatalog:
-    """These facts, with the clusters of servers and the names of topic ids that statements show.
+def with_inferred(catalog: ClusterCatalog, events: pa.Table, subscriptions: pa.Table) -> ClusterCatalog:
+    """This catalog, with the clusters of servers and the names of topic ids that statements show.
 
     Args:
-        facts: what is stated.
-        events: rows of ``silver.offset_events``, placed by these facts.
+        catalog: what is stated.
+        events: rows of ``silver.offset_events``, placed by this catalog.
         subscriptions: what members subscribe to and are given (pipeline.analysis.statements.subscriptions).
     """
     clusters = attempt(
-        "inferred clusters", lambda: inferred_clusters(events, subscriptions, facts), dict[tuple[str, str], Seen]
+        "inferred clusters", lambda: inferred_clusters(events, subscriptions, catalog), dict[tuple[str, str], Seen]
     )
     if clusters:
-        facts = facts.with_inferred_clusters(clusters)
-        events = placed(events, facts)
+        catalog = catalog.with_inferred_clusters(clusters)
+        events = placed(events, catalog)
     names = attempt(
-        "inferred names of topics", lambda: inferred_names(events, subscriptions, facts), dict[tuple[str, str], Seen]
+        "inferred names of topics", lambda: inferred_names(events, subscriptions, catalog), dict[tuple[str, str], Seen]
     )
-    return facts.with_inferred(names) if names else facts
+    return catalog.with_inferred(names) if names else catalog

@@ -96,7 +96,9 @@ class _Link(NamedTuple):
     last_us: int
 
 
-def inferred_clusters(events: pa.Table, subscriptions: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
+def inferred_clusters(
+    events: pa.Table, subscriptions: pa.Table, catalog: ClusterCatalog
+) -> dict[tuple[str, str], Seen]:
     """By server and cluster, the clusters of servers that do not state one, where nothing leaves a doubt.
 
     Where no server of a cluster is known by its id, the least address stands for it.
@@ -104,9 +106,9 @@ def inferred_clusters(events: pa.Table, subscriptions: pa.Table, facts: ClusterC
     Args:
         events: rows of ``silver.offset_events``, with their clusters as far as facts go.
         subscriptions: what members are given (pipeline.analysis.statements.subscriptions).
-        facts: what is stated.
+        catalog: what is stated.
     """
-    members = _members(subscriptions, facts)
+    members = _members(subscriptions, catalog)
     known = {*pc.unique(events.column("cluster")).to_pylist(), *pc.unique(members.column("cluster")).to_pylist()}
     if len(known) < 2 or not any(map(is_address, known)):
         return {}
@@ -119,11 +121,11 @@ def inferred_clusters(events: pa.Table, subscriptions: pa.Table, facts: ClusterC
     return _together(links)
 
 
-def _members(subscriptions: pa.Table, facts: ClusterCatalog) -> pa.Table:
+def _members(subscriptions: pa.Table, catalog: ClusterCatalog) -> pa.Table:
     rows = subscriptions.to_pylist()
     return pa.table(
         {
-            "cluster": pa.array(facts.clusters_at((row["server"], row["ts_us"]) for row in rows), pa.string()),
+            "cluster": pa.array(catalog.clusters_at((row["server"], row["ts_us"]) for row in rows), pa.string()),
             "topic_ids": pa.array([row.get("topic_ids") or [] for row in rows], pa.list_(pa.string())),
             "ts_us": pa.array([row["ts_us"] for row in rows], pa.int64()),
         }

@@ -102,19 +102,19 @@ class _Pair(NamedTuple):
     last_us: int
 
 
-def inferred_names(events: pa.Table, subscriptions: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
+def inferred_names(events: pa.Table, subscriptions: pa.Table, catalog: ClusterCatalog) -> dict[tuple[str, str], Seen]:
     """Names of topic ids that facts do not name, by cluster and id, where nothing leaves a doubt.
 
     Args:
         events: rows of ``silver.offset_events``, named as far as facts go.
         subscriptions: what members subscribe to and are given (pipeline.analysis.statements.subscriptions).
-        facts: what is stated; a name that it gives to an id is given to no other.
+        catalog: what is stated; a name that it gives to an id is given to no other.
     """
-    found = _by_offsets(events, facts)
-    return found | _by_subscriptions(subscriptions, facts.with_inferred(found))
+    found = _by_offsets(events, catalog)
+    return found | _by_subscriptions(subscriptions, catalog.with_inferred(found))
 
 
-def _by_offsets(events: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
+def _by_offsets(events: pa.Table, catalog: ClusterCatalog) -> dict[tuple[str, str], Seen]:
     if not pc.any(pc.and_(pc.is_null(events.column("topic")), pc.is_valid(events.column("topic_id")))).as_py():
         return {}
     tables = Tables({"events": events})
@@ -122,7 +122,7 @@ def _by_offsets(events: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str]
         pairs = [_Pair(*row) for row in tables.rows(_EQUAL)]
     finally:
         tables.close()
-    taken = {(cluster, seen.value) for (cluster, _), seen in facts.topics.items()}
+    taken = {(cluster, seen.value) for (cluster, _), seen in catalog.topics.items()}
     return {
         (pair.cluster, pair.topic_id): Seen(pair.topic, pair.first_us, pair.last_us, is_inferred=True)
         for pair in _clear(pairs)
@@ -130,12 +130,12 @@ def _by_offsets(events: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str]
     }
 
 
-def _by_subscriptions(subscriptions: pa.Table, facts: ClusterCatalog) -> dict[tuple[str, str], Seen]:
+def _by_subscriptions(subscriptions: pa.Table, catalog: ClusterCatalog) -> dict[tuple[str, str], Seen]:
     """Of each assignment the name and the id that are left without those that are known, round by round."""
-    offers = {one for one in _given(subscriptions, facts) if one.names and one.topic_ids - facts.names.keys()}
+    offers = {one for one in _given(subscriptions, catalog) if one.names and one.topic_ids - catalog.names.keys()}
     found: dict[tuple[str, str], Seen] = {}
     while offers:
-        known = facts.with_inferred(found).topics
+        known = catalog.with_inferred(found).topics
         new = _alone(rest for one in offers if (rest := _rest(one, known)) is not None)
         taken = {(cluster, seen.value) for (cluster, _), seen in known.items()}
         new = {place: seen for place, seen in new.items() if (place[0], seen.value) not in taken}
@@ -165,12 +165,12 @@ class _Offer(NamedTuple):
     last_us: int
 
 
-def _given(subscriptions: pa.Table, facts: ClusterCatalog) -> Iterator[_Offer]:
+def _given(subscriptions: pa.Table, catalog: ClusterCatalog) -> Iterator[_Offer]:
     """Each assignment beside what its member had subscribed to then."""
     if not subscriptions.num_rows:
         return
     rows = sorted(subscriptions.to_pylist(), key=itemgetter("ts_us", "exchange_id"))
-    clusters = facts.clusters_at((row["server"], row["ts_us"]) for row in rows)
+    clusters = catalog.clusters_at((row["server"], row["ts_us"]) for row in rows)
     subscribed: dict[tuple[str, str, str], tuple[frozenset[str], int]] = {}
     for cluster, row in zip(clusters, rows, strict=True):
         member = cluster, row["group_id"], row["member_id"]

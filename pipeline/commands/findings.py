@@ -310,19 +310,19 @@ def what_was_looked_at(found: Diagnosis) -> str:
         f"Looked at {pluralize(looked.groups, 'group')}, {pluralize(looked.partitions, 'partition')}, "
         f"{pluralize(looked.clients, 'client')} and {pluralize(looked.servers, 'server')} by {len(all_rules())} rules."
         f"{_unspoken(looked)}"
-        f"{_clusters_inferred(found.derived.facts)}{_names_inferred(found.derived.facts)}"
+        f"{_clusters_inferred(found.derived.catalog)}{_names_inferred(found.derived.catalog)}"
     )
 
 
-def _clusters_inferred(facts: ClusterCatalog) -> str:
+def _clusters_inferred(catalog: ClusterCatalog) -> str:
     """Which servers belong to a cluster by inference."""
-    servers = _some(server for (server, _), seen in facts.brokers.items() if seen.is_inferred)
+    servers = _some(server for (server, _), seen in catalog.brokers.items() if seen.is_inferred)
     return f" No message names the cluster of {servers}: what clients read and commit shows it." if servers else ""
 
 
-def _names_inferred(facts: ClusterCatalog) -> str:
+def _names_inferred(catalog: ClusterCatalog) -> str:
     """Which topics have an id by inference."""
-    names = _some(seen.value for seen in facts.topics.values() if seen.is_inferred)
+    names = _some(seen.value for seen in catalog.topics.values() if seen.is_inferred)
     return f" No message states the topic id of {names}: equal offsets or a subscription show it." if names else ""
 
 

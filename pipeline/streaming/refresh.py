@@ -37,7 +37,7 @@ from pipeline.streaming.gold.minutes import refresh_latency, refresh_mongo_minut
 from pipeline.streaming.gold.realtime_findings import RealtimeFindings
 from pipeline.streaming.gold.timeline import refresh_timeline
 from pipeline.streaming.silver.assignments import drop_provisional, refresh_assignments
-from pipeline.streaming.silver.cluster_catalog import load_facts
+from pipeline.streaming.silver.cluster_catalog import load_catalog
 from pipeline.streaming.silver.connections import refresh_connections
 from pipeline.streaming.silver.duplicate_flows import refresh_copies
 from pipeline.streaming.silver.fetch_sessions import refresh_fetch_sessions
@@ -100,23 +100,23 @@ def write_gold(rows: LakeIO, news: News, settings: StreamSettings, ahead: Realti
         f"table {DUPLICATE_FLOWS.full_name}", lambda: refresh_copies(rows, min(first_us.values())), lambda: None
     )
     found = _News(first_us if changed is None else dict.fromkeys(ABOUTS, changed))
-    facts = load_facts(rows)
+    catalog = load_catalog(rows)
     # None of these reads what another writes; findings read all of it.
     side_by_side(
-        partial(_refresh_offsets, rows, facts, found, settings),
-        partial(_refresh_traffic, rows, facts, found),
-        partial(_refresh_holders, rows, facts, found, settings),
+        partial(_refresh_offsets, rows, catalog, found, settings),
+        partial(_refresh_traffic, rows, catalog, found),
+        partial(_refresh_holders, rows, catalog, found, settings),
     )
     since_us = min(found.first_us.values())
     findings = attempt(
         f"table {FINDINGS.full_name}",
-        lambda: refresh_findings(rows, facts, settings.findings, since_us, ahead or RealtimeFindings(settings)),
+        lambda: refresh_findings(rows, catalog, settings.findings, since_us, ahead or RealtimeFindings(settings)),
         lambda: 0,
     )
     return Counted(sum(count for count, _ in news.values()), findings)
 
 
-def _refresh_traffic(rows: LakeIO, facts: ClusterCatalog, found: _News) -> None:
+def _refresh_traffic(rows: LakeIO, catalog: ClusterCatalog, found: _News) -> None:
     """Who connected, who asked what, and how long it took."""
     if (since := found.since([CONNECTED])) is not None:
         _refresh(CONNECTIONS, refresh_connections, rows, since)
@@ -125,13 +125,13 @@ def _refresh_traffic(rows: LakeIO, facts: ClusterCatalog, found: _News) -> None:
     if (since := found.since([COMMANDS])) is not None:
         _refresh(MONGO_MINUTES, refresh_mongo_minutes, rows, since)
     if (since := found.since([EXCHANGED, NAMES, COMMANDS])) is not None:
-        _refresh(CLIENTS, refresh_clients, rows, facts, since)
+        _refresh(CLIENTS, refresh_clients, rows, catalog, since)
 
 
-def _refresh_holders(rows: LakeIO, facts: ClusterCatalog, found: _News, settings: StreamSettings) -> None:
+def _refresh_holders(rows: LakeIO, catalog: ClusterCatalog, found: _News, settings: StreamSettings) -> None:
     """Who held partitions: members of groups, transactions, fetch sessions."""
     if NAMES in found.first_us:
-        _refresh(ASSIGNMENTS, drop_provisional, rows, facts)
+        _refresh(ASSIGNMENTS, drop_provisional, rows, catalog)
     if (since := found.since([ASSIGNED])) is not None:
         _refresh(ASSIGNMENTS, refresh_assignments, rows, day_of(since))
     if (since := found.since([TRANSACTIONS])) is not None:
@@ -140,10 +140,10 @@ def _refresh_holders(rows: LakeIO, facts: ClusterCatalog, found: _News, settings
         _refresh(FETCH_SESSIONS, refresh_fetch_sessions, rows, day_of(since))
 
 
-def _refresh_offsets(rows: LakeIO, facts: ClusterCatalog, found: _News, settings: StreamSettings) -> None:
+def _refresh_offsets(rows: LakeIO, catalog: ClusterCatalog, found: _News, settings: StreamSettings) -> None:
     """Where partitions and groups were."""
     if (since := found.since([OFFSETS, FETCHED, GROUPS, ASSIGNED, TRANSACTIONS, NAMES])) is not None:
-        _refresh(OFFSET_TIMELINE, refresh_timeline, rows, facts, since, settings.lag_lookback)
+        _refresh(OFFSET_TIMELINE, refresh_timeline, rows, catalog, since, settings.lag_lookback)
 
 
 def _refresh(table: Table, refresh: Callable[..., object], *arguments: object) -> None:

@@ -195,7 +195,7 @@ def play(parts: list[Part], hours: float, settings: StreamSettings, tell: Callab
         simulated = time.process_time()
         told.simulating_s += simulated - began
         if pieces:
-            gathering.take(_together(pieces, gathering.kept.facts.merged(facts)))
+            gathering.take(_together(pieces, gathering.kept.catalog.merged(facts)))
         told.gathering_s += time.process_time() - simulated
         if gathering.is_full or now_us - judged_us >= _JUDGED_EACH_US or now_us == end_us:
             _judge(following, told, now_us, tell)
@@ -212,9 +212,9 @@ def _most_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _together(pieces: Sequence[dict[str, pa.Table]], facts: ClusterCatalog) -> Gathered:
+def _together(pieces: Sequence[dict[str, pa.Table]], catalog: ClusterCatalog) -> Gathered:
     tables = {part: pa.concat_tables([piece[part] for piece in pieces]).combine_chunks() for part in PARTS}
-    return Gathered(pending=fit(pa.table({}), EXCHANGES_WITH_BODIES), facts=facts, **tables)
+    return Gathered(pending=fit(pa.table({}), EXCHANGES_WITH_BODIES), catalog=catalog, **tables)
 
 
 _PREFIX = re.compile(r"team(\d+)\.")

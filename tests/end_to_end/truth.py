@@ -79,9 +79,9 @@ def compare_commits(truth: Row, timeline: Iterable[Row], accepted: bool) -> Comp
     )
 
 
-def _numbered(facts: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+def _numbered(catalog: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
     """Add to each fact its place among those of the same client, group and partition."""
     seen: dict[tuple[Any, ...], int] = defaultdict(int)
-    for fact in facts:
+    for fact in catalog:
         yield (*fact, seen[fact[:-1]])
         seen[fact[:-1]] += 1

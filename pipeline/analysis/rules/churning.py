@@ -183,7 +183,7 @@ def _of_kafka(sources: Sources, least: int) -> Iterator[Connection]:
             ids=ids,
         )
     )
-    clusters = sources.facts.clusters_at((row.server, row.last_us) for row in rows)
+    clusters = sources.catalog.clusters_at((row.server, row.last_us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
         whose = cluster, row.server, row.client, row.client_ip
         yield Connection(*whose, row.first_us, row.last_us, row.shaking, row.work, row.evidence, is_kafka=True)
@@ -227,7 +227,7 @@ def _lasting(sources: Sources, hosts: Collection[str]) -> dict[tuple[str, str, s
         """,
         hosts=sorted(hosts),
     )
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in kafka)
+    clusters = sources.catalog.clusters_at((row.server, row.us) for row in kafka)
     mongodb = sources.tables.rows(
         f"""
         SELECT server, client_ip, coalesce(max(application), max(driver), '?') AS client, min(epoch_us(ts)) AS us

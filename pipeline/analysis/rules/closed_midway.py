@@ -70,7 +70,7 @@ def closed_midway(sources: Sources, settings: ConnectionChurn.Thresholds, rule: 
         rule: the rule's name.
     """
     rows = sources.tables.rows(_QUERY)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    clusters = sources.catalog.clusters_at((row.server, row.us) for row in rows)
     by_client: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for cluster, row in zip(clusters, rows, strict=True):
         by_client[cluster, row.client, row.host].append(row)

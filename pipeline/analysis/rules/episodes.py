@@ -17,16 +17,16 @@ from pipeline.analysis.rules.rule import rule_named
 from pipeline.analysis.rules.thresholds import RuleThresholds
 
 
-def collect_episodes(found: Iterable[Shown], facts: ClusterCatalog, settings: RuleThresholds) -> list[Episode]:
+def collect_episodes(found: Iterable[Shown], catalog: ClusterCatalog, settings: RuleThresholds) -> list[Episode]:
     """All episodes, those of one subject in order of time.
 
     Args:
         found: symptoms, as :func:`exchange_symptoms` gives them.
-        facts: clusters as known now.
+        catalog: clusters as known now.
         settings: the pause that ends an episode.
     """
     shown = list(found)
-    clusters = facts.clusters_at((one.server, one.us) for one in shown)
+    clusters = catalog.clusters_at((one.server, one.us) for one in shown)
     ordered = sorted(zip(clusters, shown, strict=True), key=_in_order)
     episodes = []
     for (cluster, rule, _, _), some in groupby(ordered, key=_of_subject):

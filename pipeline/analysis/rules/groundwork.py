@@ -26,7 +26,7 @@ class Ground:
     """What rules share, as far as it is worked out.
 
     Attributes:
-        tables, facts: see Sources.
+        tables, catalog: see Sources.
         settings: thresholds of all rules.
         share: does a part of the work.
         ends, server_ends: see Sources; each protocol adds its own.
@@ -34,7 +34,7 @@ class Ground:
     """
 
     tables: Tables
-    facts: ClusterCatalog
+    catalog: ClusterCatalog
     settings: Any
     share: Share
     ends: dict[str, int]

@@ -41,7 +41,7 @@ class Sources:
             ``commands`` (mongo_commands); and ``waiting``, requests without an answer yet, with the columns of the
             same names of ``exchanges``.
             In ``events`` and ``batches`` a topic without a known name has its id as ``topic``.
-        facts: clusters and topic names as known now.
+        catalog: clusters and topic names as known now.
         resolved_after_us: see RuleThresholds.resolved_after_seconds.
         ends, server_ends: by cluster, and by Kafka broker, the time of the last exchange, µs since the epoch.
         made_anew: by cluster and topic the times, µs since the epoch, from which on its name stands for another topic.
@@ -53,7 +53,7 @@ class Sources:
     """
 
     tables: Tables
-    facts: ClusterCatalog = field(default_factory=ClusterCatalog)
+    catalog: ClusterCatalog = field(default_factory=ClusterCatalog)
     resolved_after_us: int = 60_000_000
     ends: Mapping[str, int] = field(default_factory=dict)
     server_ends: Mapping[str, int] = field(default_factory=dict)

@@ -52,17 +52,17 @@ class Found:
     failed: frozenset[str] = frozenset()
 
 
-def find_all(tables: Tables, facts: ClusterCatalog, settings: Any) -> Found:
+def find_all(tables: Tables, catalog: ClusterCatalog, settings: Any) -> Found:
     """Apply every rule. One that raises is noted (pipeline.analysis.safety.guard) and left out; the others are applied.
 
     Args:
         tables: see Sources.tables.
-        facts: clusters and topic names.
+        catalog: clusters and topic names.
         settings: thresholds.
     """
     failed: set[str] = set()
     is_judged = _judged(tables)
-    sources = _sources(tables, facts, settings, failed)
+    sources = _sources(tables, catalog, settings, failed)
     budget, found = budget_of(sources), list[Finding]()
     for family in families():
         names = [rule.name for rule in family.rules]
@@ -115,7 +115,7 @@ def _judged(tables: Tables) -> Callable[[type[Rule]], bool]:
     return is_judged
 
 
-def _sources(tables: Tables, facts: ClusterCatalog, settings: Any, failed: set[str]) -> Sources:
+def _sources(tables: Tables, catalog: ClusterCatalog, settings: Any, failed: set[str]) -> Sources:
     """What rules share; if a part of it fails, no rule has seen all that it should: all are ``failed``."""
 
     def shared(what: str, work: Callable[[], T], nothing: type[T]) -> T:
@@ -125,24 +125,26 @@ def _sources(tables: Tables, facts: ClusterCatalog, settings: Any, failed: set[s
 
         return attempt(f"what rules share: {what}", work, otherwise)
 
-    ground = Ground(tables, facts, settings, shared, shared("ends of servers", partial(_ends_of_servers, tables), dict))
+    ground = Ground(
+        tables, catalog, settings, shared, shared("ends of servers", partial(_ends_of_servers, tables), dict)
+    )
     for one in groundworks().values():
         one.prepare(ground)
 
     def episodes_of_all() -> list[Episode]:
         shown = [symptom for one in groundworks().values() for symptom in one.symptoms(ground)]
-        return list(collect_episodes(shown, facts, settings))
+        return list(collect_episodes(shown, catalog, settings))
 
     episodes: defaultdict[str, list[Episode]] = defaultdict(list)
     for episode in shared("symptoms", episodes_of_all, list[Episode]):
         episodes[episode.rule].append(episode)
     return Sources(
         tables,
-        facts,
+        catalog,
         int(settings.resolved_after_seconds * 1_000_000),
         ground.ends,
         ground.server_ends,
-        {topic: sorted({first_us for first_us, _, _ in ids[1:]}) for topic, ids in facts.recreated.items()},
+        {topic: sorted({first_us for first_us, _, _ in ids[1:]}) for topic, ids in catalog.recreated.items()},
         episodes,
         **ground.known,
     )

@@ -152,7 +152,7 @@ class KafkaStatements:
         rows = self._parts.get("subscription")
         return _NOTHING.empty_table().select(list(CONTEXT)) if rows is None else rows
 
-    def table(self, part: str, facts: ClusterCatalog) -> pa.Table:
+    def table(self, part: str, catalog: ClusterCatalog) -> pa.Table:
         """Rows of ``silver.offset_events`` (event), ``record_batches`` (batch) or ``state_events`` (state)."""
         rows, table = self._parts.get(part), TABLES[part]
         if rows is None or not rows.num_rows:
@@ -160,7 +160,7 @@ class KafkaStatements:
         us = rows.column("ts_us")
         timed = rows.append_column("ts", us.cast(pa.timestamp("us", "UTC")))
         dated = timed.append_column("date", us.cast(pa.timestamp("us")).cast(pa.date32(), safe=False))
-        return placed(fit(dated, table), facts)
+        return placed(fit(dated, table), catalog)
 
 
 def _part(rows: pa.Table, name: str) -> pa.Table:
@@ -170,20 +170,20 @@ def _part(rows: pa.Table, name: str) -> pa.Table:
     return pa.table({**{key: found.column(key) for key in CONTEXT}, **columns})
 
 
-def placed(rows: pa.Table, facts: ClusterCatalog) -> pa.Table:
+def placed(rows: pa.Table, catalog: ClusterCatalog) -> pa.Table:
     """Rows of these tables with their clusters, and names of topics given by id, as known now."""
     if not rows.num_rows:
         return rows
-    found = _with(rows, "cluster", _clusters(rows, facts))
+    found = _with(rows, "cluster", _clusters(rows, catalog))
     topics, ids = rows.column("topic"), rows.column("topic_id").combine_chunks()
     if ids.null_count < len(ids):
         encoded = ids.dictionary_encode()
-        names = arrow_array([facts.names.get(id_) for id_ in encoded.dictionary.to_pylist()], pa.string())
+        names = arrow_array([catalog.names.get(id_) for id_ in encoded.dictionary.to_pylist()], pa.string())
         found = _with(found, "topic", pc.coalesce(names.take(encoded.indices), topics.combine_chunks()))
     return found
 
 
-def _clusters(rows: pa.Table, facts: ClusterCatalog) -> pa.Array:
+def _clusters(rows: pa.Table, catalog: ClusterCatalog) -> pa.Array:
     """The cluster of each server at the time of its row: few servers, and hardly one that had several."""
     servers = rows.column("server").combine_chunks().dictionary_encode(null_encoding="encode")
     times, which = int_values(rows.column("ts").combine_chunks()), int_values(servers.indices)
@@ -192,7 +192,7 @@ def _clusters(rows: pa.Table, facts: ClusterCatalog) -> pa.Array:
     numbers = np.arange(len(names))
     several = []
     for number, server in enumerate(names[:]):
-        spans = facts.spans_of(server)
+        spans = catalog.spans_of(server)
         if len(spans) == 1 and spans[0][0] <= earliest and latest < spans[0][1]:
             numbers[number] = len(names)
             names.append(spans[0][2])

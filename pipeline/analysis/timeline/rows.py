@@ -122,17 +122,17 @@ _FIRST = ORDER.index("exchange_id")
 
 
 def ended(
-    events: pa.Table, states: pa.Table, facts: ClusterCatalog, since_us: int = 0, until_us: int = _FOR_EVER
+    events: pa.Table, states: pa.Table, catalog: ClusterCatalog, since_us: int = 0, until_us: int = _FOR_EVER
 ) -> pa.Table:
     """At the end of each transaction a row, of the columns ``ENDED``, for each offset that it commits or drops.
 
     Args:
         events, states: rows of ``silver.offset_events`` and ``state_events``; of a connection that two agents saw, one
             copy. Of both all that name the same transactional id of a cluster.
-        facts: clusters and topic names.
+        catalog: clusters and topic names.
         since_us, until_us: of transactions that ended in between, µs since the epoch; the second is exclusive.
     """
-    renewed = _renewed(facts)
+    renewed = _renewed(catalog)
     tables = Tables({"all_events": events, "states": states, "renewed": renewed})
     try:
         tables.view("events", _with_incarnation("all_events", renewed))
@@ -150,7 +150,7 @@ def timeline(
     events: pa.Table,
     states: pa.Table,
     batches: pa.Table,
-    facts: ClusterCatalog,
+    catalog: ClusterCatalog,
     lookback: timedelta,
     *,
     since_us: int = 0,
@@ -163,7 +163,7 @@ def timeline(
     Args:
         events, states, batches: rows of ``silver.offset_events``, ``state_events`` and ``record_batches``; of a
             connection that two agents saw, one copy.
-        facts: clusters and topic names.
+        catalog: clusters and topic names.
         lookback: records produced, and markers seen, earlier than this are not looked up.
         since_us, until_us: rows are made of the hours in between, µs since the epoch; the second is exclusive. What
             events and batches state of the log before them, as far as ``lookback`` goes, is looked up.
@@ -171,9 +171,9 @@ def timeline(
         of_transactions: what :func:`ended` gives; None: of these events and states.
     """
     if of_transactions is None:
-        of_transactions = ended(events, states, facts, since_us, until_us)
+        of_transactions = ended(events, states, catalog, since_us, until_us)
     before = schema_of(OFFSET_SNAPSHOTS).empty_table() if known is None else known
-    renewed = _renewed(facts)
+    renewed = _renewed(catalog)
     tables = Tables(
         {
             "all_events": events, "states": states, "all_batches": batches, "renewed": renewed,
@@ -253,10 +253,10 @@ def last_known(since_last: pa.Table, noted: pa.Table, hour_us: int) -> pa.Table:
     return fit(found, OFFSET_SNAPSHOTS)
 
 
-def _renewed(facts: ClusterCatalog) -> pa.Table:
+def _renewed(catalog: ClusterCatalog) -> pa.Table:
     columns = ("cluster", "name", "id", "number", "from_us", "until_us")
     types = (pa.string(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.int64())
-    rows = facts.renewed_topics
+    rows = catalog.renewed_topics
     return pa.table(
         {
             name: arrow_array([row[n] for row in rows], kind)

@@ -17,7 +17,7 @@ _OF_EXCHANGES = (
 )  # fmt: skip
 
 
-def refresh_clients(rows: LakeIO, facts: ClusterCatalog, since_us: int) -> None:
+def refresh_clients(rows: LakeIO, catalog: ClusterCatalog, since_us: int) -> None:
     """Take in what clients stated from ``since_us`` (µs since the epoch) on."""
     seen = rows.derive(
         lambda tables: sightings(tables["exchanges"], tables["states"], tables["commands"]),
@@ -31,6 +31,6 @@ def refresh_clients(rows: LakeIO, facts: ClusterCatalog, since_us: int) -> None:
         streams=True,
     )
     held = rows.read(TableScan(CLIENTS))
-    after = with_sightings(held, rows.as_arrow(seen, SIGHTING), facts)
+    after = with_sightings(held, rows.as_arrow(seen, SIGHTING), catalog)
     if not same_rows(after, held, CLIENTS):
         rows.overwrite(after, CLIENTS)

@@ -43,7 +43,7 @@ from pipeline.tables import (
 
 
 def refresh_findings(
-    rows: LakeIO, facts: ClusterCatalog, settings: SymptomThresholds, first_us: int, ahead: RealtimeFindings
+    rows: LakeIO, catalog: ClusterCatalog, settings: SymptomThresholds, first_us: int, ahead: RealtimeFindings
 ) -> int:
     """Bring ``gold.findings`` and ``gold.incidents`` up to date; what is the same already is not written.
 
@@ -52,7 +52,7 @@ def refresh_findings(
 
     Args:
         rows: of the lake.
-        facts: clusters and topic names as known now.
+        catalog: clusters and topic names as known now.
         settings: thresholds.
         first_us: time of the first news, µs since the epoch.
         ahead: of this refresh, of whose beginning it was notified.
@@ -61,7 +61,7 @@ def refresh_findings(
         How many findings there are.
     """
     since_us = first_hour(first_us) - span_us(settings.lookback)
-    found = _find_all(rows, facts, settings, since_us)
+    found = _find_all(rows, catalog, settings, since_us)
     return ahead.finish_refresh(rows, found, since_us)
 
 
@@ -78,7 +78,7 @@ _FEW = 1_000_000
 """Rows of all these that are read at once: half a gigabyte, for some fifty queries go over them."""
 
 
-def _find_all(rows: LakeIO, facts: ClusterCatalog, settings: SymptomThresholds, since_us: int) -> Found:
+def _find_all(rows: LakeIO, catalog: ClusterCatalog, settings: SymptomThresholds, since_us: int) -> Found:
     """Apply every rule to what is in the lake from ``since_us`` (µs since the epoch) on.
 
     A lake on this machine is read without Spark: at once if that is little, else file by file as rules ask, for a day
@@ -102,7 +102,7 @@ def _find_all(rows: LakeIO, facts: ClusterCatalog, settings: SymptomThresholds, 
         held.callback(tables.close)
         tables.view("all_waiting", _WAITING)
         tables.view("waiting", waiting_sql("all_waiting", "all_copies"))
-        return find_all(tables, facts, settings)
+        return find_all(tables, catalog, settings)
 
 
 def _looked_at(

@@ -47,13 +47,13 @@ ROWS_AT_ONCE = 300_000
 
 
 def refresh_timeline(
-    rows: LakeIO, facts: ClusterCatalog, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
+    rows: LakeIO, catalog: ClusterCatalog, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
 ) -> None:
     """Recompute the hours that news can change.
 
     Args:
         rows: of the lake.
-        facts: clusters and topic names as known now.
+        catalog: clusters and topic names as known now.
         since_us: time of the first news, µs since the epoch.
         lookback: see StreamSettings.lag_lookback.
         rows_at_once: events that are computed together; of one partition, where workers compute.
@@ -73,7 +73,7 @@ def refresh_timeline(
         events = pa.concat_tables([here["events"], here["earlier"]])
         states = pa.concat_tables([here["ends"], here["naming"]])
         known = rows.read(of_hour(first))
-        made = timeline(events, states, here["batches"], facts, lookback, since_us=first, known=known)
+        made = timeline(events, states, here["batches"], catalog, lookback, since_us=first, known=known)
         rows.replace_since(made, OFFSET_TIMELINE, "ts", first)
         return
     slots = events_by_slot(rows, first) if rows.lake.is_local else []
@@ -81,7 +81,7 @@ def refresh_timeline(
     make = of_window if is_here else _in_groups
     for begin, end in windows(slots if is_here else _events_by_slot(rows, first), first, rows_at_once):
         _note_known(rows, begin)
-        rows.replace_since(make(rows, facts, begin, end, lookback), OFFSET_TIMELINE, "ts", begin)
+        rows.replace_since(make(rows, catalog, begin, end, lookback), OFFSET_TIMELINE, "ts", begin)
 
 
 def windows(by_slot: Iterable[tuple[int, int]], first: int, most: int) -> list[tuple[int, int | None]]:
@@ -113,7 +113,7 @@ def _events_by_slot(rows: LakeIO, first: int) -> list[tuple[int, int]]:
     return sorted((row.slot, row.events) for row in counted.collect())
 
 
-def _in_groups(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
+def _in_groups(rows: LakeIO, catalog: ClusterCatalog, begin: int, end: int | None, lookback: timedelta) -> DataFrame:
     """The window from ``begin`` to ``end`` by workers, partition by partition.
 
     What ends with a transaction comes first, by those; who names groups is known to all. A partition's events of the
@@ -127,7 +127,7 @@ def _in_groups(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None,
         return rows.frame(TableScan.since(table, since_us, before_us=until_us, kinds=kinds, once=True, **more))
 
     of_transactions = rows.derive_in_spark(
-        lambda tables: ended(tables["events"], tables["states"], facts, begin, until),
+        lambda tables: ended(tables["events"], tables["states"], catalog, begin, until),
         {
             "events": wanted(OFFSET_EVENTS, back, "txn_committed"),
             "states": wanted(STATE_EVENTS, back, *TRANSACTION_ENDS),
@@ -158,7 +158,7 @@ def _in_groups(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None,
 
     def whole(tables: Mapping[str, pa.Table]) -> pa.Table:
         return timeline(
-            tables["events"], tables["states"], tables["batches"], facts, lookback,
+            tables["events"], tables["states"], tables["batches"], catalog, lookback,
             since_us=begin, until_us=until, known=tables["known"], of_transactions=tables["ended"],
         )  # fmt: skip
 

@@ -67,7 +67,7 @@ def events_by_slot(rows: LakeIO, first: int) -> list[tuple[int, int]]:
     ]
 
 
-def of_window(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None, lookback: timedelta) -> pa.Table:
+def of_window(rows: LakeIO, catalog: ClusterCatalog, begin: int, end: int | None, lookback: timedelta) -> pa.Table:
     """Rows of the timeline from ``begin`` to ``end`` (µs since the epoch, exclusive; None: open).
 
     A window may end amid an hour; what an hour knows is looked up until it ends.
@@ -77,7 +77,7 @@ def of_window(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None, 
     since = partial(TableScan.since, before_us=before, once=True)
     transactions = rows.read(since(OFFSET_EVENTS, back, kinds=("txn_committed",)))
     ends = rows.read(since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS))
-    of_transactions = ended(transactions, ends, facts, begin, until)
+    of_transactions = ended(transactions, ends, catalog, begin, until)
     events = rows.read(TableScan.since(OFFSET_EVENTS, begin, before_us=end, once=True))
     known = rows.read(of_hour(begin))
     tables = Tables(
@@ -94,5 +94,5 @@ def of_window(rows: LakeIO, facts: ClusterCatalog, begin: int, end: int | None, 
         pa.concat_tables([events, rows.counted(around)]),
         rows.read(since(STATE_EVENTS, hour_of(begin) - GROUP_KNOWN_US, kinds=NAMING)),
         rows.read(since(RECORD_BATCHES, back, between=CONTROL)),
-        facts, lookback, since_us=begin, until_us=until, known=known, of_transactions=of_transactions,
+        catalog, lookback, since_us=begin, until_us=until, known=known, of_transactions=of_transactions,
     )  # fmt: skip

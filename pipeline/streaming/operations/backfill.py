@@ -16,7 +16,7 @@ from pipeline.analysis.fit import fit
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.decode import decode_frames
 from pipeline.streaming.operations.requests import RefusedError
-from pipeline.streaming.silver.cluster_catalog import load_facts, rename_earlier, save_facts
+from pipeline.streaming.silver.cluster_catalog import load_catalog, rename_earlier, save_catalog
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
 from pipeline.streaming.silver.mongo import named_commands
 from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart, stated_here
@@ -86,7 +86,7 @@ def backfill_days(
         # An answer that came after midnight is an event of the next day.
         around = _of_days(complete, first - _DAY, last)
         if isinstance(around, pa.Table):
-            _statements(rows, stated_here(gathered_here(around, load_facts(rows))), first, last, progress)
+            _statements(rows, stated_here(gathered_here(around, load_catalog(rows))), first, last, progress)
         else:
             with stated_apart(around) as stated:
                 _statements(rows, stated, first, last, progress)
@@ -100,13 +100,13 @@ def _statements(rows: LakeIO, stated: Stated, first: date, last: date, progress:
         some = rows.read(TableScan(table)).slice(0, 0) if made is None else made
         rows.replace_dates(_of_days(some, first, last), table, first, last)
 
-    before = load_facts(rows)
-    facts = stated.facts(before)
-    events = {table.full_name: made for table, made in stated.events(facts)}
+    before = load_catalog(rows)
+    catalog = stated.catalog(before)
+    events = {table.full_name: made for table, made in stated.events(catalog)}
     for table in (OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS):
         replace(events.get(table.full_name), table)
-    rename_earlier(rows, facts, before)
-    save_facts(rows, facts, before)
+    rename_earlier(rows, catalog, before)
+    save_catalog(rows, catalog, before)
     progress("deriving MongoDB commands")
     replace(stated.handshakes, MONGO_HANDSHAKES)
     replace(None if stated.commands is None else named_commands(rows, stated.commands), MONGO_COMMANDS)

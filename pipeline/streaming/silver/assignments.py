@@ -41,9 +41,9 @@ def refresh_assignments(rows: LakeIO, first: date) -> None:
     rows.merge(changed, ASSIGNMENTS, _SAME, {"generation": generations})
 
 
-def drop_provisional(rows: LakeIO, facts: ClusterCatalog) -> None:
+def drop_provisional(rows: LakeIO, catalog: ClusterCatalog) -> None:
     """Delete rows of a server whose cluster was learned since: their statements come again under the cluster's id."""
     if rows.is_empty(ASSIGNMENTS):
         return
-    now_known = F.col("cluster").isin(sorted({server for server, _ in facts.brokers}))
+    now_known = F.col("cluster").isin(sorted({server for server, _ in catalog.brokers}))
     delete_rows(rows.spark, rows.lake, ASSIGNMENTS, now_known)

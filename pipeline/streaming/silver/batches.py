@@ -23,7 +23,7 @@ from pipeline.analysis.safety.guard import attempt
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.by_files import find_by_files, writes_files
-from pipeline.streaming.silver.cluster_catalog import load_facts, rename_earlier, save_facts
+from pipeline.streaming.silver.cluster_catalog import load_catalog, rename_earlier, save_catalog
 from pipeline.streaming.silver.exchanges import HALF_COLUMNS, complete_of, pair_apart, pair_here, waiting_of
 from pipeline.streaming.silver.mongo import write_commands
 from pipeline.streaming.silver.stated import Stated, gathered_here, stated_apart, stated_here
@@ -73,7 +73,7 @@ def _write_here(
 ) -> int:
     frames = read_files_here(files, PENDING_EXCHANGES)
     complete, still = pair_here(pa.concat_tables([frames, waiting]), settings)
-    new = gathered_here(complete, load_facts(rows)) if complete.num_rows else None
+    new = gathered_here(complete, load_catalog(rows)) if complete.num_rows else None
     if new is not None:
         _write(rows, complete, stated_here(new), {}, batch)
     if waiting.num_rows or still.num_rows:
@@ -87,7 +87,7 @@ def _write_files(rows: LakeIO, files: Sequence[NewFile], batch: Batch, settings:
     """By workers that write files; where that cannot be, by those whose rows Spark writes."""
     can_be = rows.lake.is_local and writes_files(rows.lake)
     waiting = rows.collect_if_small({"waiting": TableScan(PENDING_EXCHANGES)}, FEW_ROWS) if can_be else None
-    found = None if waiting is None else find_by_files(rows, files, waiting["waiting"], load_facts(rows), settings)
+    found = None if waiting is None else find_by_files(rows, files, waiting["waiting"], load_catalog(rows), settings)
     if waiting is None or found is None:
         return _write_apart(rows, files, batch, settings)
     if found.first_us is not None:
@@ -123,12 +123,12 @@ def _keep_waiting(rows: LakeIO, still: Made, batch: Batch) -> None:
 
 def _write(rows: LakeIO, complete: Appended, stated: Stated, news: News, batch: Batch) -> None:
     """Write completed exchanges and what they state; names first, news last."""
-    before = load_facts(rows)
-    facts = attempt("clusters and topic names", partial(stated.facts, before), lambda: before)
-    attempt("names of earlier rows", partial(rename_earlier, rows, facts, before), lambda: None)
-    save_facts(rows, facts, before)
+    before = load_catalog(rows)
+    catalog = attempt("clusters and topic names", partial(stated.catalog, before), lambda: before)
+    attempt("names of earlier rows", partial(rename_earlier, rows, catalog, before), lambda: None)
+    save_catalog(rows, catalog, before)
     writes: list[Callable[[], News]] = [
-        partial(_append, rows, table, part, batch) for table, part in [(EXCHANGES, complete), *stated.events(facts)]
+        partial(_append, rows, table, part, batch) for table, part in [(EXCHANGES, complete), *stated.events(catalog)]
     ]
     found = side_by_side(*writes, partial(write_commands, rows, stated, batch))
     note_news(rows, together(news, *found), batch)

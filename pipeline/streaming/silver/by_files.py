@@ -130,12 +130,12 @@ def _stated(rows: LakeIO, both: BundleFiles, known: ClusterCatalog, handshakes: 
     )
 
 
-def _placed(facts: ClusterCatalog, some: pa.Table) -> pa.Table:
-    return attempt(STEP, partial(placed, some, facts), lambda: some)
+def _placed(catalog: ClusterCatalog, some: pa.Table) -> pa.Table:
+    return attempt(STEP, partial(placed, some, catalog), lambda: some)
 
 
 def _with_inferred(known: ClusterCatalog, both: BundleFiles) -> ClusterCatalog:
-    """These facts, with the clusters and names that the first of many statements show."""
+    """This catalog, with the clusters and names that the first of many statements show."""
     unnamed, servers, subscriptions = (both.noted(name) for name in ("unnamed", "servers", "subscriptions"))
     new_ids = set() if unnamed is None else set(unnamed.column("topic_id").to_pylist()) - known.names.keys()
     homeless = servers is not None and any(not known.spans_of(one) for one in servers.column("server").to_pylist())

@@ -1,4 +1,4 @@
-"""The facts of :mod:`pipeline.analysis.cluster_catalog` in the lake: ``silver.brokers`` and ``silver.topics``."""
+"""The catalog of :mod:`pipeline.analysis.cluster_catalog` in the lake: ``silver.brokers`` and ``silver.topics``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from pipeline.analysis.catalog_tables import brokers, known_facts, topics
+from pipeline.analysis.catalog_tables import brokers, known_catalog, topics
 from pipeline.analysis.changes import of_all
 from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.streaming.spark.side_by_side import side_by_side
@@ -21,25 +21,25 @@ from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import BROKERS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TOPICS, Table
 
 
-def load_facts(rows: LakeIO) -> ClusterCatalog:
-    """The facts that ``silver.brokers`` and ``silver.topics`` hold; read only if they have changed."""
+def load_catalog(rows: LakeIO) -> ClusterCatalog:
+    """The catalog that ``silver.brokers`` and ``silver.topics`` hold; read only if they have changed."""
     versions = _versions(rows.spark, rows.lake)
-    facts = _NEWEST.get(versions)
-    if facts is not None:
-        return facts
-    return _remembered(versions, known_facts(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS))))
+    catalog = _NEWEST.get(versions)
+    if catalog is not None:
+        return catalog
+    return _remembered(versions, known_catalog(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS))))
 
 
-def save_facts(rows: LakeIO, facts: ClusterCatalog, before: ClusterCatalog) -> None:
+def save_catalog(rows: LakeIO, catalog: ClusterCatalog, before: ClusterCatalog) -> None:
     """Write what differs from ``before``."""
     writes = []
-    if facts.brokers != before.brokers:
-        writes.append(partial(rows.overwrite, brokers(facts), BROKERS))
-    if facts.topics != before.topics:
-        writes.append(partial(rows.overwrite, topics(facts), TOPICS))
+    if catalog.brokers != before.brokers:
+        writes.append(partial(rows.overwrite, brokers(catalog), BROKERS))
+    if catalog.topics != before.topics:
+        writes.append(partial(rows.overwrite, topics(catalog), TOPICS))
     side_by_side(*writes)
     if writes:
-        _remembered(_versions(rows.spark, rows.lake), facts)
+        _remembered(_versions(rows.spark, rows.lake), catalog)
 
 
 _Versions = tuple[tuple[str, int], ...]
@@ -54,19 +54,19 @@ def _versions(spark: SparkSession, lake: Lake) -> _Versions:
     return tuple((state.metadata().id(), state.version()) for state in now)
 
 
-def _remembered(versions: _Versions, facts: ClusterCatalog) -> ClusterCatalog:
+def _remembered(versions: _Versions, catalog: ClusterCatalog) -> ClusterCatalog:
     _NEWEST.clear()
-    _NEWEST[versions] = facts
-    return facts
+    _NEWEST[versions] = catalog
+    return catalog
 
 
-def rename_earlier(rows: LakeIO, facts: ClusterCatalog, before: ClusterCatalog) -> None:
+def rename_earlier(rows: LakeIO, catalog: ClusterCatalog, before: ClusterCatalog) -> None:
     """Give rows written earlier the cluster or topic name that was learned since.
 
-    Run before the new facts are saved: a crash in between repeats it, and nothing else needs to remember.
+    Run before the new catalog is saved: a crash in between repeats it, and nothing else needs to remember.
     """
     spark, lake = rows.spark, rows.lake
-    servers, names = facts.servers_changed(before), facts.names_learned(before)
+    servers, names = catalog.servers_changed(before), catalog.names_learned(before)
     named_before = sorted(names.keys() & before.names.keys())
 
     def rename(table: Table) -> None:
@@ -75,7 +75,7 @@ def rename_earlier(rows: LakeIO, facts: ClusterCatalog, before: ClusterCatalog) 
         if names:
             _rename_topics(spark, lake, table, names, named_before)
         if servers:
-            _rename_clusters(spark, lake, table, _span_rows(spark, facts, servers))
+            _rename_clusters(spark, lake, table, _span_rows(spark, catalog, servers))
 
     if not (servers or names):
         return
@@ -110,10 +110,10 @@ def _rename_clusters(spark: SparkSession, lake: Lake, table: Table, spans: DataF
     )  # fmt: skip
 
 
-def _span_rows(spark: SparkSession, facts: ClusterCatalog, servers: Iterable[str]) -> DataFrame:
+def _span_rows(spark: SparkSession, catalog: ClusterCatalog, servers: Iterable[str]) -> DataFrame:
     """The spans of ``servers`` as rows ``span_server``, ``from_ts``, ``until_ts``, ``span_cluster``."""
     frame = spark.createDataFrame(
-        facts.spans(servers), "span_server string, from_us bigint, until_us bigint, span_cluster string"
+        catalog.spans(servers), "span_server string, from_us bigint, until_us bigint, span_cluster string"
     )
     return frame.select(
         "span_server",

@@ -49,13 +49,13 @@ class Stated:
     """What some exchanges state.
 
     Attributes:
-        facts: gives what is known of clusters and topic ids, with what was known before.
+        catalog: gives what is known of clusters and topic ids, with what was known before.
         events: gives, with that, the rows of each event table that has any.
         commands: rows of ``silver.mongo_commands``, without what handshakes state; None if there is none.
         handshakes: rows of ``silver.mongo_handshakes``; None likewise.
     """
 
-    facts: Callable[[ClusterCatalog], ClusterCatalog]
+    catalog: Callable[[ClusterCatalog], ClusterCatalog]
     events: Callable[[ClusterCatalog], Sequence[tuple[Table, Appended]]]
     commands: Appended | None
     handshakes: Made | None
@@ -75,7 +75,7 @@ def stated_here(new: Gathered) -> Stated:
     ]
     commands = new.commands if new.commands.num_rows else None
     handshakes = new.handshakes if new.handshakes.num_rows else None
-    return Stated(lambda _: new.facts, lambda _: events, commands, handshakes)
+    return Stated(lambda _: new.catalog, lambda _: events, commands, handshakes)
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def stated_apart(complete: DataFrame) -> Iterator[Stated]:
 
 
 def _with_inferred(known: ClusterCatalog, rows: DataFrame) -> ClusterCatalog:
-    """These facts, with the clusters and names that the first of many statements show."""
+    """This catalog, with the clusters and names that the first of many statements show."""
     names = F.array(*map(F.lit, known.names)).cast("array<string>")
     servers = F.array(*map(F.lit, sorted({server for server, _ in known.brokers}))).cast("array<string>")
     of_event = F.col("event.topic_id").isNotNull() & F.col("event.topic").isNull()

@@ -38,7 +38,7 @@ class Conversation:
         times: of their rows, µs since the epoch: of exchanges when they were complete.
         grown: of each row of events and batches, how many offsets its partition's log has in the end.
         generations: of each row of events and states, how many generations its group had.
-        facts: clusters and topic names.
+        catalog: clusters and topic names.
     """
 
     recording: Recording
@@ -46,7 +46,7 @@ class Conversation:
     times: dict[str, Micros]
     grown: dict[str, Micros]
     generations: dict[str, Micros]
-    facts: ClusterCatalog
+    catalog: ClusterCatalog
 
     @classmethod
     def of(cls, recording: Recording, settings: StreamSettings) -> Conversation:
@@ -69,7 +69,7 @@ class Conversation:
             ("group_id",), ("generation",),
         )  # fmt: skip
         last = {name: _looked_up(parts[name], ("group_id",), generations) for name in ("events", "states")}
-        return cls(recording, parts, times, grown, last, held.facts)
+        return cls(recording, parts, times, grown, last, held.catalog)
 
     @property
     def span_us(self) -> tuple[int, int]:

@@ -62,7 +62,7 @@ class Life:
 
     def facts(self) -> Iterable[Fact]:
         """Where the cluster is, and which topics it has."""
-        held = self.conversation.facts
+        held = self.conversation.catalog
         first_us, last_us = self.pace.start_us, self.pace.end_us
         servers = [self._address(server) for server, _ in held.brokers]
         for server in servers:

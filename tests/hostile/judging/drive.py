@@ -63,7 +63,7 @@ def drive_exchanges(paired: pa.Table, gaps: pa.Table, what: str, tally: Tally, *
     with tally.guarded(f"{what}, derive"):
         found = derive_from(gathered(paired, gaps), SETTINGS)
         derived = Derived(
-            {FRAMES.full_name: schema_of(FRAMES).empty_table(), **found.tables}, found.pending, found.facts
+            {FRAMES.full_name: schema_of(FRAMES).empty_table(), **found.tables}, found.pending, found.catalog
         )
     if derived is not None:
         drive_derived(derived, what, tally, lake=lake)

@@ -42,12 +42,12 @@ def test_an_address_is_of_the_cluster_that_the_definition_says(seed: int) -> Non
     for number in range(source.randrange(1, 9)):
         first = source.randrange(1, 20)
         sightings.append(Seen(f"c{number}", first, first + source.randrange(8)))
-    facts = ClusterCatalog({("server:1", seen.value): seen for seen in sightings})
+    catalog = ClusterCatalog({("server:1", seen.value): seen for seen in sightings})
     times = list(range(32))
     expected = [cluster_at(sightings, us) for us in times]
-    assert facts.clusters_at(("server:1", us) for us in times) == expected
-    assert [facts.cluster_at("server:1", us) for us in times] == expected
-    assert facts.cluster_at("other:1", 5) == "other:1"
+    assert catalog.clusters_at(("server:1", us) for us in times) == expected
+    assert [catalog.cluster_at("server:1", us) for us in times] == expected
+    assert catalog.cluster_at("other:1", 5) == "other:1"
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -55,7 +55,7 @@ def test_events_without_an_id_are_of_the_topic_of_their_time(seed: int) -> None:
     source = random.Random(seed)
     start_us = int(T0.timestamp() * 1e6)
     firsts = [start_us + source.randrange(6) * 1_000_000 for _ in range(source.randrange(1, 5))]
-    facts = ClusterCatalog({}, {("c", f"id{n}"): Seen("t", us, us) for n, us in enumerate(firsts)})
+    catalog = ClusterCatalog({}, {("c", f"id{n}"): Seen("t", us, us) for n, us in enumerate(firsts)})
     rows = []
     for number in range(12):
         topic_id = source.choice([None, None, *(f"id{n}" for n in range(len(firsts) + 1))])
@@ -66,8 +66,8 @@ def test_events_without_an_id_are_of_the_topic_of_their_time(seed: int) -> None:
                 group_id="g", ts=at, exchange_id=f"x-{number}", error_code=0,
             )
         )  # fmt: skip
-    found = timeline(arrow(OFFSET_EVENTS, rows), arrow(STATE_EVENTS), arrow(RECORD_BATCHES), facts, HOUR)
-    spans = facts.renewed_topics
+    found = timeline(arrow(OFFSET_EVENTS, rows), arrow(STATE_EVENTS), arrow(RECORD_BATCHES), catalog, HOUR)
+    spans = catalog.renewed_topics
 
     def incarnation(given: dict) -> int:
         us = int(given["ts"].timestamp() * 1e6)

@@ -68,13 +68,13 @@ def test_what_parts_state_is_what_the_whole_states_once_names_are_known(recordin
     complete = completed(whole)
     middle = complete.num_rows // 2
     bundles = [bundle_of(some, ClusterCatalog()) for some in (complete.slice(0, middle), complete.slice(middle))]
-    facts = ClusterCatalog().merged(fact for one in bundles for fact in one.facts)
+    catalog = ClusterCatalog().merged(fact for one in bundles for fact in one.facts)
     assert set(bundles[0].rows) == {one.full_name for one in DERIVED}
     found = {name: pa.concat_tables([one.rows[name] for one in bundles]) for name in bundles[0].rows}
     assert _sorted(found[EXCHANGES.full_name]) == _sorted(fit(wanted.exchanges, EXCHANGES))
     of_kafka = [(OFFSET_EVENTS, wanted.events), (RECORD_BATCHES, wanted.batches), (STATE_EVENTS, wanted.states)]
     for one, rows in of_kafka:
-        assert _sorted(placed(found[one.full_name], facts)) == _sorted(placed(rows, facts)), one.full_name
+        assert _sorted(placed(found[one.full_name], catalog)) == _sorted(placed(rows, catalog)), one.full_name
 
 
 def test_only_a_mark_of_the_agent_makes_a_lonely_half_certain() -> None:

@@ -19,20 +19,20 @@ def test_a_server_is_its_own_cluster_until_it_names_one() -> None:
 
 
 def test_an_address_may_pass_to_another_cluster_and_back() -> None:
-    facts = ClusterCatalog().merged([fact(A, "C", 10), fact(A, "D", 30), fact(A, "D", 40), fact(A, "C", 60)])
-    assert [facts.cluster_at(A, ts) for ts in (0, 20, 30, 40, 41, 60, 99)] == ["C", "C", "D", "D", "C", "C", "C"]
+    catalog = ClusterCatalog().merged([fact(A, "C", 10), fact(A, "D", 30), fact(A, "D", 40), fact(A, "C", 60)])
+    assert [catalog.cluster_at(A, ts) for ts in (0, 20, 30, 40, 41, 60, 99)] == ["C", "C", "D", "D", "C", "C", "C"]
 
 
 def test_an_address_that_passes_for_good() -> None:
-    facts = ClusterCatalog().merged([fact(A, "C", 10), fact(A, "C", 20), fact(A, "D", 30)])
-    assert [facts.cluster_at(A, ts) for ts in (0, 20, 29, 30, 99)] == ["C", "C", "C", "D", "D"]
+    catalog = ClusterCatalog().merged([fact(A, "C", 10), fact(A, "C", 20), fact(A, "D", 30)])
+    assert [catalog.cluster_at(A, ts) for ts in (0, 20, 29, 30, 99)] == ["C", "C", "C", "D", "D"]
 
 
 def test_merging_gives_the_same_in_any_order_and_any_cut() -> None:
-    facts = [fact(A, "C", 10), fact(A, None, 5, "id", "t"), fact(B, "C", 7, "id", "t"), fact(A, "D", 20)]
-    whole = ClusterCatalog().merged(facts)
+    catalog = [fact(A, "C", 10), fact(A, None, 5, "id", "t"), fact(B, "C", 7, "id", "t"), fact(A, "D", 20)]
+    whole = ClusterCatalog().merged(catalog)
     assert whole.topics.keys() == {("C", "id")}
-    for order in permutations(facts):
+    for order in permutations(catalog):
         one_by_one = ClusterCatalog()
         for item in order:
             one_by_one = one_by_one.merged([item])
@@ -49,8 +49,8 @@ def test_what_was_learned() -> None:
 
 
 def test_of_too_many_those_that_were_seen_last_stay() -> None:
-    facts = ClusterCatalog().merged(Fact(f"10.0.0.{n}:9092", f"c{n}", f"id{n}", f"t{n}", n, n + 1) for n in range(5))
-    few = facts.newest(2)
+    catalog = ClusterCatalog().merged(Fact(f"10.0.0.{n}:9092", f"c{n}", f"id{n}", f"t{n}", n, n + 1) for n in range(5))
+    few = catalog.newest(2)
     assert set(few.brokers) == {("10.0.0.3:9092", "c3"), ("10.0.0.4:9092", "c4")}
     assert set(few.topics) == {("c3", "id3"), ("c4", "id4")}
-    assert facts.newest(5) is facts
+    assert catalog.newest(5) is catalog

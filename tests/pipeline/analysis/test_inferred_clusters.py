@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.catalog_tables import brokers, known_facts, topics
+from pipeline.analysis.catalog_tables import brokers, known_catalog, topics
 from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact, Seen
 from pipeline.analysis.derive import derive
 from pipeline.analysis.inferred_clusters import inferred_clusters
@@ -42,11 +42,11 @@ def committed(at: int, server: str = COORDINATOR, **values: Any) -> Row:
     return said("committed", server, at, offset=at, **{"client": "10.0.0.9:4001", **values})
 
 
-def clusters(*rows: Row, beats: pa.Table | None = None, facts: ClusterCatalog | None = None) -> dict[str, str]:
-    facts = facts or ClusterCatalog()
-    events = placed(arrow(OFFSET_EVENTS, rows), facts)
+def clusters(*rows: Row, beats: pa.Table | None = None, catalog: ClusterCatalog | None = None) -> dict[str, str]:
+    catalog = catalog or ClusterCatalog()
+    events = placed(arrow(OFFSET_EVENTS, rows), catalog)
     members = KafkaStatements.of(exchanges_of() if beats is None else beats).subscriptions()
-    found = inferred_clusters(events, members, facts)
+    found = inferred_clusters(events, members, catalog)
     assert all(seen.is_inferred for seen in found.values())
     return {server: seen.value for (server, _), seen in found.items()}
 
@@ -56,7 +56,7 @@ STATED = ClusterCatalog({(LEADER, "C"): Seen("C", 0, 9)})
 
 def test_a_client_commits_at_its_coordinator_what_it_reads_at_the_leader() -> None:
     assert clusters(fetched(5), committed(9)) == {COORDINATOR: LEADER}
-    assert clusters(fetched(5), committed(9), facts=STATED) == {COORDINATOR: "C"}
+    assert clusters(fetched(5), committed(9), catalog=STATED) == {COORDINATOR: "C"}
     assert clusters(fetched(5), said("fetched_commit", COORDINATOR, 1)) == {COORDINATOR: LEADER}
     assert clusters(fetched(5), committed(9, LEADER)) == {}
     for other in ({"topic": "bills"}, {"partition": 1}, {"client_id": "b"}, {"client": "10.0.0.8:4001"}):
@@ -73,7 +73,7 @@ def test_who_reads_the_same_at_two_clusters_is_in_doubt() -> None:
     assert clusters(*rows) == {}
     known = ClusterCatalog({(LEADER, "C"): Seen("C", 0, 9), (OTHER, "D"): Seen("D", 0, 9)})
     mirrored = [fetched(5), fetched(5, OTHER, partition=1), committed(9), committed(9, partition=1)]
-    assert clusters(*mirrored, facts=known) == {}, "its other brokers are of two clusters"
+    assert clusters(*mirrored, catalog=known) == {}, "its other brokers are of two clusters"
 
 
 def test_equal_offsets_tell_which_of_several_servers_it_is() -> None:
@@ -105,7 +105,7 @@ def test_what_is_stated_replaces_what_was_inferred() -> None:
         LEADER: "C", OTHER: "C", COORDINATOR: "C",
     }  # fmt: skip
     assert [seen.is_inferred for _, seen in sorted(later.brokers.items())] == [False, True, False]
-    assert known_facts(brokers(later), topics(later)) == later
+    assert known_catalog(brokers(later), topics(later)) == later
 
 
 @pytest.mark.parametrize("stage", [reads_on(), owned()])
@@ -131,9 +131,9 @@ def test_a_report_says_what_is_inferred(tmp_path: Path) -> None:
 )
 def test_no_servers_are_joined_wrongly(name: str) -> None:
     whole = read_inputs([str(CAPTURES / name)])
-    truth = derive(decoded(whole.frames), whole.gaps, StreamSettings(), "report").facts
+    truth = derive(decoded(whole.frames), whole.gaps, StreamSettings(), "report").catalog
     landed, _ = without_names(name)
-    found = derive(decoded(landed.frames), landed.gaps, StreamSettings(), "report").facts
+    found = derive(decoded(landed.frames), landed.gaps, StreamSettings(), "report").catalog
     for (server, cluster), seen in found.brokers.items():
         if seen.is_inferred:
             assert truth.cluster_at(server, seen.last_us) == truth.cluster_at(cluster, seen.last_us)

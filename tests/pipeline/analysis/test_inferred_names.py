@@ -41,13 +41,13 @@ def produced(topic: str, end: int, at: float = 0) -> dict[str, Any]:
     return row(OFFSET_EVENTS, topic=topic, ts=T0 + timedelta(seconds=at), **known)
 
 
-def names(*rows: dict[str, Any], facts: ClusterCatalog | None = None) -> dict[str, str]:
-    return _inferred(arrow(OFFSET_EVENTS, rows), exchanges_of(), facts)
+def names(*rows: dict[str, Any], catalog: ClusterCatalog | None = None) -> dict[str, str]:
+    return _inferred(arrow(OFFSET_EVENTS, rows), exchanges_of(), catalog)
 
 
-def _inferred(events: pa.Table, beats: pa.Table, facts: ClusterCatalog | None) -> dict[str, str]:
+def _inferred(events: pa.Table, beats: pa.Table, catalog: ClusterCatalog | None) -> dict[str, str]:
     subscriptions = KafkaStatements.of(beats).subscriptions()
-    found = inferred_names(events, subscriptions, facts or ClusterCatalog())
+    found = inferred_names(events, subscriptions, catalog or ClusterCatalog())
     assert all(seen.is_inferred for seen in found.values())
     return {topic_id: seen.value for (_, topic_id), seen in found.items()}
 
@@ -80,8 +80,8 @@ def test_two_that_have_the_same_offsets_are_in_doubt() -> None:
 def test_a_name_that_another_id_has_is_not_given_again() -> None:
     rows = [one for offset in (7, 9) for one in (fetched("id", offset), committed("orders", offset))]
     stated = ClusterCatalog(topics={("C", "old"): Seen("orders", 0, 0)})
-    assert names(*rows, facts=stated) == {}
-    assert names(*rows, facts=ClusterCatalog(topics={("D", "old"): Seen("orders", 0, 0)})) == {"id": "orders"}
+    assert names(*rows, catalog=stated) == {}
+    assert names(*rows, catalog=ClusterCatalog(topics={("D", "old"): Seen("orders", 0, 0)})) == {"id": "orders"}
 
 
 def test_what_is_stated_replaces_what_was_inferred() -> None:
@@ -111,8 +111,8 @@ def exchanges_of(*beats: dict[str, Any]) -> pa.Table:
     return arrow(EXCHANGES_WITH_BODIES, beats)
 
 
-def by_beats(*beats: dict[str, Any], facts: ClusterCatalog | None = None) -> dict[str, str]:
-    return _inferred(arrow(OFFSET_EVENTS, []), exchanges_of(*beats), facts)
+def by_beats(*beats: dict[str, Any], catalog: ClusterCatalog | None = None) -> dict[str, str]:
+    return _inferred(arrow(OFFSET_EVENTS, []), exchanges_of(*beats), catalog)
 
 
 STATED = ClusterCatalog(topics={("k:9092", "b-id"): Seen("b", 0, 0)})
@@ -131,8 +131,8 @@ def test_the_one_name_of_a_member_is_that_of_the_one_id_it_is_given() -> None:
 def test_several_names_are_left_open_but_for_the_last_without_an_id() -> None:
     assert by_beats(beat(1, ["a", "b"], ["id"])) == {}
     assert by_beats(beat(1, ["a", "b"], ["id", "b-id"])) == {}
-    assert by_beats(beat(1, ["a", "b"], ["id", "b-id"]), facts=STATED) == {"id": "a"}
-    assert by_beats(beat(1, ["a", "b"], ["id"]), facts=STATED) == {}, "b may have been recreated"
+    assert by_beats(beat(1, ["a", "b"], ["id", "b-id"]), catalog=STATED) == {"id": "a"}
+    assert by_beats(beat(1, ["a", "b"], ["id"]), catalog=STATED) == {}, "b may have been recreated"
     beats = beat(1, ["a"], ["id"], member="one"), beat(2, ["a", "c"], ["id", "other"], member="two")
     assert by_beats(*beats) == {"id": "a", "other": "c"}
 
@@ -140,7 +140,7 @@ def test_several_names_are_left_open_but_for_the_last_without_an_id() -> None:
 def test_members_that_contradict_each_other_name_nothing() -> None:
     assert by_beats(beat(1, ["a"], ["id"]), beat(2, ["c"], ["id"], member="other")) == {}
     assert by_beats(beat(1, ["a"], ["id"]), beat(2, ["a"], ["new"], member="other")) == {}
-    assert by_beats(beat(1, ["b"], ["id"]), facts=STATED) == {}
+    assert by_beats(beat(1, ["b"], ["id"]), catalog=STATED) == {}
 
 
 def without_names(name: str) -> tuple[Landed, dict[str, str]]:
@@ -149,7 +149,7 @@ def without_names(name: str) -> tuple[Landed, dict[str, str]]:
     whole = derive(decoded(landed.frames), landed.gaps, StreamSettings())
     states = pc.is_in(landed.frames.column("api_key"), pa.array(sorted(PARTS["fact"].apis), pa.int16()))
     kept = landed.frames.filter(pc.invert(pc.fill_null(states, fill_value=False)))
-    truth = {topic_id: seen.value for (_, topic_id), seen in whole.facts.topics.items()}
+    truth = {topic_id: seen.value for (_, topic_id), seen in whole.catalog.topics.items()}
     return Landed(kept, landed.gaps, None), truth
 
 
@@ -158,7 +158,7 @@ def without_names(name: str) -> tuple[Landed, dict[str, str]]:
 def test_a_recording_without_names_is_judged_as_with_them(name: str) -> None:
     landed, truth = without_names(name)
     found = diagnose(landed, StreamSettings())
-    inferred = {topic_id: seen.value for (_, topic_id), seen in found.derived.facts.topics.items()}
+    inferred = {topic_id: seen.value for (_, topic_id), seen in found.derived.catalog.topics.items()}
     assert inferred
     assert inferred.items() <= truth.items()
     assert f"No message states the topic id of {', '.join(sorted(inferred.values()))}" in what_was_looked_at(found)
@@ -177,6 +177,6 @@ def test_a_recording_without_names_is_judged_as_with_them(name: str) -> None:
 def test_no_name_is_inferred_wrongly(name: str) -> None:
     landed, truth = without_names(name)
     found = derive(decoded(landed.frames), landed.gaps, StreamSettings())
-    inferred = {topic_id: seen.value for (_, topic_id), seen in found.facts.topics.items()}
+    inferred = {topic_id: seen.value for (_, topic_id), seen in found.catalog.topics.items()}
     assert inferred.items() <= truth.items()
     findings_of(found, StreamSettings().findings)

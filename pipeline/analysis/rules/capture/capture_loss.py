@@ -206,7 +206,7 @@ def _of_no_connection(row: Row, sources: Sources) -> Finding:
 def _finding(row: Row, sources: Sources, settings: RuleThresholds) -> Finding:
     if row.server is None:
         return _of_unknown_server(row, sources, settings)
-    cluster = sources.facts.cluster_at(row.server, row.last_us)
+    cluster = sources.catalog.cluster_at(row.server, row.last_us)
     is_one_way = bool(row.captured)
     summary = (
         _one_way(row)

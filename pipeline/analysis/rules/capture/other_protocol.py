@@ -187,7 +187,7 @@ class _Server:
 
 def _finding(one: _Server, sources: Sources, settings: OtherProtocol.Thresholds) -> Finding:
     row = one.row
-    cluster = sources.facts.cluster_at(row.server, row.last_us)
+    cluster = sources.catalog.cluster_at(row.server, row.last_us)
     is_certain = bool(one.speaks or one.is_tls) and row.connections >= settings.unanswered_times
     is_known = one.speaks or one.is_tls
     advice = ADVICE.format(remedy=one.remedy, server=row.server) if is_known else CLOSED_ADVICE.format(

@@ -25,21 +25,21 @@ class KafkaGroundwork(Groundwork):
     @classmethod
     def prepare(cls, ground: Ground) -> None:
         """See the class."""
-        tables, facts, share = ground.tables, ground.facts, ground.share
-        traffic = share("traffic", partial(collect_traffic, tables, facts), list[Traffic])
+        tables, catalog, share = ground.tables, ground.catalog, ground.share
+        traffic = share("traffic", partial(collect_traffic, tables, catalog), list[Traffic])
         for one in traffic:
             ground.ends[one.cluster] = max(one.last_us, ground.ends.get(one.cluster, 0))
             ground.server_ends[one.server] = max(one.last_us, ground.server_ends.get(one.server, 0))
         ground.known["traffic"] = traffic
-        ground.known["newest"] = share("offered versions", partial(newest_versions, tables, facts), dict)
-        ground.known["steps"] = share("joins and departures", lambda: list(steps(tables, facts)), list[Step])
+        ground.known["newest"] = share("offered versions", partial(newest_versions, tables, catalog), dict)
+        ground.known["steps"] = share("joins and departures", lambda: list(steps(tables, catalog)), list[Step])
 
     @classmethod
     def symptoms(cls, ground: Ground) -> Iterable[Shown]:
         """Symptoms of exchanges, but for what is health to be refused once."""
-        tables, facts, settings = ground.tables, ground.facts, ground.settings
-        shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), facts)), tables)
-        return with_repairs(shown, tables, facts, ground.ends, settings)
+        tables, catalog, settings = ground.tables, ground.catalog, ground.settings
+        shown = on_settled_connections(beside_throttling(named(exchange_symptoms(tables, settings), catalog)), tables)
+        return with_repairs(shown, tables, catalog, ground.ends, settings)
 
     @classmethod
     def described(cls, findings: Sequence[Finding], tables: Tables) -> Sequence[Finding]:

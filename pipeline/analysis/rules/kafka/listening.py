@@ -47,7 +47,7 @@ def _breaks(sources: Sources) -> dict[str, list[tuple[int, int]]]:
     """)
     known_us: dict[str, int] = {}
     found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for cluster, row in zip(sources.facts.clusters_at((row.server, row.first_us) for row in rows), rows, strict=True):
+    for cluster, row in zip(sources.catalog.clusters_at((row.server, row.first_us) for row in rows), rows, strict=True):
         before_us = known_us.get(cluster)
         if before_us is not None and row.first_us - before_us > DEAF_US:
             found[cluster].append((before_us, row.first_us))

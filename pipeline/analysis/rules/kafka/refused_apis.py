@@ -30,5 +30,5 @@ def refused_requests(sources: Sources, api: int, codes: Iterable[int]) -> list[t
             api_version, request_body, response_body
         FROM exchanges WHERE protocol = 'kafka' AND api_key = {int(api)} AND ({states_one})
     """)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    clusters = sources.catalog.clusters_at((row.server, row.us) for row in rows)
     return list(zip(clusters, rows, strict=True))

@@ -177,9 +177,9 @@ _NEXT_BESIDE = """
 """What counts for such a one: its own success, or that of a connection which succeeds first after its last refusal."""
 
 
-def named(found: Iterable[Shown], facts: ClusterCatalog) -> list[Shown]:
+def named(found: Iterable[Shown], catalog: ClusterCatalog) -> list[Shown]:
     """The same symptoms with names of topics where only their id was on the wire."""
-    names = facts.names
+    names = catalog.names
     return [
         one._replace(topic=names[one.topic], subject=one.subject.replace(one.topic, names[one.topic]))
         if one.topic in names
@@ -218,7 +218,7 @@ def _connection(one: Shown) -> str | None:
 def with_repairs(
     found: Sequence[Shown],
     tables: Tables,
-    facts: ClusterCatalog,
+    catalog: ClusterCatalog,
     ends: Mapping[str, int],
     settings: CommitRejected.Thresholds,
 ) -> list[Shown]:
@@ -227,11 +227,11 @@ def with_repairs(
     Args:
         found: symptoms.
         tables: ``exchanges``, ``events`` and ``states``.
-        facts: clusters as known now.
+        catalog: clusters as known now.
         ends: by cluster the time of the last exchange, µs since the epoch.
         settings: when a commit is repaired.
     """
-    clusters = facts.clusters_at((one.server, one.us) for one in found)
+    clusters = catalog.clusters_at((one.server, one.us) for one in found)
     by_rule: defaultdict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(found):
         if one.rule in _SUCCESSES or one.rule == _COMMITS:

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from decoder.kafka.apis import ApiKey
-from pipeline.analysis.catalog_tables import known_facts
+from pipeline.analysis.catalog_tables import known_catalog
 from pipeline.analysis.rules.kafka.api_groups import SHARE_APIS
 from pipeline.analysis.rules.kafka.share_groups.share_states import (
     ACCEPT,
@@ -116,12 +116,12 @@ def shares(connection: duckdb.DuckDBPyConnection, scope: Scope) -> Shares:
         return Shares({}, {}, [])
     rows = ask(connection, _EXCHANGES, scope, most=MOST_EXCHANGES)
     try:
-        facts = known_facts(*(ask(connection, f"FROM silver.{name}") for name in ("brokers", "topics")))
+        catalog = known_catalog(*(ask(connection, f"FROM silver.{name}") for name in ("brokers", "topics")))
     except NotThereYetError:
-        facts = known_facts(*(pa.table({}) for _ in range(2)))
+        catalog = known_catalog(*(pa.table({}) for _ in range(2)))
     tables = Tables({"exchanges": rows})
     try:
-        sources = Sources(tables, facts)
+        sources = Sources(tables, catalog)
         delivered: dict[SharePlace, list[Delivery]] = {}
         for one in deliveries(sources):
             delivered.setdefault(one.place, []).append(one)

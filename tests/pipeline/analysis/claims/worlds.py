@@ -167,7 +167,7 @@ class World:
         for kind, name, *_ in finding.entities:
             if name != "?" and not name.startswith(_NAMELESS):
                 found[kind].add(name)
-        for (_, topic_id), seen in self.derived.facts.topics.items():
+        for (_, topic_id), seen in self.derived.catalog.topics.items():
             if seen.value in found["topic"]:
                 found["topic"].add(topic_id)
         return found

@@ -203,9 +203,9 @@ def test_a_member_that_asks_each_five_minutes_is_counted_by_its_connection() -> 
 
 
 def test_a_coordinator_that_moves_goes_on_with_the_episode() -> None:
-    facts = ClusterCatalog(brokers={(server, "C"): Seen("C", 0, 1) for server in ("b:1", "b:2")})
+    catalog = ClusterCatalog(brokers={(server, "C"): Seen("C", 0, 1) for server in ("b:1", "b:2")})
     shown = [symptom(n, "commit_rejected", "g/c", "ILLEGAL_GENERATION", server=f"b:{n % 2 + 1}") for n in range(6)]
-    (one,) = collect_episodes(shown, facts, SETTINGS)
+    (one,) = collect_episodes(shown, catalog, SETTINGS)
     assert (one.cluster, one.times, one.server, one.servers) == ("C", 6, "b:2", ("b:1", "b:2"))
 
 
@@ -300,7 +300,7 @@ def test_a_topic_that_was_made_anew_twice_names_groups_that_stand_in_it() -> Non
         for group, us in (("old", 10), ("new", 300))
     ]
     (found,) = TopicRecreated.detect(
-        replace(sources(events=commits), facts=ClusterCatalog(topics=lives), ends=ENDS), SETTINGS
+        replace(sources(events=commits), catalog=ClusterCatalog(topics=lives), ends=ENDS), SETTINGS
     )
     assert (found.rule, found.details["committed_since"]) == ("topic_recreated", ["new"])
     assert (found.details["recurrences"], found.details["first_of_all_us"]) == (1, T0_US + 50)

@@ -285,10 +285,13 @@ def test_advice_about_a_failure_is_that_of_its_code() -> None:
     found = {one.subject.partition("/")[0]: one for one in played(failing)}
     assert set(found) == set(codes)
     for name, code in codes.items():
-        facts = MONGODB.meaning("update", code).filled()
-        assert found[name].advice == facts.advice
+        catalog = MONGODB.meaning("update", code).filled()
+        assert found[name].advice == catalog.advice
         (row,) = grouped([found[name].row()]).incidents
-        assert (row["immediate_action"].lower(), row["remediation"].lower()) == (facts.now.lower(), facts.fix.lower())
+        assert (row["immediate_action"].lower(), row["remediation"].lower()) == (
+            catalog.now.lower(),
+            catalog.fix.lower(),
+        )
 
 
 def test_advice_about_several_codes_names_each_the_most_frequent_first() -> None:

@@ -86,6 +86,6 @@ def test_a_large_body_that_is_no_json_states_nothing() -> None:
 def test_rows_without_a_server_have_no_cluster() -> None:
     times = [T0, T0, T0 + timedelta(days=1)]
     rows = [row(STATE_EVENTS, server=server, ts=ts, topic="t") for server in ("10.0.0.9:9092", None) for ts in times]
-    facts = ClusterCatalog().merged([Fact("10.0.0.9:9092", "c", None, None, 0, 2**60)])
-    assert placed(arrow(STATE_EVENTS, rows), facts).column("cluster").to_pylist() == ["c"] * 3 + [None] * 3
-    assert placed(arrow(STATE_EVENTS), facts).num_rows == 0
+    catalog = ClusterCatalog().merged([Fact("10.0.0.9:9092", "c", None, None, 0, 2**60)])
+    assert placed(arrow(STATE_EVENTS, rows), catalog).column("cluster").to_pylist() == ["c"] * 3 + [None] * 3
+    assert placed(arrow(STATE_EVENTS), catalog).num_rows == 0

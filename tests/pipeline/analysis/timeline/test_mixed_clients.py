@@ -76,7 +76,7 @@ def _derived(held_from: int | None) -> Derived:
         for now in range(0, SECONDS, 3)
     ]  # fmt: skip
     nothing = {name: arrow(table) for name, table in _EMPTY.items()}
-    found = Gathered(events=events, states=arrow(STATE_EVENTS, named), facts=ClusterCatalog(), **nothing)
+    found = Gathered(events=events, states=arrow(STATE_EVENTS, named), catalog=ClusterCatalog(), **nothing)
     return derive_from(found, StreamSettings())
 
 

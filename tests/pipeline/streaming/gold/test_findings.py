@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.analysis.catalog_tables import known_facts
+from pipeline.analysis.catalog_tables import known_catalog
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.gold import findings
 from pipeline.streaming.storage.lake import Lake
@@ -24,16 +24,16 @@ from tests.pipeline.rows import arrow, row
 def test_few_rows_and_many_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool) -> None:
     nothing: Any = None  # of Spark is needed where the lake is on this machine
     rows = LakeIO(nothing, Lake.at(diagnosed_lake(tmp_path, "stuck_commit")))
-    facts = known_facts(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS)))
+    catalog = known_catalog(rows.read(TableScan(BROKERS)), rows.read(TableScan(TOPICS)))
     if copied:
         scan = TableScan(EXCHANGES, columns=("connection_id", "ts", "client_id", "api_name"))
         commits = (each for each in rows.read(scan).to_pylist() if each["api_name"] == "OffsetCommit")
         one = next(each for each in commits if each["client_id"] == "billing-1")
         rows.append(_copies(one["connection_id"], one["ts"]), DUPLICATE_FLOWS)
         rows.forget_copies()
-    at_once = findings._find_all(rows, facts, StreamSettings().findings, 0)
+    at_once = findings._find_all(rows, catalog, StreamSettings().findings, 0)
     monkeypatch.setattr(findings, "_FEW", 0)
-    by_file = findings._find_all(rows, facts, StreamSettings().findings, 0)
+    by_file = findings._find_all(rows, catalog, StreamSettings().findings, 0)
     assert [asdict(one) for one in at_once.findings] == [asdict(one) for one in by_file.findings]
     assert ("stuck_commit" in {one.rule for one in at_once.findings}) is not copied
 

@@ -43,13 +43,13 @@ def landed() -> Landed:
 @cache
 def batches() -> tuple[Gathered, ...]:
     """What the batches of a job write to silver."""
-    frames, facts = decoded(landed().frames).select(HALF_COLUMNS), ClusterCatalog()
+    frames, catalog = decoded(landed().frames).select(HALF_COLUMNS), ClusterCatalog()
     waiting, found = frames.slice(0, 0), []
     size = -(-frames.num_rows // PIECES)
     for number in range(PIECES):
         complete, waiting = pair_here(pa.concat_tables([frames.slice(number * size, size), waiting]), STREAM)
-        found.append(gathered_here(complete, facts))
-        facts = found[-1].facts
+        found.append(gathered_here(complete, catalog))
+        catalog = found[-1].catalog
     return tuple(found)
 
 

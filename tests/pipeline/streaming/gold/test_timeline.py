@@ -164,16 +164,16 @@ def lines(
 ) -> dict[str, list[Any]]:
     """The timeline of each scenario, all refreshed at once."""
     lake = new_lake(spark, tmp_path_factory.mktemp("lake"))
-    facts = ClusterCatalog()
+    catalog = ClusterCatalog()
     for name, (events, states, batches) in SCENARIOS.items():
         put(lake, OFFSET_EVENTS, moved(events, name))
         put(lake, STATE_EVENTS, moved(states, name))
         put(lake, RECORD_BATCHES, moved(batches, name))
         server = moved([{"server": SERVER}], name)[0]["server"]
-        facts = facts.merged([Fact(server, name, None, None, 1, 1)])
+        catalog = catalog.merged([Fact(server, name, None, None, 1, 1)])
     made = [Fact(SERVER, "renewed", OLD, "t", us(1), us(1)), Fact(SERVER, "renewed", NEW, "t", us(3), us(3))]
-    facts = facts.merged(made)
-    refresh_timeline(LakeIO(spark, lake, request.param), facts, us(0), WEEK)
+    catalog = catalog.merged(made)
+    refresh_timeline(LakeIO(spark, lake, request.param), catalog, us(0), WEEK)
     rows = content(spark, lake)
     return {name: [r for r in rows if r.cluster == name] for name in SCENARIOS}
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pipeline.analysis.cluster_catalog import ClusterCatalog, Seen
 from pipeline.config.settings import StreamSettings
 from pipeline.dashboard.sql import query
-from pipeline.streaming.silver.cluster_catalog import load_facts, rename_earlier, save_facts
+from pipeline.streaming.silver.cluster_catalog import load_catalog, rename_earlier, save_catalog
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.lake_io import LakeIO
 from tests.pipeline.analysis.test_inferred_names import without_names
@@ -30,11 +30,11 @@ def test_the_stream_infers_names(spark: SparkSession, tmp_path: Path, local_row_
     assert query(lake, named).to_pylist() == [{"topic": "jobs"}]
 
     rows = LakeIO(spark, Lake.at(lake))
-    before = load_facts(rows)
+    before = load_catalog(rows)
     after = ClusterCatalog(
         before.brokers, {key: Seen("works", seen.first_us, seen.last_us) for key, seen in before.topics.items()}
     )
     rename_earlier(rows, after, before)
-    save_facts(rows, after, before)
+    save_catalog(rows, after, before)
     assert query(lake, named).to_pylist() == [{"topic": "works"}]
-    assert load_facts(rows) == after
+    assert load_catalog(rows) == after

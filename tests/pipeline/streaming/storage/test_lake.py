@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pipeline.analysis.cluster_catalog import ClusterCatalog, Fact
 from pipeline.streaming.bronze.frames import Counted
 from pipeline.streaming.silver.batches import record_progress
-from pipeline.streaming.silver.cluster_catalog import load_facts, save_facts
+from pipeline.streaming.silver.cluster_catalog import load_catalog, save_catalog
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.sinks import Batch
@@ -55,12 +55,12 @@ def test_facts_are_always_those_of_the_tables(spark: SparkSession, tmp_path: Pat
         Fact("10.0.0.1:9092", "C", "first", "orders", 10, 20),
         Fact("10.0.0.1:9092", "C", "second", "orders", 25, 30),
     ]
-    facts = ClusterCatalog().merged(statements)
-    save_facts(LakeIO(spark, lake), facts, load_facts(LakeIO(spark, lake)))
-    assert load_facts(LakeIO(spark, lake)) == facts
-    assert load_facts(LakeIO(spark, other)) == ClusterCatalog()
+    catalog = ClusterCatalog().merged(statements)
+    save_catalog(LakeIO(spark, lake), catalog, load_catalog(LakeIO(spark, lake)))
+    assert load_catalog(LakeIO(spark, lake)) == catalog
+    assert load_catalog(LakeIO(spark, other)) == ClusterCatalog()
 
     DeltaTable.forPath(spark, lake.path(BROKERS)).delete()  # as somebody else would: the tables are read again
-    assert load_facts(LakeIO(spark, lake)) == ClusterCatalog({}, facts.topics)
+    assert load_catalog(LakeIO(spark, lake)) == ClusterCatalog({}, catalog.topics)
     DeltaTable.forPath(spark, lake.path(TOPICS)).delete("topic_id = 'first'")
-    assert load_facts(LakeIO(spark, lake)) == ClusterCatalog({}, {("C", "second"): facts.topics["C", "second"]})
+    assert load_catalog(LakeIO(spark, lake)) == ClusterCatalog({}, {("C", "second"): catalog.topics["C", "second"]})

@@ -44,7 +44,7 @@ def at_other_address(server: str, failed: Sequence[Life], sources: Sources, know
 
 def _is_broker(server: str, sources: Sources) -> bool:
     """Whether Metadata names it."""
-    return any(one == server for one, _ in sources.facts.brokers)
+    return any(one == server for one, _ in sources.catalog.brokers)
 
 
 def _trouble(server: str, failed: Sequence[Life], hosts: Sequence[str], other: Instead) -> Trouble:

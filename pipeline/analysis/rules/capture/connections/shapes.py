@@ -55,7 +55,7 @@ class Trouble:
     def finding(self, sources: Sources, settings: ConnectionThresholds) -> Finding:
         """It as a finding."""
         first_us, last_us = self.times[0], self.times[-1]
-        cluster = sources.facts.cluster_at(self.server, last_us)
+        cluster = sources.catalog.cluster_at(self.server, last_us)
         return Finding(
             rule=NAME, severity="info" if self.is_info else "critical" if self.is_critical else "warning",
             subject="/".join(filter(None, (self.server, self.shape, self.whose))),

@@ -332,7 +332,7 @@ def _answers_by_cluster(sources: Sources) -> Mapping[str, list[Row]]:
     def found() -> Mapping[str, list[Row]]:
         rows = sources.tables.rows(_OF_CLUSTER)
         by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
-        for cluster, row in zip(sources.facts.clusters_at((row.server, row.us) for row in rows), rows, strict=True):
+        for cluster, row in zip(sources.catalog.clusters_at((row.server, row.us) for row in rows), rows, strict=True):
             by_cluster[cluster].append(row)
         return by_cluster
 

@@ -225,7 +225,9 @@ def finding(
     """
     refused, healed_us = wave.refused, wave.healed_us
     first_us, last_us = refused[0].us, refused[-1].us
-    of_cluster = {server for server in sources.server_ends if sources.facts.cluster_at(server, last_us) == wave.cluster}
+    of_cluster = {
+        server for server in sources.server_ends if sources.catalog.cluster_at(server, last_us) == wave.cluster
+    }
     silent = silent_brokers(sources, wave, of_cluster)
     hurt = [name for name, _ in Counter(one.by for one in refused).most_common()]
     errors = sorted({one.error for one in refused})

@@ -119,7 +119,7 @@ def _given_up(sources: Sources) -> Iterator[tuple[str, str, str, GivenUp]]:
         wait_us = (natural(parsed(row.request_body), "maxWaitMs") or 0) * 1000
         one = GivenUp(row.us, row.closed_us, wait_us, row.server, row.api, row.exchange_id)
         if _LEAST_US <= one.waited_us < wait_us:
-            yield sources.facts.cluster_at(row.server, row.us), row.client, row.host, one
+            yield sources.catalog.cluster_at(row.server, row.us), row.client, row.host, one
 
 
 def _one_after_the_other(some: Iterable[GivenUp]) -> list[GivenUp]:

@@ -86,7 +86,7 @@ class TopicRecreated(OffsetRule):
     @classmethod
     def detect(cls, sources: Sources, settings: RuleThresholds) -> Iterator[Finding]:
         """One name, two topic ids, one after the other."""
-        lives = sources.facts.recreated
+        lives = sources.catalog.recreated
         topics = budget_of(sources).worst(cls.name, sorted(lives), lambda topic: (lives[topic][-1][0], topic))
         changed = sources.by_subject(TOPIC_CHANGED)
         committed = _last_commits(sources.tables, topics) if topics else {}

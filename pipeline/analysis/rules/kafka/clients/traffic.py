@@ -42,7 +42,7 @@ class Traffic:
     evidence: str
 
 
-def collect_traffic(tables: Tables, facts: ClusterCatalog) -> list[Traffic]:
+def collect_traffic(tables: Tables, catalog: ClusterCatalog) -> list[Traffic]:
     """The Kafka traffic, in a fixed order."""
     rows = tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, client_id, client_ip, api_key, api_name, api_version,
@@ -58,7 +58,7 @@ def collect_traffic(tables: Tables, facts: ClusterCatalog) -> list[Traffic]:
     """)
     return [
         Traffic(
-            facts.cluster_at(row.server, row.last_us), row.server, row.client_id, row.client_ip, row.api_key,
+            catalog.cluster_at(row.server, row.last_us), row.server, row.client_id, row.client_ip, row.api_key,
             row.api_name, row.api_version, row.times, row.first_us, row.last_us, row.answered_us,
             nearest_rank(row.latencies, 0.95), row.evidence,
         )
@@ -91,7 +91,7 @@ def fetches_during(tables: Tables, episodes: Sequence[Episode]) -> dict[Episode,
     return {episode: between(episode) for episode in episodes}
 
 
-def newest_versions(tables: Tables, facts: ClusterCatalog) -> dict[str, dict[int, int]]:
+def newest_versions(tables: Tables, catalog: ClusterCatalog) -> dict[str, dict[int, int]]:
     """By cluster and api key the newest version that a broker of it offers, as answers to ApiVersions state."""
     answers = tables.rows(f"""
         SELECT {ADDRESS["server"]} AS server, response_body, max(epoch_us(ts)) AS last_us
@@ -101,7 +101,7 @@ def newest_versions(tables: Tables, facts: ClusterCatalog) -> dict[str, dict[int
     """)
     newest: dict[str, dict[int, int]] = defaultdict(dict)
     for row in answers:
-        offered = newest[facts.cluster_at(row.server, row.last_us)]
+        offered = newest[catalog.cluster_at(row.server, row.last_us)]
         for api in items(parsed(row.response_body), "apiKeys"):
             api_key, version = integer(api, "apiKey"), integer(api, "maxVersion")
             if api_key is not None and version is not None:

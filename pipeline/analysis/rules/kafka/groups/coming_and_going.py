@@ -61,13 +61,13 @@ class Step:
     reason: str | None = None
 
 
-def steps(tables: Tables, facts: ClusterCatalog) -> Iterator[Step]:
+def steps(tables: Tables, catalog: ClusterCatalog) -> Iterator[Step]:
     """All that were accepted, in the order of time."""
     for row in tables.each(_QUERY):
         request, response = parsed(row.request_body), parsed(row.response_body)
         for what, member, more in _of(row.api_key, request, response):
             yield Step(
-                what, facts.cluster_at(row.server, row.answered_us), text(request, "groupId") or "", member,
+                what, catalog.cluster_at(row.server, row.answered_us), text(request, "groupId") or "", member,
                 row.client_id, row.client_ip, row.client, row.connection_id, row.exchange_id, row.us, row.answered_us,
                 **more,
             )  # fmt: skip

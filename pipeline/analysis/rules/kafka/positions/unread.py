@@ -267,7 +267,7 @@ def _offsets_refused(sources: Sources, settings: UnreadThresholds) -> Iterator[F
         is_few = row.refusals < settings.refused_again_times
         if not is_few or since.others or (since.alive_us or 0) - row.us < _patience_us(settings):
             continue
-        cluster = sources.facts.cluster_at(row.server, row.us)
+        cluster = sources.catalog.cluster_at(row.server, row.us)
         for group, topic, partition in _asked(row):
             details = {
                 "shape": words.OFFSETS_REFUSED, "refusals": row.refusals, "error": error_name(row.error_codes[0]),

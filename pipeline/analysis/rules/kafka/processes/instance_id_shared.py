@@ -150,7 +150,7 @@ class InstanceIdShared(Rule):
         if not refused_apis(sources) or not sources.tables.any(_ANY):
             return
         pause_us = settings.silence_periods * settings.episode_pause_seconds * 1_000_000
-        for place, some_uses in uses(sources.tables, sources.facts).items():
+        for place, some_uses in uses(sources.tables, sources.catalog).items():
             enough = [run for run in _runs(fences(some_uses), pause_us) if _is_enough(run, settings)]
             if enough:
                 yield _finding(place, enough, some_uses, sources, settings)
@@ -204,7 +204,7 @@ Instance = tuple[str, str, str]
 """Cluster, group, instance id."""
 
 
-def uses(tables: Tables, facts: ClusterCatalog) -> dict[Instance, list[Use]]:
+def uses(tables: Tables, catalog: ClusterCatalog) -> dict[Instance, list[Use]]:
     """All requests in the name of each instance id, in the order of time."""
     found: defaultdict[Instance, list[Use]] = defaultdict(list)
     of_member: dict[tuple[str, str], str] = {}
@@ -217,7 +217,7 @@ def uses(tables: Tables, facts: ClusterCatalog) -> dict[Instance, list[Use]]:
                 continue
             if use.what == _LIVES and use.member:
                 of_member[group, use.member] = name
-            found[facts.cluster_at(row.server, row.answered_us), group, name].append(use)
+            found[catalog.cluster_at(row.server, row.answered_us), group, name].append(use)
     return found
 
 

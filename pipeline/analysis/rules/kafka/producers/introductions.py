@@ -112,7 +112,7 @@ def introductions(sources: Sources) -> defaultdict[str, Introductions]:
         ORDER BY us, exchange_id
     """)
     found: defaultdict[str, list[Introduced]] = defaultdict(list)
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    clusters = sources.catalog.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
         body = parsed(row.request_body)
         if name := text(body, "transactionalId"):

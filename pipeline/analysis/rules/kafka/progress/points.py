@@ -147,7 +147,7 @@ def lives(sources: Sources) -> dict[tuple[str, str], Life]:
     Of what members were given only partitions count that were written to, read or committed: others may be many.
     """
     tables, steps, came = sources.tables, sources.steps, kinds(sources)
-    given, changes = _given(tables, sources.facts)
+    given, changes = _given(tables, sources.catalog)
     ended = _ended(tables) if came.has_state("leave") else {}
     unasked = _unasked(tables) if "consumer" in came.protocols else set()
     begun, alive, last_seen = _begun(tables)
@@ -176,7 +176,7 @@ _of_group = attrgetter("cluster", "group_id")
 
 
 def _given(
-    tables: Tables, facts: ClusterCatalog
+    tables: Tables, catalog: ClusterCatalog
 ) -> tuple[dict[tuple[str, str], list[Given]], dict[tuple[str, str], set[int]]]:
     rows = tables.rows(
         """
@@ -209,7 +209,7 @@ def _given(
         changes[group].add(row.us)
         if row.kind == "assignment":
             parts = frozenset(
-                (_named(row.cluster, topic, topic_id, facts), partition)
+                (_named(row.cluster, topic, topic_id, catalog), partition)
                 for topic, topic_id, partition in row.parts or ()
                 if partition is not None
             )
@@ -217,8 +217,8 @@ def _given(
     return given, changes
 
 
-def _named(cluster: str, topic: str | None, topic_id: str | None, facts: ClusterCatalog) -> str:
-    if topic is None and topic_id and (known := facts.topics.get((cluster, topic_id))) is not None:
+def _named(cluster: str, topic: str | None, topic_id: str | None, catalog: ClusterCatalog) -> str:
+    if topic is None and topic_id and (known := catalog.topics.get((cluster, topic_id))) is not None:
         topic = known.value
     return topic or topic_id or ""
 

@@ -116,7 +116,7 @@ def waiting_joins(sources: Sources) -> dict[tuple[str, str], list[Waiting]]:
         one = Waiting(
             text(body, "memberId") or "", row.client_id, host_of(row.client), row.us, row.exchange_id or "", limit_us
         )  # fmt: skip
-        found.setdefault((sources.facts.cluster_at(row.server, row.us), text(body, "groupId") or ""), []).append(one)
+        found.setdefault((sources.catalog.cluster_at(row.server, row.us), text(body, "groupId") or ""), []).append(one)
     return found
 
 

@@ -76,7 +76,7 @@ def deliveries(sources: Sources) -> list[Delivery]:
             AND (contains(response_body, '"acquiredRecords":[{{') OR contains(request_body, '"firstOffset"'))
         ORDER BY us, exchange_id
     """)
-    names, clusters = sources.facts.names, sources.facts.clusters_at((row.server, row.us) for row in rows)
+    names, clusters = sources.catalog.names, sources.catalog.clusters_at((row.server, row.us) for row in rows)
     return [one for cluster, row in zip(clusters, rows, strict=True) for one in _of_exchange(row, cluster, names)]
 
 
@@ -147,7 +147,7 @@ def beats(sources: Sources) -> list[Beat]:
         ORDER BY us, exchange_id
     """)
     found = []
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    clusters = sources.catalog.clusters_at((row.server, row.us) for row in rows)
     for cluster, row in zip(clusters, rows, strict=True):
         body = parsed(row.request_body)
         group, member, epoch = text(body, "groupId"), text(body, "memberId"), integer(body, "memberEpoch")
@@ -173,8 +173,8 @@ def starts_moved(sources: Sources) -> list[StartMoved]:
         WHERE protocol = 'kafka' AND api_key = {ApiKey.WRITE_SHARE_GROUP_STATE} AND request_body IS NOT NULL
         ORDER BY us, exchange_id
     """)
-    names = sources.facts.names
-    clusters = sources.facts.clusters_at((row.server, row.us) for row in rows)
+    names = sources.catalog.names
+    clusters = sources.catalog.clusters_at((row.server, row.us) for row in rows)
     found = []
     for cluster, row in zip(clusters, rows, strict=True):
         body = parsed(row.request_body)

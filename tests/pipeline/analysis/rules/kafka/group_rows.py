@@ -98,7 +98,7 @@ def with_steps(seen_s: float | None = None, **rows: Sequence[Row]) -> Sources:
     """Tables of rows, and who entered and left a group by them; of a cluster that was seen until ``seen_s``."""
     made = sources(**rows)
     ends = {} if seen_s is None else {_SERVER: int(at(seen_s).timestamp() * 1_000_000)}
-    return replace(made, steps=list(steps(made.tables, made.facts)), ends=ends)
+    return replace(made, steps=list(steps(made.tables, made.catalog)), ends=ends)
 
 
 def known(kind: str, seconds: float, **more: Any) -> Row:

@@ -54,10 +54,10 @@ def exchange(n: float, api_key: int, codes: list[int], request: Row, response: R
 
 
 def look(rule: Any, **rows: list[Row]) -> list[Finding]:
-    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)})
+    catalog = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)})
     end = max(int(one["ts"].timestamp() * SECOND) for some in rows.values() for one in some)
     found: list[Finding] = rule.detect(
-        Sources(tables(**rows), facts, ends={"C": end}, server_ends={SERVER: end}), SETTINGS
+        Sources(tables(**rows), catalog, ends={"C": end}, server_ends={SERVER: end}), SETTINGS
     )
     return found
 

@@ -310,6 +310,6 @@ def test_the_wave_of_an_election_is_one_finding() -> None:
 
 
 def test_a_topic_of_which_the_wire_has_the_id_alone_is_named() -> None:
-    facts = ClusterCatalog(topics={("C", "AAAA"): Seen("orders", 0, 1)})
-    (one,) = named([refusal("stale_metadata", 0, "AAAA-0/app", "X", topic="AAAA")], facts)
+    catalog = ClusterCatalog(topics={("C", "AAAA"): Seen("orders", 0, 1)})
+    (one,) = named([refusal("stale_metadata", 0, "AAAA-0/app", "X", topic="AAAA")], catalog)
     assert (one.topic, one.subject) == ("orders", "orders-0/app")

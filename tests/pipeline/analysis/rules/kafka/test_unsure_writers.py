@@ -28,8 +28,8 @@ def us(n: float) -> int:
 
 
 def look(rule: Any, end: float, **rows: list[Row]) -> list[Finding]:
-    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)})
-    found: list[Finding] = rule.detect(Sources(tables(**rows), facts, ends={"C": us(end)}), SETTINGS)
+    catalog = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)})
+    found: list[Finding] = rule.detect(Sources(tables(**rows), catalog, ends={"C": us(end)}), SETTINGS)
     return found
 
 

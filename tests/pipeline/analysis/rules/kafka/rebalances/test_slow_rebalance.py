@@ -52,8 +52,8 @@ def found(steps: Sequence[Pair], seen_s: float | None = None) -> list[Finding]:
     exchanges = [exchange for state, exchange in steps if state is not None and exchange is not None]
     waiting = [exchange for state, exchange in steps if state is None and exchange is not None]
     ends = {} if seen_s is None else {"C": int(at(seen_s).timestamp() * 1_000_000)}
-    facts = ClusterCatalog({("10.0.0.1:9092", "C"): Seen("C", 0, 0)})
-    made = replace(sources(states=states, exchanges=exchanges, waiting=waiting), ends=ends, facts=facts)
+    catalog = ClusterCatalog({("10.0.0.1:9092", "C"): Seen("C", 0, 0)})
+    made = replace(sources(states=states, exchanges=exchanges, waiting=waiting), ends=ends, catalog=catalog)
     return slow_rebalance.SlowRebalance.detect(made, finding_settings())
 
 

@@ -63,8 +63,8 @@ def beat(n: float, epoch: int = 3) -> Row:
 
 
 def look(exchanges: list[Row], events: list[Row] | None = None, end: float = 60) -> list[Finding]:
-    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)}, {("C", "T"): Seen("orders", 0, 0)})
-    made = Sources(tables(exchanges=exchanges, events=events or []), facts, ends={"C": us(end)})
+    catalog = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)}, {("C", "T"): Seen("orders", 0, 0)})
+    made = Sources(tables(exchanges=exchanges, events=events or []), catalog, ends={"C": us(end)})
     return share_groups.share_group_troubles(made, SETTINGS)
 
 
@@ -182,8 +182,8 @@ def test_a_record_that_comes_again_much_later_is_another_time():
 
 def test_acknowledgements_come_with_either_request_and_for_each_offset():
     rows = [said(1, 5, 9, ACCEPT, ACCEPT, REJECT, RELEASE, RELEASE), said(2, 5, 5, ACCEPT, api_key=FETCH)]
-    facts = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)}, {})
-    found = deliveries(Sources(tables(exchanges=rows), facts))
+    catalog = ClusterCatalog({(SERVER, "C"): Seen("C", 0, 0)}, {})
+    found = deliveries(Sources(tables(exchanges=rows), catalog))
     assert [(one.first, one.last, one.what) for one in found] == [
         (5, 6, ACCEPT), (7, 7, REJECT), (8, 9, RELEASE), (5, 5, ACCEPT),
     ]  # fmt: skip
