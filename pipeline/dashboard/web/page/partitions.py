@@ -135,7 +135,7 @@ def draw(here: PageContext) -> None:
             _standing(standing)
             part(lambda: _unread(here))
         else:
-            link("partitions", "Where all groups are", "format_list_numbered")
+            link("partitions", "Lag of all groups", "format_list_numbered")
 
 
 def _named(here: PageContext) -> Place | None:
@@ -148,12 +148,12 @@ def _named(here: PageContext) -> Place | None:
 
 
 def _standing(standing: list[dict[str, Any]]) -> None:
-    st.header("Where all groups are", anchor=False, help="At the end of the time range; the worst first.")
+    st.header("Lag of all groups", anchor=False, help="At the end of the time range; the worst first.")
     if not standing:
         st.info("No consumer group committed in this time range.")
         return
     rows = [{**row, "trouble": partitions.trouble(row)} for row in standing]
-    table(rows, _LAG, name="Where all groups stand", key="", to=place_of)
+    table(rows, _LAG, name="Lag of all groups", key="", to=place_of)
 
 
 def _unread(here: PageContext) -> None:
@@ -213,7 +213,7 @@ def _say_absent(here: PageContext, key: str, chosen: dict[str, str]) -> None:
         return {_NAMES[key](place) for place in fitting}
 
     say_absent(here, "partitions", f"{key} of {of} named" if of else key, key, names)
-    link("partitions", "Where all groups are", "format_list_numbered")
+    link("partitions", "Lag of all groups", "format_list_numbered")
 
 
 def _worst_group(standing: list[dict[str, Any]], places: list[Place]) -> str | None:

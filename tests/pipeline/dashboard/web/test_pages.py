@@ -118,11 +118,11 @@ def test_a_partition_without_a_group_is_shown_with_the_group_in_most_trouble(use
     assert [box.value for box in app.selectbox if box.key in ("group", "topic", "partition")] == ["g", "filled", "1"]
 
 
-def test_a_picture_of_the_address_does_not_wait_for_where_all_groups_stand(use: Any, hand_made_lake: Path) -> None:
+def test_a_picture_of_the_address_does_not_wait_for_the_lag_of_all_groups(use: Any, hand_made_lake: Path) -> None:
     app = use(hand_made_lake, "partitions", group="g", topic="orders", partition="0", cluster="k")
     assert len(app.get("vega_lite_chart")) == 1
     assert [next(iter(rows[0])) for rows in frames(app)] == ["client"]
-    assert "Where all groups are" in [link.proto.label for link in app.get("page_link")]
+    assert "Lag of all groups" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_a_group_has_its_owners_members_and_rhythm(use: Any, hand_made_lake: Path) -> None:
