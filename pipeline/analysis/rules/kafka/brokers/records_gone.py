@@ -10,16 +10,17 @@ has another id.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from shlex import quote
+
+import pyarrow as pa
 
 from pipeline.analysis.claims.kafka.processes import RECORDS_GONE
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.format import host_of, who
+from pipeline.analysis.rules.kafka.brokers.log_ends import Fall, LogEnds, falls
 from pipeline.analysis.rules.kafka.brokers.shorter import shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
@@ -88,24 +89,20 @@ class RecordsGone(Rule):
         suspects = shorter(sources.tables, _ASKED)
         if not suspects.num_rows:
             return
-        sources.tables.add("shorter", suspects)
-        by_place: defaultdict[Place, list[Row]] = defaultdict(list)
-        for row in sources.tables.each(_OF_SUSPECTS):
-            by_place[row.cluster, row.topic, row.partition].append(row)
+        sources.tables.add("shorter", suspects.append_column("place", pa.array(range(suspects.num_rows), pa.int64())))
         gone: dict[Place, list[Fall]] = {}
-        for place, rows in by_place.items():
+        for number, ends in LogEnds.by_place(sources.tables.table(_OF_SUSPECTS)):
+            cluster, topic, partition = suspects.slice(number, 1).to_pylist()[0].values()
             found = [
-                fall for fall in falls(rows)
-                if fall.before - fall.after >= settings.reset_records and not _is_anew(place, fall, sources)
+                fall for fall in falls(ends)
+                if fall.before - fall.after >= settings.reset_records
+                and not _is_anew((cluster, topic, partition), fall, sources)
             ]  # fmt: skip
             if found:
-                gone[place] = found
+                gone[cluster, topic, partition] = found
         for (place, found), touched in zip(gone.items(), _touched(gone, sources.tables), strict=True):
             yield _finding(place, found, touched, sources, settings)
 
-
-_LEAST_US, _LEAST_TIMES = 5_000_000, 3
-"""For how long, and how often, a watermark must stay below: after an election it lags for a moment."""
 
 _ENDS = """
     SELECT cluster, topic, partition, epoch_us(ts) AS us, exchange_id, ordinal, server, kind, "offset" AS base,
@@ -121,7 +118,7 @@ _ASKED = f"""
         CASE WHEN e.kind = 'fetched' THEN e.server ELSE '' END AS whose
     FROM ({_ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
 """
-"""The same with when it was asked; ``whose``: see :func:`_of`."""
+"""The same with when it was asked; ``whose``: whose watermarks never fall, see LogEnds."""
 _OF_SUSPECTS = f"""
     WITH asked AS ({_ASKED}), repeated AS (
         SELECT DISTINCT exchange_id, topic, partition FROM (
@@ -132,11 +129,11 @@ _OF_SUSPECTS = f"""
             FROM batches WHERE source = 'produce' AND producer_id >= 0
         ) WHERE number > 1
     )
-    SELECT e.*, r.exchange_id IS NOT NULL AS repeated
-    FROM asked AS e SEMI JOIN shorter AS s
-        ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition
+    SELECT s.place, e.us, e.asked_us, e.base, e.ended, e.kind = 'produced' AS is_write,
+        r.exchange_id IS NOT NULL AS is_repeated, e.whose, e.server, e.exchange_id
+    FROM asked AS e JOIN shorter AS s ON e.cluster = s.cluster AND e.topic = s.topic AND e.partition = s.partition
     LEFT JOIN repeated AS r ON e.exchange_id = r.exchange_id AND e.topic = r.topic AND e.partition = r.partition
-    ORDER BY e.cluster, e.topic, e.partition, e.us, e.exchange_id, e.ordinal
+    ORDER BY s.place, e.us, e.exchange_id, e.ordinal
 """
 _TOUCHED = r"""
     SELECT kind, coalesce(group_id, '') AS group_id, client_id, any_value(client) AS client,
@@ -152,26 +149,6 @@ _TOUCHED = r"""
 Place = tuple[str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """A log that ended earlier than before. Offsets are of the log, times µs since the epoch.
-
-    Attributes:
-        before: the end that had been acknowledged.
-        after: where it was shorter.
-        before_us, us: when the one was answered, and the other.
-        is_given_again: whether offsets were seen to be given out again.
-    """
-
-    before: int
-    after: int
-    before_us: int
-    us: int
-    evidence: tuple[str, ...]
-    is_given_again: bool
-    servers: tuple[str, ...]
-
-
 def _is_anew(place: Place, fall: Fall, sources: Sources) -> bool:
     """Whether the topic was deleted and recreated meanwhile."""
     cluster, topic, _ = place
@@ -179,107 +156,6 @@ def _is_anew(place: Place, fall: Fall, sources: Sources) -> bool:
         return True
     changes = sources.by_subject(TOPIC_CHANGED).get((cluster, topic), ())
     return any(e.first_us <= fall.us and e.last_us >= fall.before_us for e in changes)
-
-
-def falls(rows: Sequence[Row]) -> list[Fall]:
-    """Where the log of one partition was shorter than it had been.
-
-    Args:
-        rows: what states its end, in the order of the answers: ``produced`` with ``base`` and ``ended``, ``fetched``
-            and ``listed`` with ``ended``; each with ``us``, when it was answered, and ``asked_us``.
-    """
-    found: list[Fall] = []
-    stays, acknowledged = _Stays(rows), _Ends()
-    watermarks: defaultdict[str, _Ends] = defaultdict(_Ends)
-    for number, row in enumerate(rows):
-        if row.kind == "produced":
-            before = acknowledged.until(row.asked_us)
-            if before is not None and row.base < before.ended and not row.repeated:
-                found.append(_fall(before, row, row.base, is_given_again=True))
-                acknowledged, watermarks = _Ends(), defaultdict(_Ends)
-        else:
-            before = watermarks[_of(row)].until(row.asked_us)
-            if before is not None and row.ended < before.ended and stays(number, before):
-                found.append(_fall(before, row, row.ended, is_given_again=False))
-                acknowledged, watermarks = _Ends(), defaultdict(_Ends)
-            watermarks[_of(row)].add(row)
-        acknowledged.add(row)
-    return _merged(found)
-
-
-def _of(row: Row) -> str:
-    """Whose watermarks never fall: those of one broker, and what leaders answer of latest offsets."""
-    return "" if row.kind == "listed" else str(row.server)
-
-
-class _Ends:
-    """The highest end that was answered by a time."""
-
-    def __init__(self) -> None:
-        self._rows: list[Row] = []
-
-    def add(self, row: Row) -> None:
-        """The next answer."""
-        if not self._rows or row.ended > self._rows[-1].ended:
-            self._rows.append(row)
-
-    def until(self, us: int) -> Row | None:
-        """The highest that was answered before a time."""
-        return next((row for row in reversed(self._rows) if row.us < us), None)
-
-
-class _Stays:
-    """Whether an end stays below an earlier one: the answers of the next seconds say, or of until nothing was seen.
-
-    What contradicts one answer contradicts those before it, too: it is looked for once.
-    """
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
-        self._above: dict[str, int] = {}
-
-    def __call__(self, number: int, before: Row) -> bool:
-        """Whether the answer of this number, and all of its kind in the next seconds, are below ``before``."""
-        row = self._rows[number]
-        whose, until_us = _of(row), row.us + 2 * _LEAST_US
-        if self._rows[-1].us - row.us < _LEAST_US:
-            return False
-        known = self._above.get(whose, -1)
-        if known > number and self._rows[known].ended >= before.ended and self._rows[known].us <= until_us:
-            return False
-        times, last_us = 0, row.us
-        for index in range(number, len(self._rows)):
-            one = self._rows[index]
-            if one.us > until_us:
-                break
-            if one.kind == "produced" or _of(one) != whose:
-                continue
-            if one.ended >= before.ended:
-                self._above[whose] = index
-                return False
-            times, last_us = times + 1, one.us
-        return times >= _LEAST_TIMES and last_us - row.us >= _LEAST_US
-
-
-def _fall(before: Row, row: Row, after: int, *, is_given_again: bool) -> Fall:
-    servers = tuple(dict.fromkeys((str(before.server), str(row.server))))
-    return Fall(
-        before.ended, after, before.us, row.us, (before.exchange_id, row.exchange_id), is_given_again, servers
-    )  # fmt: skip
-
-
-def _merged(found: Sequence[Fall]) -> list[Fall]:
-    """Falls of one moment are one, to the lowest end."""
-    merged: list[Fall] = []
-    for one in found:
-        if merged and one.before_us < merged[-1].us:
-            last = merged.pop()
-            before, after = max(last.before, one.before), min(last.after, one.after)
-            given_again = last.is_given_again or one.is_given_again
-            merged.append(replace(last, before=before, after=after, us=one.us, is_given_again=given_again))
-        else:
-            merged.append(one)
-    return merged
 
 
 def _finding(

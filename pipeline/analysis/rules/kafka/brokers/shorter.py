@@ -11,7 +11,7 @@ from pipeline.analysis.tables import Tables
 
 
 def shorter(tables: Tables, asked: str) -> pa.Table:
-    """Cluster, topic and partition, each once.
+    """Cluster, topic and partition, each once, in this order.
 
     A batch is below what had been acknowledged when it was sent, or a watermark of a broker below what that had
     stated before it was asked. What is stated many times counts as an end when it is answered first, and as a question
@@ -42,7 +42,9 @@ def shorter(tables: Tables, asked: str) -> pa.Table:
         own[others], us[others], ended[others], own[others], asked_us[others], base[others]
     )  # fmt: skip
     found = stated.select(["cluster", "topic", "partition"]).filter(Numbers.all_known(is_below).arrow(pa.bool_()))
-    return found.group_by(found.column_names).aggregate([])
+    return (
+        found.group_by(found.column_names).aggregate([]).sort_by([(name, "ascending") for name in found.column_names])
+    )
 
 
 def below(key: Ints, us: Ints, ended: Ints, asked_key: Ints, asked_us: Ints, asked: Ints) -> Bools:
