@@ -3,6 +3,7 @@
 .SUFFIXES:
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
+unexport PYTHONDONTWRITEBYTECODE    # as images set it: hundreds of programs that tests start would compile everything again
 
 VENV := .venv
 AIRFLOW_VENV := .venv-airflow
