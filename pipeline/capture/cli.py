@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from decoder.protocols import protocols
 from pipeline.capture.landing.bounded import BoundedStore
@@ -19,6 +18,7 @@ from pipeline.capture.landing.patience import DEFAULT_STORE_TIMEOUT_S
 from pipeline.capture.packets.packet import CaptureError
 from pipeline.capture.packets.pipe import Stop, stop_on_signals
 from pipeline.capture.packets.sources import STDIN
+from pipeline.capture.reading_options import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog, show_progress
 from pipeline.capture.runs.agent_metrics import reporting
 from pipeline.capture.runs.follow import follow_ring
 from pipeline.capture.runs.live import BUFFER_MIB, Tap, capture_live
@@ -27,7 +27,6 @@ from pipeline.capture.runs.payload import KEY_VARIABLE, Payload, chosen_payload
 from pipeline.capture.runs.reading import read_capture
 from pipeline.capture.runs.run import PUBLISH_EVERY_S
 from pipeline.capture.runs.summary import print_json, print_summary
-from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.tracker import IDLE_US
 from pipeline.config.common_options import Conf, required, writing_settings
 from pipeline.errors import UserError
@@ -74,22 +73,6 @@ AgentId = Annotated[
 ]
 PublishEvery = Annotated[
     float, typer.Option(min=0.1, help="Publish the frames of a running capture at least this often.")
-]
-AllowTruncated = Annotated[
-    bool | None,
-    typer.Option(
-        "--allow-truncated/--strict",
-        help="Read a truncated or damaged capture up to its last complete packet, or refuse it. By default files are "
-        "read with a warning, and a pipe that breaks off ends with exit code 2.",
-        show_default=False,
-    ),
-]
-TlsKeyLog = Annotated[
-    str | None, typer.Option(help="Key log (as SSLKEYLOGFILE makes programs write) to decrypt TLS with; needs tshark.")
-]
-TlsEmbeddedKeys = Annotated[
-    bool,
-    typer.Option("--tls-embedded-keys", help="Decrypt TLS with the keys that the pcapng itself holds; needs tshark."),
 ]
 MostLying = Annotated[int | None, typer.Option(hidden=True, min=1, help="For BoundedStore, bytes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
@@ -362,21 +345,3 @@ def _deadline(stop: Stop, seconds: float | None) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-@contextmanager
-def show_progress(console: Console, name: str) -> Iterator[Callable[[CaptureStats], None]]:
-    """A line on the terminal that shows how far we are."""
-    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(name)
-
-        def show(stats: CaptureStats) -> None:
-            frames, files = sum(stats.frames.values()), len(stats.files)
-            progress.update(
-                task,
-                description=f"{name}: {pluralize(stats.packets, 'packet')}, {pluralize(frames, 'frame')}, "
-                f"{pluralize(files, 'landing file')}",
-            )
-
-        yield show

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.reading_options import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.errors import UserError
 from pipeline.humanize import pluralize
 from pipeline.lake.path_checks import is_lake
@@ -77,7 +77,7 @@ def _found(
     if lakes:
         return _counted(_held(lakes[0]))
     from pipeline.analysis.connections import connections  # noqa: PLC0415 - loads Arrow
-    from pipeline.capture.cli import show_progress  # noqa: PLC0415
+    from pipeline.capture.reading_options import show_progress  # noqa: PLC0415
     from pipeline.commands.diagnose import warn_of  # noqa: PLC0415
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.reading_options import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.config.common_options import Conf, writing_settings
 from pipeline.errors import UserError
 from pipeline.terminal.console import Console, json_line
@@ -238,7 +238,7 @@ def read_and_judge(
     Raises:
         UserError: nothing can be read, or there is nothing to report.
     """
-    from pipeline.capture.cli import show_progress  # noqa: PLC0415
+    from pipeline.capture.reading_options import show_progress  # noqa: PLC0415
     from pipeline.embedded.diagnosis import diagnose as diagnose_landed  # noqa: PLC0415 - loads DuckDB and Arrow
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
     from pipeline.embedded.streaming_diagnoser import diagnose_pieces  # noqa: PLC0415

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -55,7 +56,10 @@ class Progress:
     version: int = VERSION
 
 
-_FORMAT = TypeAdapter(Progress)
+@cache
+def _format() -> TypeAdapter[Progress]:
+    """Made when it is asked for: that takes 20 ms, and most who import this ask for none."""
+    return TypeAdapter(Progress)
 
 
 def load(store: Store, agent_id: str, directory: str) -> Progress:
@@ -69,7 +73,7 @@ def load(store: Store, agent_id: str, directory: str) -> Progress:
     if content is None:
         return Progress(directory)
     try:
-        progress = _FORMAT.validate_json(content)
+        progress = _format().validate_json(content)
     except ValidationError as error:
         raise LandingError(
             f"{path} in the landing zone is damaged or of another release; {_begin_anew(path)}"
@@ -87,7 +91,7 @@ def load(store: Store, agent_id: str, directory: str) -> Progress:
 def save(store: Store, agent_id: str, progress: Progress) -> None:
     """Replace the progress of an agent, at once. Raises LandingError if it cannot be written."""
     path = _path(agent_id)
-    store.write([(path, _FORMAT.dump_json(progress))])
+    store.write([(path, _format().dump_json(progress))])
 
 
 def damaged(agent_id: str) -> LandingError:

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from decoder import Codec, Frame
 from decoder.model import PayloadPolicy
-from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.packets.pipe import stop_on_signals
 from pipeline.capture.packets.sources import STDIN, capture_files
+from pipeline.capture.reading_options import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.runs.one_capture import decryption_of
 from pipeline.capture.runs.summary import nothing_found, warnings
 from pipeline.capture.stats import CaptureStats

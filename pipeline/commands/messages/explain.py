@@ -17,7 +17,7 @@ from decoder.explain.paste import PasteError, readings
 from decoder.model import Direction
 from decoder.protocol import Context, MissingContextError, Pasted, WireProtocol
 from decoder.protocols import protocol_of, protocols
-from pipeline.capture.cli import TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.reading_options import TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.runs.summary import KEYS_UNUSED
 from pipeline.capture.stats import CaptureStats
 from pipeline.capture.tcp.work_limits import WorkLimits

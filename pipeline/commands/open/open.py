@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.capture.packets.sources import STDIN
+from pipeline.capture.reading_options import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.config.common_options import Conf
 from pipeline.errors import UserError
 from pipeline.terminal.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.capture.cli import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
+from pipeline.capture.reading_options import AllowTruncated, TlsEmbeddedKeys, TlsKeyLog
 from pipeline.commands.top.sort import Order, Sort
 from pipeline.config.common_options import Conf
 from pipeline.errors import UserError
@@ -120,7 +120,7 @@ def _watched(
 ) -> tuple[LiveMonitor, bool]:
     """All that is there, judged; and whether a pipe was cut off."""
     from pipeline.analysis.frames.effort import Effort  # noqa: PLC0415
-    from pipeline.capture.cli import show_progress  # noqa: PLC0415
+    from pipeline.capture.reading_options import show_progress  # noqa: PLC0415
     from pipeline.commands.diagnose import PIECE_FRAMES, warn_of  # noqa: PLC0415
     from pipeline.embedded.inputs import open_inputs  # noqa: PLC0415
     from pipeline.embedded.live_monitor import LiveMonitor  # noqa: PLC0415
