@@ -11,6 +11,9 @@ from pipeline.lake.store_advice import advised
 from pipeline.streaming.spark.conditional_commits import commit_on_condition
 from pipeline.streaming.spark.hadoop_objects import cause_of
 
+_PROBE = {"fs.s3a.attempts.maximum": "2", "fs.s3a.retry.limit": "2"}
+"""Settings of the first request: with Hadoop's own, a wrong endpoint is tried for two minutes."""
+
 
 def connect(spark: SparkSession, *places: str) -> None:
     """Before anything of a lake or landing zone is opened: have Spark reach them, if they are in S3.
@@ -33,8 +36,15 @@ def connect(spark: SparkSession, *places: str) -> None:
         if at.region is not None:
             conf.set(f"{bucket}.endpoint.region", at.region)
         commit_on_condition(spark)
+        probe = spark._jvm.org.apache.hadoop.conf.Configuration(conf)
+        for name, value in _PROBE.items():
+            probe.set(name, value)
         try:
             path = spark._jvm.org.apache.hadoop.fs.Path(f"{at.for_hadoop}/")
-            path.getFileSystem(conf).exists(path)
+            files = spark._jvm.org.apache.hadoop.fs.FileSystem.newInstance(path.toUri(), probe)
+            try:
+                files.exists(path)
+            finally:
+                files.close()
         except Py4JError as error:
             raise UserError(f"cannot reach {at.for_hadoop}: {advised(cause_of(error))}") from error
