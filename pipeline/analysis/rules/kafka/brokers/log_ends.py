@@ -13,8 +13,10 @@ from pipeline.analysis.columns.nullable import Numbers, truths, whole_array
 
 _LEAST_US, _LEAST_TIMES = 5_000_000, 3
 """For how long, and how often, a watermark must stay below: after an election it lags for a moment."""
-_FIRST_BLOCK = 1024
+_FIRST_BLOCK = 64
 """Answers that are looked at together. The search starts over behind each fall, so blocks grow from few."""
+_FIRST_LOOK = 16
+"""The same of answers that may contradict one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,12 @@ class LogEnds:
 
 def falls(ends: LogEnds) -> list[Fall]:
     """Where the log of one partition was shorter than it had been."""
-    found: list[Fall] = []
+    found = list[tuple[int, int]]()
     stays, start = _Stays(ends), 0
     while (fallen := _next_fall(ends, start, stays)) is not None:
-        before, start = fallen
-        found.append(_fall(ends, before, start))
-    return _merged(found)
+        found.append(fallen)
+        start = fallen[1]
+    return _merged(_stated(ends, found))
 
 
 def _next_fall(ends: LogEnds, start: int, stays: _Stays) -> tuple[int, int] | None:
@@ -106,27 +108,30 @@ def _candidates(ends: LogEnds, start: int, known: int, until: int) -> Iterator[t
 
     A write is compared with all ends, a watermark with those of its own broker.
     """
-    here = np.arange(start, until)
-    found = []
-    for asking, answering in _compared(ends, here):
-        highest = np.maximum.accumulate(ends.ended[answering])
+    found = list[tuple[int, int]]()
+    for asking, answering in _compared(ends, np.arange(start, until)):
+        ended = ends.ended[answering]
+        highest = np.maximum.accumulate(ended)
+        is_higher = np.concatenate([[True], highest[1:] > highest[:-1]])[: len(highest)]
+        reached_by = np.maximum.accumulate(np.where(is_higher, np.arange(len(highest)), 0))
         answered = np.minimum(
             np.searchsorted(ends.us[answering], ends.asked_us[asking], "left"), np.searchsorted(answering, asking)
         )
         stated = np.where(ends.is_write[asking], ends.base[asking], ends.ended[asking])
         is_below = (asking >= known) & (answered > 0) & (stated < highest[answered - 1])
-        for number, count in zip(asking[is_below], answered[is_below], strict=True):
-            found.append((int(number), answering, int(count)))
-    for number, answering, count in sorted(found, key=lambda one: one[0]):
-        yield int(answering[np.argmax(ends.ended[answering[:count]])]), number
+        before = answering[reached_by[answered[is_below] - 1]]
+        found += zip(before.tolist(), asking[is_below].tolist(), strict=True)
+    yield from sorted(found, key=lambda one: one[1])
 
 
 def _compared(ends: LogEnds, here: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Numbers of answers that are compared with others, and of these."""
-    is_write, whose = ends.is_write[here], ends.whose[here]
+    is_write = ends.is_write[here]
     yield here[is_write & ~ends.is_repeated[here]], here
-    for one in np.unique(whose[~is_write]):
-        of_one = here[~is_write & (whose == one)]
+    others = here[~is_write]
+    whose = ends.whose[others]
+    for one in set(whose.tolist()):
+        of_one = others[whose == one]
         yield of_one, of_one
 
 
@@ -151,23 +156,35 @@ class _Stays:
         if above > number and ends.ended[above] >= before and ends.us[above] <= until_us:
             return False
         end = int(np.searchsorted(ends.us, until_us, "right"))
-        is_alike = ~ends.is_write[number:end] & (ends.whose[number:end] == whose)
-        alike = number + np.flatnonzero(is_alike)
-        higher = alike[ends.ended[alike] >= before]
-        if len(higher):
-            self._above[whose] = int(higher[0])
-            return False
-        return len(alike) >= _LEAST_TIMES and bool(ends.us[alike[-1]] - us >= _LEAST_US)
+        times, last, begin, size = 0, number, number, _FIRST_LOOK
+        while begin < end:  # what contradicts it mostly follows soon
+            until = min(begin + size, end)
+            is_alike = ~ends.is_write[begin:until] & (ends.whose[begin:until] == whose)
+            alike = begin + np.flatnonzero(is_alike)
+            higher = alike[ends.ended[alike] >= before]
+            if len(higher):
+                self._above[whose] = int(higher[0])
+                return False
+            times, last = times + len(alike), int(alike[-1]) if len(alike) else last
+            begin, size = until, size * 2
+        return times >= _LEAST_TIMES and bool(ends.us[last] - us >= _LEAST_US)
 
 
-def _fall(ends: LogEnds, before: int, number: int) -> Fall:
-    is_write = bool(ends.is_write[number])
-    after = int(ends.base[number] if is_write else ends.ended[number])
-    earlier, later = (ends.texts.slice(one, 1).to_pylist()[0] for one in (before, number))
-    servers = tuple(dict.fromkeys((str(earlier["server"]), str(later["server"]))))
-    evidence = str(earlier["exchange_id"]), str(later["exchange_id"])
-    times = int(ends.us[before]), int(ends.us[number])
-    return Fall(int(ends.ended[before]), after, *times, evidence, is_given_again=is_write, servers=servers)
+def _stated(ends: LogEnds, found: Sequence[tuple[int, int]]) -> list[Fall]:
+    """Falls by the numbers of the end before each, and of its own."""
+    texts = (ends.texts.take(pa.array([pair[one] for pair in found], pa.int64())).to_pylist() for one in (0, 1))
+    falls = []
+    for (before, number), earlier, later in zip(found, *texts, strict=True):
+        is_write = bool(ends.is_write[number])
+        falls.append(
+            Fall(
+                before=int(ends.ended[before]), after=int((ends.base if is_write else ends.ended)[number]),
+                before_us=int(ends.us[before]), us=int(ends.us[number]),
+                evidence=(str(earlier["exchange_id"]), str(later["exchange_id"])), is_given_again=is_write,
+                servers=tuple(dict.fromkeys((str(earlier["server"]), str(later["server"])))),
+            )
+        )  # fmt: skip
+    return falls
 
 
 def _merged(found: Sequence[Fall]) -> list[Fall]:
