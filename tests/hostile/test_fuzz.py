@@ -93,7 +93,7 @@ def test_memory_that_grows_is_a_violation(tmp_path, monkeypatch):
     monkeypatch.setitem(READERS, "leaking", Reader(leak, at_once=1))
     with pytest.raises(SystemExit, match="1"):
         run(job(tmp_path, "leaking", 200), Report())
-    assert 64 <= len(kept) <= 90
+    assert 64 <= len(kept) <= 120, "found before the run ends, though other memory may be given back meanwhile"
 
 
 def die(_job, report):

@@ -61,8 +61,7 @@ def test_frames_land_while_the_pipe_is_open(tmp_path):
 def test_what_is_captured_now_is_read_in_a_hurry_and_what_was_captured_before_is_not(
     tmp_path, monkeypatch, seconds_ago, is_cut
 ):
-    monkeypatch.setenv("WIRELAKE_WORK__LIVE_KNOWN_UNITS", "2000")
-    monkeypatch.setenv("WIRELAKE_WORK__LIVE_KNOWN_UNITS_PER_SECOND", "0")
+    monkeypatch.setenv("WIRELAKE_WORK__LIVE_ANSWERED_UNITS_PER_SECOND", "40")
     flow = Flow(ts=int((time.time() - seconds_ago) * 1e6)).open()
     for number in range(300):
         flow.send(0, request(number)).send(1, response(number))
