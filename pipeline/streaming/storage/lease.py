@@ -117,7 +117,8 @@ class Lease:
             if now is None or _is_free(now):
                 return newest, now
             if (newest, now) != (term, noted):
-                raise HeldError(_owner(now))
+                before = _owner(noted) if newest == term else "?"  # a file may be read while it is written
+                raise HeldError(_owner(now, before))
         return term, noted
 
     def renew(self) -> None:
@@ -227,5 +228,5 @@ def _is_free(content: bytes) -> bool:
     return _noted(content).get("is_free") is True
 
 
-def _owner(content: bytes) -> str:
-    return str(_noted(content).get("owner", "?"))
+def _owner(content: bytes, otherwise: str = "?") -> str:
+    return str(_noted(content).get("owner", otherwise))

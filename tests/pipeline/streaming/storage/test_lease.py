@@ -92,6 +92,16 @@ def test_another_waits_and_is_refused_while_it_is_renewed(store: Store, time: Ti
     assert not two.is_held
 
 
+def test_an_object_that_is_read_while_it_is_written_leaves_the_holder_named(store: Store, time: Time) -> None:
+    one, two = lease(store, time, "one"), lease(store, time, "two")
+    one.take()
+    (name,) = store.objects
+    time.meanwhile = lambda: store.replace(name, b"")  # as a file is, for a moment
+    with pytest.raises(HeldError) as held:
+        two.take()
+    assert held.value.owner == "one"
+
+
 def test_it_lapses_when_its_holder_was_killed(store: Store, time: Time) -> None:
     one, two = lease(store, time, "one"), lease(store, time, "two")
     one.take()
