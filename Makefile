@@ -55,7 +55,7 @@ $(STAMPS)/kernel: $(STAMPS)/system $(wildcard decoder/*.py decoder/*/*.py decode
 demo: setup ## The whole way in one go: sample captures to tables, findings and checks in ./demo-lake
 	@$(VENV)/bin/wirelake demo
 
-check: style ## In three minutes: lint, types, and tests without Spark, broker or browser (make check TESTS=tests/decoder)
+check: style ## In two minutes: lint, types, and quick tests without Spark, broker or browser (make check TESTS=tests/decoder)
 	@$(PYTHON_IN) -m pytest -m "$(QUICK)" --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
 
 test: style ## Lint, then all tests but the proofs (make test TESTS=tests/pipeline for some of them)

@@ -75,6 +75,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(groups[item.nodeid]))
         if "spark" in _fixtures(item) or {"demo", "demo_lake"} & set(_fixtures(item)):
             item.add_marker(pytest.mark.spark)
+        if _module(item) in _SLOW:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: _LONGEST.get(groups[item.nodeid], len(_LONGEST)))
 
 
@@ -92,6 +94,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"{spent:8.1f} s {tests[folder]:6d} tests  {folder}")
 
 
+_SLOW = frozenset((ROOT / "tests" / "slow_modules.txt").read_text(encoding="utf-8").split())
+"""Modules that took five seconds or more among all tests on two cores (2026-11-30): `make check` leaves them out."""
 _LONGEST = {
     name: place
     for place, name in enumerate((
