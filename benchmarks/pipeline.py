@@ -86,9 +86,6 @@ class Cost:
         """Since whenever: differences count."""
         return cls(time.monotonic(), _cpu_seconds())
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.wall + other.wall, self.cpu + other.cpu)
-
     def __sub__(self, before: Cost) -> Cost:
         return Cost(self.wall - before.wall, self.cpu - before.cpu)
 

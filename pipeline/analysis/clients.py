@@ -128,7 +128,7 @@ def with_sightings(held: pa.Table, seen: pa.Table, catalog: ClusterCatalog) -> p
     Args:
         held: rows of ``gold.clients``.
         seen: what :func:`sightings` gives.
-        catalog: clusters, some of which ``held`` may not have known.
+        catalog: clusters; ``held`` may lack some of them.
     """
     before: Inventory = {}
     tables = Tables({"held": held, "seen": seen})

@@ -108,7 +108,7 @@ def inferred_names(events: pa.Table, subscriptions: pa.Table, catalog: ClusterCa
     Args:
         events: rows of ``silver.offset_events``, named as far as facts go.
         subscriptions: what members subscribe to and are given (pipeline.analysis.statements.subscriptions).
-        catalog: what is stated; a name that it gives to an id is given to no other.
+        catalog: what messages state; no other id gets a name that it holds.
     """
     found = _by_offsets(events, catalog)
     return found | _by_subscriptions(subscriptions, catalog.with_inferred(found))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipeline.capture.tcp.work_limits import WorkLimits
 
-_UNANSWERED_S, _ALL_UNANSWERED_S = 5, 10
-_ANSWERED_S, _LIVE_S = 100, 50
-"""What may be saved up, s of its rate."""
-_ALL_ANSWERED = 2
-"""What all answered connections together may take, times what one of them may."""
+_WHOLE = WorkLimits()
+_FOLLOWING = {
+    "unanswered_units_per_second": ("unanswered_units", "all_unanswered_units"),
+    "answered_units_per_second": ("answered_units", "all_answered_units", "all_answered_units_per_second"),
+    "live_answered_units_per_second": ("live_answered_units",),
+}
+"""Limits that are in proportion to each rate, as they are in the defaults."""
 
 
 class WorkSettings(BaseModel):
@@ -19,21 +23,21 @@ class WorkSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     unanswered_units_per_second: int = Field(
-        default=200_000,
+        default=_WHOLE.unanswered_units_per_second,
         ge=1,
         description="What all connections together may cost in a second of the capture before anything that they sent "
         "was answered; 200000 is a fifth of a core. Ten seconds of it may be spent at once, five by one connection. "
         "Raise it for captures of one direction, and for many clients that connect without being answered",
     )
     answered_units_per_second: int = Field(
-        default=1_000_000,
+        default=_WHOLE.answered_units_per_second,
         ge=1,
         description="What a connection may cost in a second of the capture whose requests are answered, and twice that "
         "all of them together; 1000000 is a core. A hundred seconds of it may be spent at once. Raise it for captures "
         "on disk with large replies of small values; lower it where strangers get answers",
     )
     live_answered_units_per_second: int = Field(
-        default=400_000,
+        default=_WHOLE.live_answered_units_per_second,
         ge=1,
         description="What all answered connections together may cost in a second where packets do not wait (capture "
         "live, --follow, standard input of now), where it is less than the setting above; 50 seconds of it may be "
@@ -43,16 +47,7 @@ class WorkSettings(BaseModel):
 
     def limits(self) -> WorkLimits:
         """The limits of a capture on disk; see :meth:`WorkLimits.when_live` for those of one under way."""
-        unanswered, answered = self.unanswered_units_per_second, self.answered_units_per_second
-        live = self.live_answered_units_per_second
-        return WorkLimits(
-            unanswered_units=_UNANSWERED_S * unanswered,
-            all_unanswered_units=_ALL_UNANSWERED_S * unanswered,
-            unanswered_units_per_second=unanswered,
-            answered_units=_ANSWERED_S * answered,
-            answered_units_per_second=answered,
-            all_answered_units=_ALL_ANSWERED * _ANSWERED_S * answered,
-            all_answered_units_per_second=_ALL_ANSWERED * answered,
-            live_answered_units=_LIVE_S * live,
-            live_answered_units_per_second=live,
-        )
+        chosen = self.model_dump()
+        for rate, limits in _FOLLOWING.items():
+            chosen |= {name: getattr(_WHOLE, name) * chosen[rate] // getattr(_WHOLE, rate) for name in limits}
+        return replace(_WHOLE, **chosen)

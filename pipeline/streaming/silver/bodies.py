@@ -41,7 +41,7 @@ def exchanges_with_bodies(
         asked: which of them, as SQL; of a lake elsewhere all are given.
     """
     if not rows.lake.is_local:
-        yield fit(frame_with_bodies(rows, wanted).toArrow(), EXCHANGES_WITH_BODIES)
+        yield fit(_frame_with_bodies(rows, wanted).toArrow(), EXCHANGES_WITH_BODIES)
         return
     held = rows.scan(wanted) if exchanges is None else exchanges
     tables = Tables({"all_exchanges": held, "frames": rows.scan(TableScan(FRAMES))})
@@ -75,7 +75,7 @@ def _spans(tables: Tables) -> Iterator[tuple[int, int]]:
         yield span
 
 
-def frame_with_bodies(rows: LakeIO, wanted: TableScan) -> DataFrame:
+def _frame_with_bodies(rows: LakeIO, wanted: TableScan) -> DataFrame:
     """The same as Spark reads them."""
     both = {"exchanges": rows.frame(wanted), "frames": rows.frame(TableScan(FRAMES))}
     found: DataFrame = rows.spark.sql(with_bodies_sql("{exchanges}", "{frames}"), **both)

@@ -49,7 +49,7 @@ class Stated:
     """What some exchanges state.
 
     Attributes:
-        catalog: gives what is known of clusters and topic ids, with what was known before.
+        catalog: merges what the exchanges state of clusters and topic ids into an earlier catalog.
         events: gives, with that, the rows of each event table that has any.
         commands: rows of ``silver.mongo_commands``, without what handshakes state; None if there is none.
         handshakes: rows of ``silver.mongo_handshakes``; None likewise.
@@ -81,7 +81,7 @@ def stated_here(new: Gathered) -> Stated:
 @contextmanager
 def stated_apart(complete: DataFrame) -> Iterator[Stated]:
     """The same of rows that Spark's workers look at; what they find is kept until the end of the block."""
-    rows = statement_frame(complete).persist()
+    rows = _statement_frame(complete).persist()
     of_mongodb = complete.where("protocol = 'mongodb'")
     try:
         counted = rows.agg(*(F.count(part).alias(part) for part in PARTS)).collect()[0]
@@ -129,7 +129,7 @@ def _with_inferred(known: ClusterCatalog, rows: DataFrame) -> ClusterCatalog:
     return with_inferred(known, stated.table("event", known), stated.subscriptions())
 
 
-def statement_frame(complete: DataFrame) -> DataFrame:
+def _statement_frame(complete: DataFrame) -> DataFrame:
     """All that Kafka's exchanges state, as :func:`pipeline.analysis.statements.exchanges.statement_rows` gives it."""
     context = struct_type(Column(name, "bigint" if name == "ts_us" else "string", "") for name in CONTEXT)
     parts = [StructField(name, struct_type(part.columns)) for name, part in PARTS.items()]

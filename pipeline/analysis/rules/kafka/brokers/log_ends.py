@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 
 from decoder.columns import Bools, Ints
 from pipeline.analysis.columns.nullable import Numbers, truths, whole_array
+from pipeline.analysis.columns.numbering import changes, codes
 
 _LEAST_US, _LEAST_TIMES = 5_000_000, 3
 """For how long, and how often, a watermark must stay below: after an election it lags for a moment."""
@@ -70,9 +72,8 @@ class LogEnds:
             Numbers.of(rows.column(name)).values for name in ("place", "us", "asked_us", "base", "ended")
         )
         is_write, is_repeated = (truths(whole_array(rows.column(name))) for name in ("is_write", "is_repeated"))
-        whose = Numbers.of(whole_array(rows.column("whose")).dictionary_encode().indices).values
-        texts = rows.select(["server", "exchange_id"])
-        begins = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]])) if len(place) else np.zeros(0, int)
+        whose, texts = codes(rows.column("whose")), rows.select(["server", "exchange_id"])
+        begins = np.flatnonzero(changes(place))
         for begin, end in zip(begins, [*begins[1:], len(place)], strict=True):
             here = slice(begin, end)
             yield int(place[begin]), cls(
@@ -103,7 +104,7 @@ def _next_fall(ends: LogEnds, start: int, stays: _Stays) -> tuple[int, int] | No
     return None
 
 
-def _candidates(ends: LogEnds, start: int, known: int, until: int) -> Iterator[tuple[int, int]]:
+def _candidates(ends: LogEnds, start: int, known: int, until: int) -> list[tuple[int, int]]:
     """Answers from ``known`` on, below the highest end that was answered, from ``start`` on, before they were asked.
 
     A write is compared with all ends, a watermark with those of its own broker.
@@ -112,8 +113,7 @@ def _candidates(ends: LogEnds, start: int, known: int, until: int) -> Iterator[t
     for asking, answering in _compared(ends, np.arange(start, until)):
         ended = ends.ended[answering]
         highest = np.maximum.accumulate(ended)
-        is_higher = np.concatenate([[True], highest[1:] > highest[:-1]])[: len(highest)]
-        reached_by = np.maximum.accumulate(np.where(is_higher, np.arange(len(highest)), 0))
+        reached_by = np.maximum.accumulate(np.where(changes(highest), np.arange(len(highest)), 0))
         answered = np.minimum(
             np.searchsorted(ends.us[answering], ends.asked_us[asking], "left"), np.searchsorted(answering, asking)
         )
@@ -121,7 +121,7 @@ def _candidates(ends: LogEnds, start: int, known: int, until: int) -> Iterator[t
         is_below = (asking >= known) & (answered > 0) & (stated < highest[answered - 1])
         before = answering[reached_by[answered[is_below] - 1]]
         found += zip(before.tolist(), asking[is_below].tolist(), strict=True)
-    yield from sorted(found, key=lambda one: one[1])
+    return sorted(found, key=itemgetter(1))
 
 
 def _compared(ends: LogEnds, here: Ints) -> Iterator[tuple[Ints, Ints]]:

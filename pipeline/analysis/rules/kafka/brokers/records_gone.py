@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from shlex import quote
 
-import pyarrow as pa
-
 from pipeline.analysis.claims.kafka.processes import RECORDS_GONE
+from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
@@ -89,17 +88,17 @@ class RecordsGone(Rule):
         suspects = shorter(sources.tables, _ASKED)
         if not suspects.num_rows:
             return
-        sources.tables.add("shorter", suspects.append_column("place", pa.array(range(suspects.num_rows), pa.int64())))
+        sources.tables.add("shorter", with_places(suspects))
         gone: dict[Place, list[Fall]] = {}
+        places = [(row["cluster"], row["topic"], row["partition"]) for row in suspects.to_pylist()]
         for number, ends in LogEnds.by_place(sources.tables.table(_OF_SUSPECTS)):
-            cluster, topic, partition = suspects.slice(number, 1).to_pylist()[0].values()
+            place = places[number]
             found = [
                 fall for fall in falls(ends)
-                if fall.before - fall.after >= settings.reset_records
-                and not _is_anew((cluster, topic, partition), fall, sources)
+                if fall.before - fall.after >= settings.reset_records and not _is_anew(place, fall, sources)
             ]  # fmt: skip
             if found:
-                gone[cluster, topic, partition] = found
+                gone[place] = found
         for (place, found), touched in zip(gone.items(), _touched(gone, sources.tables), strict=True):
             yield _finding(place, found, touched, sources, settings)
 

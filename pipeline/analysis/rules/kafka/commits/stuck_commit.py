@@ -24,6 +24,7 @@ from pydantic import Field
 
 from pipeline.analysis.claims.kafka.commits import STUCK_COMMIT
 from pipeline.analysis.columns.nullable import Numbers
+from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.callers import Caller
 from pipeline.analysis.rules.case.case import Case
@@ -71,24 +72,24 @@ _FETCHES = f"""
 _POSITIONS = """
     WITH positions AS (
         SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, "offset" AS committed,
-            client_id, member_id, client, server, NULL::BIGINT AS fetched, NULL::BIGINT AS asked, number
+            client_id, member_id, client, server, NULL::BIGINT AS fetched, NULL::BIGINT AS asked, place
         FROM events JOIN repeated USING (cluster, topic, partition, group_id)
         WHERE kind = 'committed' AND "offset" IS NOT NULL
         UNION ALL BY NAME
         SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, client_id,
-            fetch_position AS fetched, event_offset AS asked, number
+            fetch_position AS fetched, event_offset AS asked, place
         FROM timeline JOIN repeated USING (cluster, topic, partition, group_id)
         WHERE kind = 'fetched' AND fetch_position IS NOT NULL
     ), counted AS (
         SELECT *, count(committed) OVER earlier AS commits, max(committed) OVER earlier AS highest FROM positions
         WINDOW earlier AS (
-            PARTITION BY number ORDER BY us, exchange_id, ordinal, committed ROWS UNBOUNDED PRECEDING
+            PARTITION BY place ORDER BY us, exchange_id, ordinal, committed ROWS UNBOUNDED PRECEDING
         )
     )
-    SELECT * EXCLUDE (commits, highest, number) FROM counted
-    WINDOW meanwhile AS (PARTITION BY number, commits)
+    SELECT * EXCLUDE (commits, highest, place) FROM counted
+    WINDOW meanwhile AS (PARTITION BY place, commits)
     QUALIFY committed IS NOT NULL OR bool_or(asked <= highest) OVER meanwhile
-        OR row_number() OVER (PARTITION BY number, commits ORDER BY fetched DESC, coalesce(client_id, '') DESC) = 1
+        OR row_number() OVER (PARTITION BY place, commits ORDER BY fetched DESC, coalesce(client_id, '') DESC) = 1
     ORDER BY cluster, topic, partition, group_id, us, exchange_id, ordinal, committed
 """
 """Of these, accepted commits and fetch positions; of the fetches between two commits the one that got furthest, where
@@ -266,7 +267,7 @@ def _suspects(tables: Tables, settings: StuckCommit.Thresholds) -> pa.Table:
     found = commits.select(["cluster", "topic", "partition", "group_id"])
     found = found.filter(Numbers.all_known(is_suspect).arrow(pa.bool_()))
     places = found.group_by(found.column_names).aggregate([])
-    return places.append_column("number", Numbers.all_known(np.arange(places.num_rows)).arrow(pa.int64()))
+    return with_places(places)
 
 
 def _is_by_other(one: _Repeat, settings: StuckCommit.Thresholds) -> bool:
