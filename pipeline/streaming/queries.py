@@ -12,7 +12,6 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 import duckdb
-import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 from pyarrow import ArrowException
@@ -24,7 +23,7 @@ from pipeline.analysis.safety.guard import Noted
 from pipeline.config.settings import StreamSettings
 from pipeline.errors import UserError
 from pipeline.metrics.stream import BatchDone, StreamMetrics
-from pipeline.streaming.bronze.frames import Counted, write_frames, write_gaps
+from pipeline.streaming.bronze.frames import Counted, FilesHere, write_frames, write_gaps
 from pipeline.streaming.bronze.intake import InHand, Intake, LeftOut
 from pipeline.streaming.gold.realtime_findings import RealtimeFindings
 from pipeline.streaming.landing.reading import Landing
@@ -200,8 +199,8 @@ class Queries:
     def frames(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.frames``."""
 
-        def write(rows: DataFrame, batch: Batch, keys: pa.Table | None) -> Counted:
-            return write_frames(rows, self.lake, batch, self.settings, keys=keys, progress=self.progress)
+        def write(rows: DataFrame, batch: Batch, here: FilesHere | None) -> Counted:
+            return write_frames(rows, self.lake, batch, self.settings, here=here, progress=self.progress)
 
         source = landing.frames(self.spark, self.settings.max_files_per_trigger)
         return self._start("frames", source, partial(self.intake(landing).take, "frames", write))
@@ -209,8 +208,8 @@ class Queries:
     def gaps(self, landing: Landing) -> StreamingQuery:
         """Landing zone → ``bronze.gaps``."""
 
-        def write(rows: DataFrame, batch: Batch, keys: pa.Table | None) -> Counted:
-            return write_gaps(rows, self.lake, batch, keys)
+        def write(rows: DataFrame, batch: Batch, here: FilesHere | None) -> Counted:
+            return write_gaps(rows, self.lake, batch, here)
 
         source = landing.gaps(self.spark, self.settings.max_files_per_trigger)
         return self._start("gaps", source, partial(self.intake(landing).take, "gaps", write))

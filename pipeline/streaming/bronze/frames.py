@@ -7,25 +7,28 @@ so that Delta's file statistics keep its cost that of the batch, not of the tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from decoder import Codec
 from pipeline.analysis.changes import CONNECTED, TRANSACTIONS
 from pipeline.config.settings import StreamSettings
-from pipeline.streaming.bronze.decode import decode_frames, write_decoded
+from pipeline.streaming.bronze.decode import decode_frames, write_decoded, write_decoded_files
 from pipeline.streaming.storage.change_log import note_news
 from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.lake_io import LakeIO
-from pipeline.streaming.storage.new_files import NewFile, read_columns_here
+from pipeline.streaming.storage.new_files import NewFile, read_columns_here, read_files_here
 from pipeline.streaming.storage.sinks import Batch, append, day_of
 from pipeline.streaming.storage.table_scan import TableScan
-from pipeline.streaming.storage.written_here import commit_files, takes_files
+from pipeline.streaming.storage.written_here import append_here, commit_files, takes_files
 from pipeline.tables import FRAMES, GAPS, Table
 
 
@@ -36,6 +39,23 @@ class Counted:
     rows_in: int
     rows_out: int
     newest_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesHere:
+    """Landing files on this machine.
+
+    Attributes:
+        files: whole ones.
+        are_few: whether this process may hold the keys of all their rows.
+    """
+
+    files: Sequence[NewFile]
+    are_few: bool
+
+    def keys_of(self, table: Table) -> pa.Table | None:
+        """Key and time of all rows; None: they are many, or cannot be read."""
+        return read_columns_here(self.files, table, [*table.key, "ts"]) if self.are_few else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +73,7 @@ def write_frames(
     settings: StreamSettings,
     codec: Codec | None = None,
     *,
-    keys: pa.Table | None = None,
+    here: FilesHere | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Counted:
     """Decode a batch of landed rows and append those that bronze does not hold yet.
@@ -66,7 +86,7 @@ def write_frames(
         batch: its identity; None: outside a stream.
         settings: how they are decoded.
         codec: to use instead of a new one.
-        keys: see :func:`keys_of`.
+        here: the files that hold these rows and no others; None: Spark has to look.
         progress: takes a sentence for what stays out.
     """
     dated = landed.withColumn("date", F.to_date("ts"))
@@ -75,34 +95,48 @@ def write_frames(
         is_kept = F.col("date") >= F.lit(kept_from)
         if late := dated.where(~is_kept).count():
             progress(f"frames: {late} frames from before {kept_from} stay out: maintenance has dropped that time")
-            keys = None
+            here = None
         dated = dated.where(is_kept)
-    fresh = _fresh_rows(dated, lake, FRAMES, keys)
+    fresh = _fresh_rows(dated, lake, FRAMES, here)
     if fresh is None:
         return Counted(0, 0)
     rows, extent, new = fresh
     if new:
-        _append_decoded(rows, lake, batch, codec, settings.kernel_after_frames)
+        files = here.files if here is not None and new == extent.rows else ()
+        _append_decoded(rows, files, lake, batch, codec, settings.kernel_after_frames)
     return Counted(extent.rows, new, extent.last_us)
 
 
 def _append_decoded(
-    rows: DataFrame, lake: Lake, batch: Batch | None, codec: Codec | None, kernel_after: int | None
+    rows: DataFrame,
+    files: Sequence[NewFile],
+    lake: Lake,
+    batch: Batch | None,
+    codec: Codec | None,
+    kernel_after: int | None,
 ) -> None:
     """Decode rows and append them: the workers' own files, or where that cannot be, their rows by Spark."""
-    if takes_files(lake, FRAMES):
-        commit_files(write_decoded(rows, lake, codec, kernel_after=kernel_after), lake, FRAMES, batch)
-    else:
+    if not takes_files(lake, FRAMES):
         append(decode_frames(rows, codec, kernel_after=kernel_after), lake, FRAMES, batch)
+        return
+    found = None
+    if files:
+        # What ails them, if not that Arrow reads less than Spark, shows again when Spark reads them.
+        with suppress(PySparkException):
+            found = write_decoded_files(rows.sparkSession, files, lake, codec, kernel_after=kernel_after)
+    if found is None:
+        found = write_decoded(rows, lake, codec, kernel_after=kernel_after)
+    commit_files(found, lake, FRAMES, batch)
 
 
-def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, keys: pa.Table | None = None) -> Counted:
-    """Append the losses that bronze does not hold yet; ``keys``: see :func:`keys_of`."""
-    fresh = _fresh_rows(landed.withColumn("date", F.to_date("ts")), lake, GAPS, keys)
+def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, here: FilesHere | None = None) -> Counted:
+    """Append the losses that bronze does not hold yet; ``here``: see :func:`write_frames`."""
+    fresh = _fresh_rows(landed.withColumn("date", F.to_date("ts")), lake, GAPS, here)
     if fresh is None:
         return Counted(0, 0)
     rows, extent, new = fresh
-    if new:
+    files = here.files if here is not None and here.are_few and new == extent.rows else ()
+    if new and not (files and lake.is_local and _appended_here(files, lake, GAPS, batch)):
         append(rows, lake, GAPS, batch)
     # Also where an earlier try has written them: it may not have come to this.
     news = dict.fromkeys((TRANSACTIONS, CONNECTED), (extent.rows, extent.first_us))
@@ -110,15 +144,20 @@ def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, keys: pa.Tabl
     return Counted(extent.rows, new, extent.last_us)
 
 
-def keys_of(files: Iterable[NewFile], table: Table) -> pa.Table | None:
-    """Key and time of the rows in landing files, where this process can read them; None: Spark has to look."""
-    return read_columns_here(files, table, [*table.key, "ts"])
+def _appended_here(files: Sequence[NewFile], lake: Lake, table: Table, batch: Batch | None) -> bool:
+    """Append rows of landing files in this process. False: that failed, and Spark shows why, if it fails as well."""
+    try:
+        append_here(read_files_here(files, table), lake, table, batch)
+    except (OSError, ValueError, pa.ArrowException, DeltaError):
+        return False
+    return True
 
 
 def _fresh_rows(
-    landed: DataFrame, lake: Lake, table: Table, keys: pa.Table | None
+    landed: DataFrame, lake: Lake, table: Table, here: FilesHere | None
 ) -> tuple[DataFrame, _Extent, int] | None:
     """The rows whose key ``table`` lacks, each key once; None if the batch is empty."""
+    keys = here.keys_of(table) if here is not None else None
     extent = _extent(landed, table) if keys is None else _extent_here(keys, table)
     if extent is None:
         return None

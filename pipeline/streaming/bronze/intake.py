@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,17 +22,19 @@ from pipeline.capture.landing.manifests import Kind, Manifest
 from pipeline.config.settings import StreamSettings
 from pipeline.humanize import pluralize
 from pipeline.metrics.backlog import Backlog
-from pipeline.streaming.bronze.frames import Counted, keys_of, write_gaps
+from pipeline.streaming.bronze.frames import Counted, FilesHere, write_gaps
 from pipeline.streaming.landing.checked_files import COLUMNS, SetAside, check_files, name_of, place_in_zone, unreadable
 from pipeline.streaming.landing.decisions import Decision, save_decision, saved_decision
 from pipeline.streaming.storage.lake import Lake, struct_type
 from pipeline.streaming.storage.lake_io import LakeIO
-from pipeline.streaming.storage.new_files import NewFile, new_files, read_files
+from pipeline.streaming.storage.new_files import NewFile, are_here, new_files, read_files
 from pipeline.streaming.storage.sinks import Batch, is_appended
 from pipeline.tables import FRAMES, GAP_LANDING_COLUMNS, GAPS, LANDING_FILES, Table
 
-Write = Callable[[DataFrame, Batch, "pa.Table | None"], Counted]
-"""Rows of landing files, their batch, and their keys (:func:`pipeline.streaming.bronze.frames.keys_of`)."""
+Write = Callable[[DataFrame, Batch, FilesHere | None], Counted]
+"""Rows of landing files, their batch, and the files if they are on this machine."""
+_KEYS_FOR_A_ROW = 4
+"""Keys of frames that take as much memory as a row that pairing takes, whose number the settings limit."""
 READ = "read"
 MISSED = "", -1
 """Checkpoint and number in ``ops.landing_files`` of what no batch has found, since it was gone."""
@@ -198,9 +199,10 @@ class Intake:
         if not good:
             return Counted(0, 0)
         listed = [manifest.rows for manifest in good.values() if manifest is not None]
-        are_few = len(listed) == len(good) and sum(listed) <= self.settings.local_row_limit
-        keys = keys_of(good, _TABLES[kind]) if are_few else None
-        return write(read_files(spark, good, COLUMNS[kind]), batch, keys)
+        are_few = len(listed) == len(good) and sum(listed) <= _KEYS_FOR_A_ROW * self.settings.local_row_limit
+        files = [replace(file, rows=manifest.rows if manifest is not None else 0) for file, manifest in good.items()]
+        here = FilesHere(files, are_few) if are_here(files) else None
+        return write(read_files(spark, good, COLUMNS[kind]), batch, here)
 
     def report(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
         """Report which files are not read, and write what is lost with them into ``bronze.gaps``. May be repeated."""

@@ -22,6 +22,7 @@ _SAME = (
     "AND (coalesce(t.topic_id, t.topic) IS NOT DISTINCT FROM coalesce(s.topic_id, s.topic)) "
     "AND (t.partition IS NOT DISTINCT FROM s.partition) AND (t.subtopology IS NOT DISTINCT FROM s.subtopology)"
 )
+_OF_SERVERS = "SELECT 1 AS one FROM rows WHERE list_contains($servers::VARCHAR[], cluster) LIMIT 1"
 
 
 def refresh_assignments(rows: LakeIO, first: date) -> None:
@@ -45,5 +46,7 @@ def drop_provisional(rows: LakeIO, catalog: ClusterCatalog) -> None:
     """Delete rows of a server whose cluster was learned since: their statements come again under the cluster's id."""
     if rows.is_empty(ASSIGNMENTS):
         return
-    now_known = F.col("cluster").isin(sorted({server for server, _ in catalog.brokers}))
-    delete_rows(rows.spark, rows.lake, ASSIGNMENTS, now_known)
+    servers = sorted({server for server, _ in catalog.brokers})
+    if rows.lake.is_local and not rows.ask(TableScan(ASSIGNMENTS), _OF_SERVERS, servers=servers):
+        return
+    delete_rows(rows.spark, rows.lake, ASSIGNMENTS, F.col("cluster").isin(servers))

@@ -15,7 +15,7 @@ from pipeline.analysis.changes import of_all
 from pipeline.analysis.cluster_catalog import ClusterCatalog
 from pipeline.streaming.spark.side_by_side import side_by_side
 from pipeline.streaming.storage.change_log import note_news, renamed_since
-from pipeline.streaming.storage.lake import Lake, holds, read_table, snapshot
+from pipeline.streaming.storage.lake import Lake, holds, read_table, version_of
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.tables import BROKERS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS, TOPICS, Table
@@ -23,7 +23,7 @@ from pipeline.tables import BROKERS, OFFSET_EVENTS, RECORD_BATCHES, STATE_EVENTS
 
 def load_catalog(rows: LakeIO) -> ClusterCatalog:
     """The catalog that ``silver.brokers`` and ``silver.topics`` hold; read only if they have changed."""
-    versions = _versions(rows.spark, rows.lake)
+    versions = _versions(rows)
     catalog = _NEWEST.get(versions)
     if catalog is not None:
         return catalog
@@ -39,7 +39,7 @@ def save_catalog(rows: LakeIO, catalog: ClusterCatalog, before: ClusterCatalog) 
         writes.append(partial(rows.overwrite, topics(catalog), TOPICS))
     side_by_side(*writes)
     if writes:
-        _remembered(_versions(rows.spark, rows.lake), catalog)
+        _remembered(_versions(rows), catalog)
 
 
 _Versions = tuple[tuple[str, int], ...]
@@ -49,9 +49,8 @@ _NEWEST: dict[_Versions, ClusterCatalog] = {}
 """What the tables held when they were last read or written. Every batch of every query asks; answers seldom change."""
 
 
-def _versions(spark: SparkSession, lake: Lake) -> _Versions:
-    now = [snapshot(spark, lake, table) for table in (BROKERS, TOPICS)]
-    return tuple((state.metadata().id(), state.version()) for state in now)
+def _versions(rows: LakeIO) -> _Versions:
+    return tuple(version_of(rows.spark, rows.lake, table) for table in (BROKERS, TOPICS))
 
 
 def _remembered(versions: _Versions, catalog: ClusterCatalog) -> ClusterCatalog:

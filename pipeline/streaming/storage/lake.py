@@ -98,11 +98,22 @@ def snapshot(spark: SparkSession, lake: Lake, table: Table) -> Any:
     return logs.forTableWithSnapshot(spark._jsparkSession, lake.path(table))._2()
 
 
+def version_of(spark: SparkSession, lake: Lake, table: Table) -> tuple[str, int]:
+    """The id of a table, which a recreated one does not share, and the number of its newest commit."""
+    if lake.is_local:
+        held = LocalTable(lake.path(table))
+        return str(held.metadata().id), held.version()
+    state = snapshot(spark, lake, table)
+    return state.metadata().id(), state.version()
+
+
 def frames_kept_from(spark: SparkSession, lake: Lake) -> date | None:
     """The UTC day from which on ``bronze.frames`` has all frames: maintenance has dropped what came before it.
 
     None: it never has dropped any.
     """
+    if lake.is_local:
+        return frames_kept_from_here(lake)
     found = snapshot(spark, lake, FRAMES).metadata().configuration().get(_KEPT_FROM)
     return date.fromisoformat(found.get()) if found.isDefined() else None
 

@@ -136,14 +136,15 @@ def with_date(rows: pa.Table) -> pa.Table:
     return rows.append_column("date", days)
 
 
+def are_here(files: Iterable[NewFile]) -> bool:
+    """Whether all of them are on this machine."""
+    return all(urlsplit(file.uri).scheme in ("", "file") for file in files)
+
+
 def read_columns_here(files: Iterable[NewFile], table: Table, columns: Sequence[str]) -> pa.Table | None:
-    """Some columns of Parquet files with rows of a table; None if they are elsewhere or cannot be read."""
-    given = list(files)
-    if any(urlsplit(file.uri).scheme not in ("", "file") for file in given):
-        return None
-    paths = paths_here(given)
+    """Some columns of Parquet files on this machine with rows of a table; None if they cannot be read."""
     try:
-        return ds.dataset(paths, schema=schema_of(table), format="parquet").to_table(list(columns))
+        return ds.dataset(paths_here(files), schema=schema_of(table), format="parquet").to_table(list(columns))
     except (OSError, pa.ArrowException):
         return None
 

@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 
 from pipeline.config.settings import StreamSettings
 from pipeline.lake.arrow import arrow_schema
 from pipeline.streaming.bronze import frames
 from pipeline.streaming.bronze.decode import decode_frames, write_decoded
-from pipeline.streaming.bronze.frames import write_frames
+from pipeline.streaming.bronze.frames import FilesHere, write_frames
 from pipeline.streaming.spark.pandas_batches import batch_of, frame_of
 from pipeline.streaming.storage.lake import Lake, create_tables, read_table
+from pipeline.streaming.storage.new_files import NewFile
 from pipeline.streaming.storage.sinks import Batch
 from pipeline.tables import FRAMES, LANDING_COLUMNS
 from tests.hostile.mongodb import samples as mongodb_samples
@@ -104,6 +106,67 @@ def test_the_worker_writes_what_spark_writes(
     for name in ("min.ts", "max.ts", "min.seq", "max.seq", "min.connection_id"):
         pick = min if name.startswith("min") else max
         assert pick(file[name] for file in logged(ours)) == pick(file[name] for file in logged(sparks)), name
+
+
+@pytest.mark.parametrize("fault", ["none", "no file is read", "keys are too many"])
+def test_whole_files_give_what_their_rows_give(
+    spark: SparkSession, landed: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    ours, sparks = lake_in(spark, tmp_path / "ours"), lake_in(spark, tmp_path / "sparks")
+    landing = tmp_path / "landing"
+    landed.where(f"unix_micros(ts) < {LATE_US}").write.parquet(str(landing))
+    files = [NewFile(path.as_uri(), 0, None, None) for path in sorted(landing.glob("*.parquet"))]
+    assert len(files) == 2
+    known, here = spark.read.parquet(str(landing)), FilesHere(files, fault != "keys are too many")
+    broken = _NoArrow() if fault == "no file is read" else None
+    with monkeypatch.context() as patch:
+        if broken is not None:
+            patch.setattr(frames, "write_decoded_files", broken)
+        else:
+            patch.setattr(frames, "write_decoded", None)
+        counted = write_frames(known, ours, Batch("some", 3), StreamSettings(), here=here)
+        assert write_frames(known, ours, Batch("some", 4), StreamSettings(), here=here).rows_out == 0
+    assert broken is None or broken.asked == 1
+    write_frames(known, sparks, Batch("some", 3), StreamSettings())
+    found = rows(tmp_path / "ours", FRAMES)
+    assert len(found) == counted.rows_out == known.count() > 1000
+    assert found == rows(tmp_path / "sparks", FRAMES)
+
+
+class _NoArrow:
+    """Fails as a worker does that cannot read a file."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, *_: object, **__: object) -> None:
+        self.asked += 1
+        raise PySparkException("no")
+
+
+def test_files_with_rows_that_bronze_has_give_the_others(
+    spark: SparkSession, landed: DataFrame, tmp_path: Path
+) -> None:
+    lake, landing = lake_in(spark, tmp_path / "lake"), tmp_path / "landing"
+    landed.where("seq < 9").coalesce(1).write.parquet(str(landing))
+    (path,) = landing.glob("*.parquet")
+    some, here = spark.read.parquet(str(landing)), FilesHere([NewFile(path.as_uri(), 9, None, None)], True)
+    assert write_frames(some.where("seq < 4"), lake, None, StreamSettings()).rows_out == 4
+    assert write_frames(some, lake, None, StreamSettings(), here=here).rows_out == 5
+    assert len(rows(tmp_path / "lake", FRAMES)) == 9
+
+
+def test_a_file_that_breaks_a_constraint_refuses_the_batch(
+    spark: SparkSession, landed: DataFrame, tmp_path: Path
+) -> None:
+    lake, landing = lake_in(spark, tmp_path / "lake"), tmp_path / "landing"
+    landed.where("seq < 9").withColumn("direction", landed.connection_id).coalesce(1).write.parquet(str(landing))
+    (path,) = landing.glob("*.parquet")
+    here = FilesHere([NewFile(path.as_uri(), 9, None, None)], True)
+    with pytest.raises(Exception, match="direction_known"):
+        write_frames(spark.read.parquet(str(landing)), lake, None, StreamSettings(), here=here)
+    assert rows(tmp_path / "lake", FRAMES) == []
+    assert not list((tmp_path / "lake").rglob("part-*.parquet")), "a task that fails takes its files away"
 
 
 def test_times_that_pandas_does_not_know_are_kept(spark: SparkSession, landed: DataFrame, tmp_path: Path) -> None:
