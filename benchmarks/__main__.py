@@ -1,6 +1,7 @@
 """Speed beside peers: ``python -m benchmarks [PART]``, a part of PARTS; else all.
 
-``capture`` and ``questions`` may name a FILE, ``endless`` a number of exchanges, ``pipeline`` a number of frames.
+``capture`` and ``questions`` may name a FILE, ``endless`` a number of exchanges, ``pipeline`` and
+``scale`` a number of frames.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks import (
     pipeline,
     questions,
     records,
+    scale,
     skewed,
     spark,
     through_lake,
@@ -40,13 +42,14 @@ PARTS = {
     "pipeline": pipeline.main,
     "questions": questions.main,
     "records": records.main,
+    "scale": scale.main,
     "skewed": skewed.main,
     "spark": spark.main,
     "through_lake": through_lake.main,
     "variant": variant.main,
 }
 _OF_FILES = {"capture": capture.main, "questions": questions.main}
-_NUMBERED = {"endless": endless.main, "pipeline": pipeline.main}
+_NUMBERED = {"endless": endless.main, "pipeline": pipeline.main, "scale": scale.main}
 
 
 def main(arguments: list[str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,8 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decoder.kafka.apis import ApiKey
+from pipeline.capture.landing.stores import LocalStore
+from pipeline.capture.landing.writer import LandingWriter
+
 _ID_LENGTH = 16
 """Characters of a connection's id; an exchange's begins with them."""
+_NAMING = [int(ApiKey.METADATA), int(ApiKey.DESCRIBE_CLUSTER)]
 
 
 def rows_of(landing: Path) -> pa.Table:
@@ -34,18 +39,33 @@ def another(rows: pa.Table, agent_id: str, later: timedelta) -> pa.Table:
         "ts": pc.add(rows["ts"], shift),
         "ts_end": pc.add(rows["ts_end"], shift),
     }
-    columns = [news.get(name, rows[name]) for name in rows.column_names]
-    return pa.table(columns, schema=rows.schema)
+    return _with(rows, news)
+
+
+def of_another_cluster(rows: pa.Table, number: int, later: timedelta) -> pa.Table:
+    """The same traffic with a cluster of its own, whose logs go on, where a repeated log would look like one cut off.
+
+    Without what names the cluster it is known by its server's address.
+
+    Args:
+        rows: landed frames.
+        number: of the cluster.
+        later: after the rows.
+    """
+    named = pc.and_(pc.equal(rows["protocol"], "kafka"), pc.is_in(rows["api_key"], pa.array(_NAMING, pa.int32())))
+    some = another(rows.filter(pc.invert(pc.fill_null(named, False))), f"agent-{number}", later)
+    return _with(some, {"server_ip": pa.repeat(f"10.1.{number >> 8}.{number & 255}", len(some))})
+
+
+def _with(rows: pa.Table, news: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+    return pa.table([news.get(name, rows[name]) for name in rows.column_names], schema=rows.schema)
 
 
 def land(rows: pa.Table, landing: Path) -> None:
-    """Write a landing file, whole as it appears."""
-    begun = pc.min(rows["ts"]).as_py()
-    folder = landing / f"date={begun:%Y-%m-%d}"
-    folder.mkdir(parents=True, exist_ok=True)
-    name = f"{rows['agent_id'][0].as_py()}-{int(begun.timestamp() * 1e6)}-0000.parquet"
-    pq.write_table(rows, folder / f".{name}", compression="zstd")
-    (folder / f".{name}").rename(folder / name)
+    """Write the landing files of one agent, as it writes them."""
+    with LandingWriter(LocalStore(landing), rows["agent_id"][0].as_py()) as writer:
+        writer.add_table(rows)
+        writer.publish()
 
 
 def _renamed(ids: pa.ChunkedArray, agent_id: str) -> pa.ChunkedArray:

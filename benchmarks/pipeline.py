@@ -20,7 +20,7 @@ from rich.table import Table
 from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
 from benchmarks.corpus import CAPTURES
-from benchmarks.landed import another, land, rows_of
+from benchmarks.landed import another, land, of_another_cluster, rows_of
 from benchmarks.spark import identity
 from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
@@ -32,7 +32,8 @@ from pipeline.tables import TABLES
 ROUNDS = 2
 LANDED = 1_000_000
 """Frames: as many agents land the same load, each on other connections and at another time, as make this number."""
-_APART = timedelta(minutes=2)
+APART = timedelta(minutes=2)
+"""From the load of one agent to that of the next."""
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -49,7 +50,7 @@ def main(frames: int | None = None) -> None:
     Args:
         frames: about so many are landed, and nothing is done but that; None: LANDED.
     """
-    with tempfile.TemporaryDirectory() as folder, _session() as spark:
+    with tempfile.TemporaryDirectory() as folder, session() as spark:
         root = Path(folder)
         watch = Watch()
         spark.streams.addListener(watch)
@@ -58,7 +59,7 @@ def main(frames: int | None = None) -> None:
         load = rows_of(captured)
         for number in range(max(1, round((frames or LANDED) / len(load)))):
             # At other times: else they are copies of each other, of which one counts, and gold has little to do.
-            land(another(load, f"agent-{number}", _APART * number), landing)
+            land(of_another_cluster(load, number, APART * number), landing)
         warm_up(spark, watch, root)
         beside_floor(spark, watch, landing, root, ROUNDS)
         if frames is None:
@@ -66,7 +67,8 @@ def main(frames: int | None = None) -> None:
 
 
 @contextmanager
-def _session() -> Iterator[SparkSession]:
+def session() -> Iterator[SparkSession]:
+    """A session of two cores."""
     spark = build_session("benchmark", extra_conf={"spark.master": "local[2]"})
     try:
         yield spark

@@ -31,7 +31,12 @@ _FOR_EVER = 2**62
 _SLOT_US = 10_000_000
 """Windows end where a multiple of ten seconds does."""
 _BY_SLOT = "SELECT epoch_us(ts) - epoch_us(ts) % $slot AS slot, count(*) AS events FROM rows GROUP BY ALL ORDER BY ALL"
-_AROUND = """
+_OF_PRODUCED = ", ".join(
+    f'produced."{name}"'
+    for name in ("kind", "ts", "exchange_id", "cluster", "topic", "topic_id", "partition", "offset", "next_offset")
+)
+"""What the timeline asks of records that were produced before or after its window; the other columns are null."""
+_AROUND = f"""
     WITH stood AS (
         SELECT cluster, coalesce(topic, topic_id) AS topic, partition, "offset" AS lowest, "offset" AS highest
         FROM events WHERE kind IN ('committed', 'fetched_commit', 'txn_committed')
@@ -45,11 +50,11 @@ _AROUND = """
         SELECT cluster, topic, partition, min(lowest) AS lowest, max(highest)::HUGEINT + 1 AS highest
         FROM stood GROUP BY ALL
     )
-    SELECT produced.* FROM produced JOIN bounds ON produced.cluster = bounds.cluster
+    SELECT {_OF_PRODUCED} FROM produced JOIN bounds ON produced.cluster = bounds.cluster
         AND coalesce(produced.topic, produced.topic_id) = bounds.topic AND produced.partition = bounds.partition
     WHERE produced.next_offset > bounds.lowest AND produced."offset" <= bounds.highest
         AND NOT (epoch_us(produced.ts) >= $begin AND epoch_us(produced.ts) < $until)
-"""
+"""  # noqa: S608 - our names
 """What was produced where any group was in its partition; a marker may be between a committed offset and the next
 record."""
 
@@ -75,10 +80,10 @@ def of_window(rows: LakeIO, catalog: ClusterCatalog, begin: int, end: int | None
     back, until = begin - span_us(lookback), _FOR_EVER if end is None else end
     before = None if end is None else hour_of(end - 1) + HOUR_US + LATE_US
     since = partial(TableScan.since, before_us=before, once=True)
-    transactions = rows.read(since(OFFSET_EVENTS, back, kinds=("txn_committed",)))
-    ends = rows.read(since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS))
+    transactions = rows.look_up(since(OFFSET_EVENTS, back, kinds=("txn_committed",)))
+    ends = rows.look_up(since(STATE_EVENTS, back, kinds=TRANSACTION_ENDS))
     of_transactions = ended(transactions, ends, catalog, begin, until)
-    events = rows.read(TableScan.since(OFFSET_EVENTS, begin, before_us=end, once=True))
+    events = rows.look_up(TableScan.since(OFFSET_EVENTS, begin, before_us=end, once=True))
     known = rows.read(of_hour(begin))
     tables = Tables(
         {
@@ -92,7 +97,7 @@ def of_window(rows: LakeIO, catalog: ClusterCatalog, begin: int, end: int | None
         tables.close()
     return timeline(
         pa.concat_tables([events, rows.counted(around)]),
-        rows.read(since(STATE_EVENTS, hour_of(begin) - GROUP_KNOWN_US, kinds=NAMING)),
-        rows.read(since(RECORD_BATCHES, back, between=CONTROL)),
+        rows.look_up(since(STATE_EVENTS, hour_of(begin) - GROUP_KNOWN_US, kinds=NAMING)),
+        rows.look_up(since(RECORD_BATCHES, back, between=CONTROL)),
         catalog, lookback, since_us=begin, until_us=until, known=known, of_transactions=of_transactions,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from pipeline.analysis.rules.case.entities import PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.format import host_of, who
 from pipeline.analysis.rules.kafka.brokers.log_ends import Fall, LogEnds, falls
-from pipeline.analysis.rules.kafka.brokers.shorter import shorter
+from pipeline.analysis.rules.kafka.brokers.shorter import ENDS, shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import Finding, Sources
@@ -85,11 +85,11 @@ class RecordsGone(Rule):
     @classmethod
     def detect(cls, sources: Sources, settings: Thresholds) -> Iterator[Finding]:
         """Apply the rule: one finding for each partition."""
-        suspects = shorter(sources.tables, _ASKED)
+        suspects = shorter(sources.tables)
         if not suspects.num_rows:
             return
-        sources.tables.add("shorter", with_places(suspects))
         gone: dict[Place, list[Fall]] = {}
+        sources.tables.add("shorter", with_places(suspects))
         places = [(row["cluster"], row["topic"], row["partition"]) for row in suspects.to_pylist()]
         for number, ends in LogEnds.by_place(sources.tables.table(_OF_SUSPECTS)):
             place = places[number]
@@ -103,21 +103,11 @@ class RecordsGone(Rule):
             yield _finding(place, found, touched, sources, settings)
 
 
-_ENDS = """
-    SELECT cluster, topic, partition, epoch_us(ts) AS us, exchange_id, ordinal, server, kind, "offset" AS base,
-        CASE kind WHEN 'produced' THEN next_offset WHEN 'fetched' THEN high_watermark ELSE "offset" END AS ended
-    FROM events
-    WHERE topic IS NOT NULL AND coalesce(error_code, 0) = 0 AND (
-        (kind = 'produced' AND "offset" >= 0 AND next_offset > "offset") OR (kind = 'fetched' AND high_watermark >= 0)
-        OR (kind = 'listed' AND list_timestamp = -1 AND "offset" >= 0 AND isolation_level = 'read_uncommitted')
-    )
-"""
 _ASKED = f"""
-    SELECT e.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us,
-        CASE WHEN e.kind = 'fetched' THEN e.server ELSE '' END AS whose
-    FROM ({_ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
+    SELECT e.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us
+    FROM ({ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
 """
-"""The same with when it was asked; ``whose``: whose watermarks never fall, see LogEnds."""
+"""Ends of logs with when they were asked for."""
 _OF_SUSPECTS = f"""
     WITH asked AS ({_ASKED}), repeated AS (
         SELECT DISTINCT exchange_id, topic, partition FROM (
@@ -125,7 +115,8 @@ _OF_SUSPECTS = f"""
                 PARTITION BY cluster, topic, partition, producer_id, producer_epoch, base_sequence
                 ORDER BY ts, exchange_id
             ) AS number
-            FROM batches WHERE source = 'produce' AND producer_id >= 0
+            FROM batches SEMI JOIN shorter USING (cluster, topic, partition)
+            WHERE source = 'produce' AND producer_id >= 0
         ) WHERE number > 1
     )
     SELECT s.place, e.us, e.asked_us, e.base, e.ended, e.kind = 'produced' AS is_write,

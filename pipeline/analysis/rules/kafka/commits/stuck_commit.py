@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from decoder.columns import Ints
 from pipeline.analysis.claims.kafka.commits import STUCK_COMMIT
 from pipeline.analysis.columns.nullable import Numbers
 from pipeline.analysis.columns.numbering import with_places
@@ -58,14 +59,18 @@ _PASSED = (
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
 _PLACE = "(hash(cluster, topic, partition, group_id) >> 1)::BIGINT"
 _COMMITS = f"""
-    SELECT cluster, topic, partition, group_id, {_PLACE} AS place, "offset" AS committed, count(*) AS times,
-        min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
-    FROM events WHERE kind = 'committed' AND "offset" IS NOT NULL
-    GROUP BY cluster, topic, partition, group_id, "offset", client_id, member_id, client
+    WITH counted AS (
+        SELECT cluster, topic, partition, group_id, {_PLACE} AS place, "offset" AS committed, count(*) AS times,
+            min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
+        FROM events WHERE kind = 'committed' AND "offset" IS NOT NULL
+        GROUP BY cluster, topic, partition, group_id, "offset", client_id, member_id, client
+    )
+    SELECT * FROM counted SEMI JOIN (SELECT place FROM counted WHERE times >= $least) USING (place)
 """
-"""How often one committer committed each offset."""
+"""How often one committer committed each offset, where any did so often."""
 _FETCHES = f"""
-    SELECT {_PLACE} AS place, fetch_position AS reached, min(epoch_us(ts)) AS us FROM timeline
+    SELECT {_PLACE} AS place, fetch_position AS reached, min(epoch_us(ts)) AS us
+    FROM timeline SEMI JOIN often USING (cluster, topic, partition, group_id)
     WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
     GROUP BY cluster, topic, partition, group_id, fetch_position
 """
@@ -252,18 +257,21 @@ def _rank(one: tuple[str, _Repeat]) -> tuple[bool, int, int, int]:
 
 def _suspects(tables: Tables, settings: StuckCommit.Thresholds) -> pa.Table:
     """Places, numbered, where one committer repeats an offset often, and the group gets further before the last one."""
-    commits, fetches = tables.table(_COMMITS), tables.table(_FETCHES)
+    while_committing, while_fetching = settings.stuck_commit_repeats, settings.stuck_commit_repeats_while_fetching
+    commits = tables.table(_COMMITS, least=min(while_committing, while_fetching))
     place, committed, times, first_us, last_us = (
         Numbers.of(commits.column(name)).values for name in ("place", "committed", "times", "first_us", "last_us")
     )
-    fetched = [Numbers.of(fetches.column(name)).values for name in ("place", "us", "reached")]
     is_suspect = np.zeros(len(place), np.bool_)
-    for least, (where, us, reached) in (
-        (settings.stuck_commit_repeats, (place, first_us, committed)),
-        (settings.stuck_commit_repeats_while_fetching, fetched),
-    ):
+
+    def suspect(least: int, where: Ints, us: Ints, reached: Ints) -> None:
         often = np.flatnonzero(times >= least)
         is_suspect[often] |= below(where, us, reached, place[often], last_us[often] + 1, committed[often])
+
+    suspect(while_committing, place, first_us, committed)
+    tables.add("often", commits.filter(Numbers.all_known(times >= while_fetching).arrow(pa.bool_())))
+    fetches = tables.table(_FETCHES)
+    suspect(while_fetching, *(Numbers.of(fetches.column(name)).values for name in ("place", "us", "reached")))
     found = commits.select(["cluster", "topic", "partition", "group_id"])
     found = found.filter(Numbers.all_known(is_suspect).arrow(pa.bool_()))
     places = found.group_by(found.column_names).aggregate([])

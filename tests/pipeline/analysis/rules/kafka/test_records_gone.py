@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from decoder.kafka.apis import ApiKey
+from pipeline.analysis.rules.kafka.brokers import shorter
 from tests.decoder.kafka.batches import batch, record
 from tests.pipeline.analysis.rules.kafka.processes.story import TOPIC, Peer, Story
 
@@ -119,6 +120,17 @@ def test_it_may_happen_twice() -> None:
     (row,) = found(story)
     assert "fell from 160 to 40" in row["summary"]
     assert '"recurrences":1' in row["details"].replace(" ", "")
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_partitions_may_be_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(shorter, "EVENTS_AT_ONCE", at_once)
+    story = Story()
+    web = story.peer("web")
+    grows(story, web, 0, 0)
+    grows(story, web, 30, 60)
+    (row,) = found(story)
+    assert "fell from 100 to 60" in row["summary"]
 
 
 def idempotent_retry(story: Story) -> None:
