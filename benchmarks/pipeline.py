@@ -214,20 +214,20 @@ def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(median(cost.wall for cost in costs), median(cost.cpu for cost in costs))
 
 
+_USED: dict[tuple[str, str], int] = {}
+"""Clock ticks of each process of ours that was seen, by its number and when it began: idle workers end."""
+
+
 def _cpu_seconds() -> float:
     """CPU time of this process and all that it started, with those of them that have ended, by Linux's /proc."""
-    used: dict[int, int] = {}
-    parent: dict[int, int] = {}
+    found: dict[str, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = stat.read_text().rpartition(")")[2].split()
+            found[stat.parent.name] = stat.read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
-        parent[int(stat.parent.name)] = int(fields[1])
-        used[int(stat.parent.name)] = sum(map(int, fields[11:15]))
-    ours, found = 0, [os.getpid()]
-    while found:
-        process = found.pop()
-        ours += used.get(process, 0)
-        found += [child for child, above in parent.items() if above == process]
-    return ours / os.sysconf("SC_CLK_TCK")
+    ours = {str(os.getpid())}
+    while more := {pid for pid, fields in found.items() if fields[1] in ours} - ours:
+        ours |= more
+    _USED.update({(pid, found[pid][19]): sum(map(int, found[pid][11:13])) for pid in ours & found.keys()})
+    return sum(_USED.values()) / os.sysconf("SC_CLK_TCK")

@@ -43,11 +43,13 @@ _PARTITION = ("cluster", "coalesce(topic, topic_id)", "partition")
 _LOOKED_UP = ("produced", "txn_committed")
 """What is asked of events before the hours that are computed."""
 ROWS_AT_ONCE = 300_000
-"""Events of a window, of one partition where workers compute it: all are held, which takes about a gigabyte."""
+"""Events of a window of one partition, which a worker computes: all are held, which takes about a gigabyte."""
+ROWS_HERE = 600_000
+"""The same of all partitions, where this process computes them."""
 
 
 def refresh_timeline(
-    rows: LakeIO, catalog: ClusterCatalog, since_us: int, lookback: timedelta, rows_at_once: int = ROWS_AT_ONCE
+    rows: LakeIO, catalog: ClusterCatalog, since_us: int, lookback: timedelta, rows_at_once: int | None = None
 ) -> None:
     """Recompute the hours that news can change.
 
@@ -56,7 +58,7 @@ def refresh_timeline(
         catalog: clusters and topic names as known now.
         since_us: time of the first news, µs since the epoch.
         lookback: see StreamSettings.lag_lookback.
-        rows_at_once: events that are computed together; of one partition, where workers compute.
+        rows_at_once: events that are computed together, of one partition where workers compute; None: as usual.
     """
     first = first_hour(since_us)
     back = first - span_us(lookback)
@@ -78,8 +80,9 @@ def refresh_timeline(
         return
     slots = events_by_slot(rows, first) if rows.lake.is_local else []
     is_here = rows.lake.is_local and max((events for _, events in slots), default=0) <= rows.few
-    make = of_window if is_here else _in_groups
-    for begin, end in windows(slots if is_here else _events_by_slot(rows, first), first, rows_at_once):
+    make, most = (of_window, ROWS_HERE) if is_here else (_in_groups, ROWS_AT_ONCE)
+    by_slot = slots if is_here else _events_by_slot(rows, first)
+    for begin, end in windows(by_slot, first, rows_at_once or most):
         _note_known(rows, begin)
         rows.replace_since(make(rows, catalog, begin, end, lookback), OFFSET_TIMELINE, "ts", begin)
 
