@@ -44,8 +44,8 @@ _LOOKED_UP = ("produced", "txn_committed")
 """What is asked of events before the hours that are computed."""
 ROWS_AT_ONCE = 300_000
 """Events of a window of one partition, which a worker computes: all are held, which takes about a gigabyte."""
-ROWS_HERE = 600_000
-"""The same of all partitions, where this process computes them."""
+ROWS_HERE = 400_000
+"""The same of all partitions, where this process computes them: so few that it also finds what is noted of them."""
 
 
 def refresh_timeline(
