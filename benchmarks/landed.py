@@ -43,9 +43,9 @@ def another(rows: pa.Table, agent_id: str, later: timedelta) -> pa.Table:
 
 
 def of_another_cluster(rows: pa.Table, number: int, later: timedelta) -> pa.Table:
-    """The same traffic with a cluster of its own, whose logs go on, where a repeated log would look like one cut off.
+    """The same traffic of a cluster of its own: a log that repeats its offsets would look like one that was cut off.
 
-    Without what names the cluster it is known by its server's address.
+    Frames that name the cluster are left out, so that its server's address stands for it.
 
     Args:
         rows: landed frames.
