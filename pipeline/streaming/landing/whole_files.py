@@ -60,7 +60,7 @@ def _rows_of(about: pq.RowGroupMetaData) -> int:
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """A batch in pieces that take no more than they may once each row has its own text."""
-    if batch.num_rows < 2 or sum(map(_most_bytes, batch.columns)) <= _BYTES:
+    if batch.num_rows < 2 or sum(map(_bytes_of, batch.columns)) <= _BYTES:
         yield batch
         return
     half = batch.num_rows // 2
@@ -68,10 +68,11 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _pieces(batch.slice(half))
 
 
-def _most_bytes(column: pa.Array) -> int:
+def _bytes_of(column: pa.Array) -> int:
+    """Bytes of a column's values, each counted as often as it comes."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
-    return len(column) * (pc.max(pc.binary_length(column.dictionary)).as_py() or 0)
+    return int(pc.sum(pc.binary_length(column.dictionary).take(column.indices).cast(pa.int64())).as_py() or 0)
 
 
 def _fitted(batch: pa.RecordBatch) -> pa.RecordBatch:

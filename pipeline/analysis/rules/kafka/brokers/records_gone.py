@@ -88,8 +88,8 @@ class RecordsGone(Rule):
         suspects = shorter(sources.tables)
         if not suspects.num_rows:
             return
-        gone: dict[Place, list[Fall]] = {}
         sources.tables.add("shorter", with_places(suspects))
+        gone: dict[Place, list[Fall]] = {}
         places = [(row["cluster"], row["topic"], row["partition"]) for row in suspects.to_pylist()]
         for number, ends in LogEnds.by_place(sources.tables.table(_OF_SUSPECTS)):
             place = places[number]

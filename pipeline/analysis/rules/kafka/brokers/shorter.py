@@ -66,8 +66,8 @@ def _shorter(tables: Tables, parts: int, part: int) -> pa.Table:
     of_part = {"parts": parts, "part": part}
     stated = tables.table(_STATED, **of_part)
     place, own, asked, ended, us, last_us = (Numbers.of(column).values for column in stated.columns)
-    # Nothing is asked after it was answered: what is not below by that time is not below.
     ends = place, own, us, ended
+    # Nothing is asked after it was answered: what is not below by that time is not below.
     doubtful = _below(ends, (place, own, last_us, asked))
     keys = stated.select(["place", "own", "stated"]).filter(Numbers.all_known(doubtful).arrow(pa.bool_()))
     tables.add("doubtful", keys.group_by(keys.column_names).aggregate([]))
