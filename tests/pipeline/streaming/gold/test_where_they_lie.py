@@ -18,7 +18,17 @@ from pipeline.streaming.storage import lake_io
 from pipeline.streaming.storage.lake import Lake
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.table_scan import TableScan
-from pipeline.tables import API_LATENCY, CLIENTS, DUPLICATE_FLOWS, EXCHANGES, MONGO_MINUTES, Table
+from pipeline.tables import (
+    API_LATENCY,
+    CLIENTS,
+    DUPLICATE_FLOWS,
+    EXCHANGES,
+    MONGO_MINUTES,
+    OFFSET_EVENTS,
+    RECORD_BATCHES,
+    STATE_EVENTS,
+    Table,
+)
 from tests.pipeline.lakes import diagnosed_lake
 
 NOTHING: Any = None
@@ -49,6 +59,24 @@ def in_both_ways(place: Path, name: str) -> tuple[list[str], list[str]]:
         refresh(rows)
         found.append(content(rows, table))
     return found[0], found[1]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        TableScan(OFFSET_EVENTS),
+        TableScan(OFFSET_EVENTS, kinds=("committed",), once=True),
+        TableScan(STATE_EVENTS, kinds=("heartbeat", "it's"), once=True),
+        TableScan(RECORD_BATCHES, between={"partition": (1, 2)}, once=True),
+        TableScan.since(OFFSET_EVENTS, 0, before_us=1, once=True),
+    ],
+)
+def test_what_is_looked_up_is_what_is_read(place: Path, wanted: TableScan) -> None:
+    rows = LakeIO(NOTHING, Lake.at(place))
+    read, looked_up = rows.read(wanted), rows.look_up(wanted)
+    assert looked_up.schema == read.schema
+    assert sorted(map(repr, looked_up.to_pylist())) == sorted(map(repr, read.to_pylist()))
+    assert (read.num_rows > 0) == (wanted.before_us is None)
 
 
 @pytest.mark.parametrize("name", REFRESHES)
