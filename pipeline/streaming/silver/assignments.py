@@ -22,7 +22,7 @@ _SAME = (
     "AND (coalesce(t.topic_id, t.topic) IS NOT DISTINCT FROM coalesce(s.topic_id, s.topic)) "
     "AND (t.partition IS NOT DISTINCT FROM s.partition) AND (t.subtopology IS NOT DISTINCT FROM s.subtopology)"
 )
-_OF_SERVERS = "SELECT 1 AS one FROM rows WHERE list_contains($servers::VARCHAR[], cluster) LIMIT 1"
+_OF_SERVERS = "SELECT 1 AS one FROM rows WHERE cluster IN (SELECT unnest($servers::VARCHAR[])) LIMIT 1"
 
 
 def refresh_assignments(rows: LakeIO, first: date) -> None:
