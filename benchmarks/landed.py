@@ -11,13 +11,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks import traffic
 from decoder.kafka.apis import ApiKey
 from pipeline.capture.landing.stores import LocalStore
 from pipeline.capture.landing.writer import LandingWriter
+from pipeline.capture.runs.reading import read_capture
 
 _ID_LENGTH = 16
 """Characters of a connection's id; an exchange's begins with them."""
+_APART = timedelta(minutes=2)
+"""From the load of one cluster to that of the next."""
 _NAMING = [int(ApiKey.METADATA), int(ApiKey.DESCRIBE_CLUSTER)]
+"""What names a cluster."""
+
+
+def recorded(landing: Path) -> pa.Table:
+    """The frames of the recorded minute of load, which are landed there."""
+    read_capture([traffic.capture()], landing)
+    return rows_of(landing)
 
 
 def rows_of(landing: Path) -> pa.Table:
@@ -55,6 +66,15 @@ def of_another_cluster(rows: pa.Table, number: int, later: timedelta) -> pa.Tabl
     named = pc.and_(pc.equal(rows["protocol"], "kafka"), pc.is_in(rows["api_key"], pa.array(_NAMING, pa.int32())))
     some = another(rows.filter(pc.invert(pc.fill_null(named, False))), f"agent-{number}", later)
     return _with(some, {"server_ip": pa.repeat(f"10.1.{number >> 8}.{number & 255}", len(some))})
+
+
+def land_clusters(load: pa.Table, frames: int, landing: Path) -> None:
+    """Land as many clusters with the same load, each by an agent of its own, as make about this number of frames.
+
+    They come one after the other: else they are copies of each other, of which one counts, and gold has little to do.
+    """
+    for number in range(max(1, round(frames / len(load)))):
+        land(of_another_cluster(load, number, _APART * number), landing)
 
 
 def _with(rows: pa.Table, news: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:

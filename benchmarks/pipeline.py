@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from rich.table import Table
 
-from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
 from benchmarks.corpus import CAPTURES
-from benchmarks.landed import another, land, of_another_cluster, rows_of
+from benchmarks.landed import another, land, land_clusters, recorded
+from benchmarks.processes import ours
 from benchmarks.spark import identity
 from pipeline.capture.runs.reading import read_capture
 from pipeline.config.settings import StreamSettings
@@ -32,8 +32,6 @@ from pipeline.tables import TABLES
 ROUNDS = 2
 LANDED = 1_000_000
 """Frames: as many agents land the same load, each on other connections and at another time, as make this number."""
-APART = timedelta(minutes=2)
-"""From the load of one agent to that of the next."""
 UNIT = 4_000
 """Frames of the history's unit, one for each day."""
 HISTORIES = (1, 10, 50)
@@ -54,12 +52,9 @@ def main(frames: int | None = None) -> None:
         root = Path(folder)
         watch = Watch()
         spark.streams.addListener(watch)
-        captured, landing = root / "captured", root / "load"
-        read_capture([traffic.capture()], captured)
-        load = rows_of(captured)
-        for number in range(max(1, round((frames or LANDED) / len(load)))):
-            # At other times: else they are copies of each other, of which one counts, and gold has little to do.
-            land(of_another_cluster(load, number, APART * number), landing)
+        landing = root / "load"
+        load = recorded(root / "captured")
+        land_clusters(load, frames or LANDED, landing)
         warm_up(spark, watch, root)
         beside_floor(spark, watch, landing, root, ROUNDS)
         if frames is None:
@@ -214,20 +209,11 @@ def _median(costs: Sequence[Cost]) -> Cost:
     return Cost(median(cost.wall for cost in costs), median(cost.cpu for cost in costs))
 
 
-_USED: dict[tuple[str, str], int] = {}
+_USED: dict[tuple[int, int], int] = {}
 """Clock ticks of each process of ours that was seen, by its number and when it began: idle workers end."""
 
 
 def _cpu_seconds() -> float:
-    """CPU time of this process and all that it started, with those of them that have ended, by Linux's /proc."""
-    found: dict[str, list[str]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            found[stat.parent.name] = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-    ours = {str(os.getpid())}
-    while more := {pid for pid, fields in found.items() if fields[1] in ours} - ours:
-        ours |= more
-    _USED.update({(pid, found[pid][19]): sum(map(int, found[pid][11:13])) for pid in ours & found.keys()})
+    """CPU time of this process and all that it started, with those of them that have ended."""
+    _USED.update({(one.pid, one.began): one.ticks for one in ours()})
     return sum(_USED.values()) / os.sysconf("SC_CLK_TCK")

@@ -18,11 +18,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from benchmarks import traffic
 from benchmarks.candidates import CONSOLE
-from benchmarks.landed import land, of_another_cluster, rows_of
-from benchmarks.pipeline import APART, Watch, session, warm_up
-from pipeline.capture.runs.reading import read_capture
+from benchmarks.landed import land_clusters, recorded
+from benchmarks.pipeline import Watch, session, warm_up
+from benchmarks.processes import ours
 from pipeline.config.settings import StreamSettings
 from pipeline.streaming.storage.lake import Lake, create_tables, snapshot
 from pipeline.tables import TABLES
@@ -34,24 +33,21 @@ _SAMPLED_S = 0.5
 
 
 def main(most: int | None = None) -> None:
-    """Run the job on so many frames.
+    """Run the job on few frames and on ten times as many.
 
     Args:
-        most: about so many frames, and a tenth of them; None: FRAMES.
+        most: about this many frames, and a tenth of them; None: FRAMES.
     """
     with tempfile.TemporaryDirectory() as folder, session() as spark:
         root, watch = Path(folder), Watch()
         spark.streams.addListener(watch)
         warm_up(spark, watch, root)
-        captured = root / "captured"
-        read_capture([traffic.capture()], captured)
-        load = rows_of(captured)
+        load = recorded(root / "captured")
         table = Table(title="CPU µs a frame, one run each; MiB", title_justify="left", title_style="")
         for name in ("frames", *_STEPS.values(), "seconds", "bytes a frame", *_KINDS):
             table.add_column(name, justify="right")
         for frames in FRAMES if most is None else (most // 10, most):
-            for number in range(max(1, round(frames / len(load)))):
-                land(of_another_cluster(load, number, APART * number), root / "load")
+            land_clusters(load, frames, root / "load")
             table.add_row(*_measured(spark, watch, root))
             CONSOLE.print(table)
             for done in ("load", "lake"):
@@ -79,8 +75,9 @@ def _memory() -> Iterator[dict[str, int]]:
 
     def sample() -> None:
         while not ends.wait(_SAMPLED_S):
-            for kind, size in _resident():
-                most[kind] = max(most[kind], size)
+            for one in ours():
+                kind = "driver" if one.pid == os.getpid() else "JVM" if one.name == "java" else "a worker"
+                most[kind] = max(most[kind], one.resident)
 
     thread = threading.Thread(target=sample)
     thread.start()
@@ -89,24 +86,6 @@ def _memory() -> Iterator[dict[str, int]]:
     finally:
         ends.set()
         thread.join()
-
-
-def _resident() -> Iterator[tuple[str, int]]:
-    """The kind and resident bytes of this process and all below it, by Linux's /proc."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, fields = stat.read_text().partition(" (")[2].rpartition(") ")[::2]
-        except OSError:  # it has just ended
-            continue
-        values = fields.split()
-        found[int(stat.parent.name)] = name, int(values[1]), int(values[21]) * os.sysconf("SC_PAGE_SIZE")
-    below = {os.getpid()}
-    while more := {pid for pid, (_, parent, _) in found.items() if parent in below} - below:
-        below |= more
-    for pid in below & found.keys():
-        name, _, size = found[pid]
-        yield "driver" if pid == os.getpid() else "JVM" if name == "java" else "a worker", size
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from rich.table import Table
 
 from benchmarks import follow
 from benchmarks.candidates import CONSOLE
+from benchmarks.processes import below
 from pipeline.tables import OFFSET_EVENTS
 
 EVENTS, LIMIT_MB = 12_000_000, 3_000
@@ -118,19 +118,11 @@ def _watch(peak: list[int]) -> None:
     """Note the most that a Python worker below this process has had in memory, KiB."""
     while True:
         with contextlib.suppress(OSError):  # one of them has just ended
-            for one in _descendants(os.getpid()):
+            for one in below(os.getpid()):
                 words = dict(line.split(":", 1) for line in Path(f"/proc/{one}/status").read_text().splitlines())
                 if words["Name"].strip().startswith("python") and "VmHWM" in words:  # it has none once it ends
                     peak[0] = max(peak[0], int(words["VmHWM"].split()[0]))
         time.sleep(0.5)
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    """All processes below one, whichever of its threads has started them."""
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            yield int(child)
-            yield from _descendants(int(child))
 
 
 if __name__ == "__main__":
