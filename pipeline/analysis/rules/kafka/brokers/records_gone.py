@@ -20,7 +20,7 @@ from pipeline.analysis.rules.case.entities import PARTITION, TOPIC
 from pipeline.analysis.rules.case.texts import LOSES
 from pipeline.analysis.rules.format import host_of, who
 from pipeline.analysis.rules.kafka.brokers.log_ends import Fall, LogEnds, falls
-from pipeline.analysis.rules.kafka.brokers.shorter import ENDS, shorter
+from pipeline.analysis.rules.kafka.brokers.shorter import ASKED_US, ENDS, shorter
 from pipeline.analysis.rules.kafka.symptoms import TOPIC_CHANGED
 from pipeline.analysis.rules.kafka.thresholds import RESET_RECORDS
 from pipeline.analysis.rules.model import Finding, Sources
@@ -104,7 +104,7 @@ class RecordsGone(Rule):
 
 
 _ASKED = f"""
-    SELECT e.*, epoch_us(coalesce(x.request_ts, x.ts)) AS asked_us
+    SELECT e.*, {ASKED_US} AS asked_us
     FROM ({ENDS}) AS e JOIN exchanges AS x ON e.exchange_id = x.exchange_id
 """
 """Ends of logs with when they were asked for."""

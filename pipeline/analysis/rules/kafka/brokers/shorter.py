@@ -26,6 +26,8 @@ ENDS = """
     )
 """
 """Where logs end, as answers state it; ``whose``: whose watermarks never fall, see LogEnds."""
+ASKED_US = "epoch_us(coalesce(x.request_ts, x.ts))"
+"""When an exchange ``x`` was asked, as SQL, µs since the epoch."""
 _PLACE = "(hash(cluster, topic, partition) >> 1)::BIGINT"
 _KEYED = f"""
     SELECT *, {_PLACE} AS place,
@@ -40,7 +42,7 @@ _STATED = f"""
 """
 _ASKED = f"""
     SELECT place, own, stated, any_value(cluster) AS cluster, any_value(topic) AS topic,
-        any_value(partition) AS partition, max(epoch_us(coalesce(x.request_ts, x.ts))) AS asked_us
+        any_value(partition) AS partition, max({ASKED_US}) AS asked_us
     FROM ({_KEYED}) AS e SEMI JOIN doubtful USING (place, own, stated) JOIN exchanges AS x USING (exchange_id)
     GROUP BY place, own, stated
 """

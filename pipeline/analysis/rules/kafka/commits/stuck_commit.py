@@ -18,20 +18,15 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, NamedTuple
 
-import numpy as np
-import pyarrow as pa
 from pydantic import Field
 
-from decoder.columns import Ints
 from pipeline.analysis.claims.kafka.commits import STUCK_COMMIT
-from pipeline.analysis.columns.nullable import Numbers
-from pipeline.analysis.columns.numbering import with_places
 from pipeline.analysis.libraries import WHEN_REVOKED
 from pipeline.analysis.rules.callers import Caller
 from pipeline.analysis.rules.case.case import Case
 from pipeline.analysis.rules.case.entities import GROUP, PARTITION
 from pipeline.analysis.rules.case.texts import SEEN, STANDS, Texts, groups
-from pipeline.analysis.rules.kafka.brokers.shorter import below
+from pipeline.analysis.rules.kafka.commits.stuck_suspects import suspects
 from pipeline.analysis.rules.kafka.links import BEHIND, STALE_OFFSET
 from pipeline.analysis.rules.kafka.progress.group_texts import REVOKED
 from pipeline.analysis.rules.kafka.progress.rhythm import patience_of
@@ -39,7 +34,7 @@ from pipeline.analysis.rules.kafka.thresholds import POLL_SECONDS
 from pipeline.analysis.rules.model import NAMELESS, Finding, Sources, State, Who
 from pipeline.analysis.rules.rule import Link, Rule
 from pipeline.analysis.rules.thresholds import SILENCE_PERIODS, Ratio, RuleThresholds, Seconds
-from pipeline.analysis.tables import Row, Tables
+from pipeline.analysis.tables import Row
 from pipeline.humanize import clock, pluralize
 
 NAME = "stuck_commit"
@@ -57,23 +52,6 @@ _PASSED = (
     "a restart meanwhile reads again all that was finished behind it."
 )
 _of_partition = attrgetter("cluster", "topic", "partition", "group_id")
-_PLACE = "(hash(cluster, topic, partition, group_id) >> 1)::BIGINT"
-_COMMITS = f"""
-    WITH counted AS (
-        SELECT cluster, topic, partition, group_id, {_PLACE} AS place, "offset" AS committed, count(*) AS times,
-            min(epoch_us(ts)) AS first_us, max(epoch_us(ts)) AS last_us
-        FROM events WHERE kind = 'committed' AND "offset" IS NOT NULL
-        GROUP BY cluster, topic, partition, group_id, "offset", client_id, member_id, client
-    )
-    SELECT * FROM counted SEMI JOIN (SELECT place FROM counted WHERE times >= $least) USING (place)
-"""
-"""How often one committer committed each offset, where any did so often."""
-_FETCHES = f"""
-    SELECT {_PLACE} AS place, fetch_position AS reached, min(epoch_us(ts)) AS us
-    FROM timeline SEMI JOIN often USING (cluster, topic, partition, group_id)
-    WHERE kind = 'fetched' AND group_id <> '' AND fetch_position IS NOT NULL
-    GROUP BY cluster, topic, partition, group_id, fetch_position
-"""
 _POSITIONS = """
     WITH positions AS (
         SELECT cluster, topic, partition, group_id, epoch_us(ts) AS us, exchange_id, ordinal, "offset" AS committed,
@@ -234,10 +212,10 @@ class StuckCommit(Rule):
     @classmethod
     def detect(cls, sources: Sources, settings: Thresholds) -> list[Finding]:
         """Apply the rule."""
-        suspects = _suspects(sources.tables, settings)
-        if not suspects.num_rows:
+        repeated = suspects(sources.tables, settings.stuck_commit_repeats, settings.stuck_commit_repeats_while_fetching)
+        if not repeated.num_rows:
             return []
-        sources.tables.add("repeated", suspects)
+        sources.tables.add("repeated", repeated)
         found = []
         for place, rows in groupby(sources.tables.each(_POSITIONS), key=_of_partition):
             repeats, last = _repeats(rows)
@@ -253,29 +231,6 @@ def _rank(one: tuple[str, _Repeat]) -> tuple[bool, int, int, int]:
     """Which of a partition's repeats is reported: one that is a warning at least, the latest, the most frequent."""
     severity, repeat = one
     return severity != "info", max(us for us, _ in repeat.commits), len(repeat.commits), -repeat.committed
-
-
-def _suspects(tables: Tables, settings: StuckCommit.Thresholds) -> pa.Table:
-    """Places, numbered, where one committer repeats an offset often, and the group gets further before the last one."""
-    while_committing, while_fetching = settings.stuck_commit_repeats, settings.stuck_commit_repeats_while_fetching
-    commits = tables.table(_COMMITS, least=min(while_committing, while_fetching))
-    place, committed, times, first_us, last_us = (
-        Numbers.of(commits.column(name)).values for name in ("place", "committed", "times", "first_us", "last_us")
-    )
-    is_suspect = np.zeros(len(place), np.bool_)
-
-    def suspect(least: int, where: Ints, us: Ints, reached: Ints) -> None:
-        often = np.flatnonzero(times >= least)
-        is_suspect[often] |= below(where, us, reached, place[often], last_us[often] + 1, committed[often])
-
-    suspect(while_committing, place, first_us, committed)
-    tables.add("often", commits.filter(Numbers.all_known(times >= while_fetching).arrow(pa.bool_())))
-    fetches = tables.table(_FETCHES)
-    suspect(while_fetching, *(Numbers.of(fetches.column(name)).values for name in ("place", "us", "reached")))
-    found = commits.select(["cluster", "topic", "partition", "group_id"])
-    found = found.filter(Numbers.all_known(is_suspect).arrow(pa.bool_()))
-    places = found.group_by(found.column_names).aggregate([])
-    return with_places(places)
 
 
 def _is_by_other(one: _Repeat, settings: StuckCommit.Thresholds) -> bool:
