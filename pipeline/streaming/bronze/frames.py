@@ -27,6 +27,7 @@ from pipeline.streaming.storage.lake import Lake, frames_kept_from, read_table
 from pipeline.streaming.storage.lake_io import LakeIO
 from pipeline.streaming.storage.new_files import NewFile, read_columns_here, read_files_here
 from pipeline.streaming.storage.sinks import Batch, append, day_of
+from pipeline.streaming.storage.table_files import TableFile
 from pipeline.streaming.storage.table_scan import TableScan
 from pipeline.streaming.storage.written_here import append_here, commit_files, takes_files
 from pipeline.tables import FRAMES, GAPS, Table
@@ -119,14 +120,17 @@ def _append_decoded(
     if not takes_files(lake, FRAMES):
         append(decode_frames(rows, codec, kernel_after=kernel_after), lake, FRAMES, batch)
         return
-    found = None
+    commit_files(_decoded(rows, files, lake, codec, kernel_after), lake, FRAMES, batch)
+
+
+def _decoded(
+    rows: DataFrame, files: Sequence[NewFile], lake: Lake, codec: Codec | None, kernel_after: int | None
+) -> list[TableFile]:
     if files:
         # What ails them, if not that Arrow reads less than Spark, shows again when Spark reads them.
         with suppress(PySparkException):
-            found = write_decoded_files(rows.sparkSession, files, lake, codec, kernel_after=kernel_after)
-    if found is None:
-        found = write_decoded(rows, lake, codec, kernel_after=kernel_after)
-    commit_files(found, lake, FRAMES, batch)
+            return write_decoded_files(rows.sparkSession, files, lake, codec, kernel_after=kernel_after)
+    return write_decoded(rows, lake, codec, kernel_after=kernel_after)
 
 
 def write_gaps(landed: DataFrame, lake: Lake, batch: Batch | None, here: FilesHere | None = None) -> Counted:

@@ -187,8 +187,7 @@ class Intake:
         before: _Aside,
         found: _Aside,
     ) -> Decision:
-        rows = (replace(file, rows=manifest.rows if manifest is not None else 0) for file, manifest in good.items())
-        decision = Decision(tuple(rows), (*before, *found))
+        decision = Decision(_with_rows(good), (*before, *found))
         save_decision(spark, self.lake, kind, batch, decision)
         self.report(spark, kind, found)
         return decision
@@ -200,8 +199,7 @@ class Intake:
             return Counted(0, 0)
         listed = [manifest.rows for manifest in good.values() if manifest is not None]
         are_few = len(listed) == len(good) and sum(listed) <= _KEYS_FOR_A_ROW * self.settings.local_row_limit
-        files = [replace(file, rows=manifest.rows if manifest is not None else 0) for file, manifest in good.items()]
-        here = FilesHere(files, are_few) if are_here(files) else None
+        here = FilesHere(_with_rows(good), are_few) if are_here(good) else None
         return write(read_files(spark, good, COLUMNS[kind]), batch, here)
 
     def report(self, spark: SparkSession, kind: Kind, set_aside: Collection[SetAside]) -> None:
@@ -223,6 +221,11 @@ class Intake:
             gaps = spark.createDataFrame(rows, schema).withColumn("ts", F.timestamp_micros("ts"))
             with self.in_hand.reporting:
                 write_gaps(gaps.coalesce(1), self.lake, None)
+
+
+def _with_rows(files: Mapping[NewFile, Manifest | None]) -> tuple[NewFile, ...]:
+    """Files with the rows that their manifests state; without a manifest none are known."""
+    return tuple(replace(file, rows=manifest.rows if manifest is not None else 0) for file, manifest in files.items())
 
 
 def _counted(spark: SparkSession, kind: Kind, files: Collection[NewFile]) -> dict[str, int]:

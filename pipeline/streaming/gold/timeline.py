@@ -45,7 +45,7 @@ _LOOKED_UP = ("produced", "txn_committed")
 ROWS_AT_ONCE = 300_000
 """Events of a window of one partition, which a worker computes: all are held, which takes about a gigabyte."""
 ROWS_HERE = 400_000
-"""The same of all partitions, where this process computes them: so few that it also finds what is noted of them."""
+"""The same of all partitions in this process: less than ``local_row_limit``, above which Spark notes what is known."""
 
 
 def refresh_timeline(

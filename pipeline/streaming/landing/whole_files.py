@@ -37,12 +37,11 @@ def landed_batches(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
         pa.ArrowException, OSError: a file cannot be read, or a column has another type and does not fit.
     """
     for path in paths:
-        with pq.ParquetFile(path) as plain:
-            repeated = _with_dictionary(plain.metadata)
-        with pq.ParquetFile(path, read_dictionary=repeated) as file:
+        about = pq.read_metadata(path)
+        with pq.ParquetFile(path, metadata=about, read_dictionary=_with_dictionary(about)) as file:
             held = [name for name in _LANDING.names if name in file.schema_arrow.names]
-            for group in range(file.num_row_groups):
-                for batch in file.iter_batches(_rows_of(file.metadata.row_group(group)), [group], held, False):
+            for group in range(about.num_row_groups):
+                for batch in file.iter_batches(_rows_of(about.row_group(group)), [group], held, use_threads=False):
                     yield from map(_fitted, _pieces(batch))
 
 

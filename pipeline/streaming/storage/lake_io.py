@@ -81,7 +81,8 @@ class LakeIO:
             return self.read(wanted)
         tables = Tables({"rows": self._scan_once(wanted)})
         try:
-            return fit_arrow(tables.table("SELECT * FROM rows"), wanted.table)
+            found = fit_arrow(tables.table("SELECT * FROM rows"), wanted.table)
+            return found.select(wanted.columns) if wanted.columns else found
         finally:
             tables.close()
 

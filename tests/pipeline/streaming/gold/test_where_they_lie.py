@@ -68,6 +68,7 @@ def in_both_ways(place: Path, name: str) -> tuple[list[str], list[str]]:
         TableScan(OFFSET_EVENTS, kinds=("committed",), once=True),
         TableScan(STATE_EVENTS, kinds=("heartbeat", "it's"), once=True),
         TableScan(RECORD_BATCHES, between={"partition": (1, 2)}, once=True),
+        TableScan(OFFSET_EVENTS, kinds=("committed",), columns=("offset", "topic")),
         TableScan.since(OFFSET_EVENTS, 0, before_us=1, once=True),
     ],
 )
